@@ -118,6 +118,7 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 		}
 	}
 	c.checkUnique(st, path+".unique", arrays)
+	c.checkSearch(st, path+".search")
 	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
 		switch at := path + ".expose.events"; {
 		case e.Restrict.Get:

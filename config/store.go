@@ -25,6 +25,7 @@ type Store struct {
 	Computed      map[string]string  // CEL expressions of properties that each write computes
 	Indexes       [][]string         // properties that lists can be filtered and sorted by
 	Unique        [][]string         // properties whose values no two objects have in common
+	Search        Search             // what lists find objects by the words of
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
 	Bus           bool  // operations over the bus
@@ -178,6 +179,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.Computed = readComputed(s.section("computed"))
 	st.Indexes = readIndexes(s)
 	st.Unique = readUnique(s)
+	st.Search = readSearch(s.section("search"))
 	st.Intercept = readIntercept(s.section("intercept"))
 	decode(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
 	decode(s, "bus", &st.Bus, parseFlag)

@@ -32,6 +32,7 @@ import (
 	"belfry/pkg/mapping/fill"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/seal"
+	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
@@ -63,7 +64,8 @@ type App struct {
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
-	claims         *claims.Holder // of unique values
+	claims         *claims.Holder  // of unique values
+	search         *search.Service // nil: this process answers no searches
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured

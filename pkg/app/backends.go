@@ -13,6 +13,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
+	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
@@ -136,6 +137,9 @@ func (a *serving) complete(o *store.Options) {
 	o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
 	o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
 	o.Logger = a.log
+	if len(o.Search) > 0 {
+		o.Searcher = search.NewClient(a.bus.Conn())
+	}
 	if a.sealer != nil {
 		o.Sealer = a.sealer
 	}

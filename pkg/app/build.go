@@ -122,7 +122,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	}
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
-	o.Unique = s.Unique
+	o.Unique, o.Search = s.Unique, s.Search.Fields
 	computed, found := p.compileComputed(s)
 	problems = append(problems, found...)
 	o.Computed = computed

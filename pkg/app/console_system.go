@@ -113,7 +113,15 @@ func (a *App) checks(ctx context.Context) []console.Check {
 	if s.Unavailable {
 		relay.Says += "; the bus does not accept events, which stay in their records"
 	}
-	return append(all, relay)
+	all = append(all, relay)
+	for _, i := range a.searchStatus() {
+		c := console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: fmt.Sprintf("is being built; %d objects were read", i.Read)}
+		if i.Ready {
+			c.Says = fmt.Sprintf("%d objects, %d events behind the log", i.Objects, i.Behind)
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // saysOf returns what an error says to an admin: its message, without the text of servers, which can have addresses

@@ -192,7 +192,7 @@ func (a *App) readyWith(states []error) (degraded []string, err error) {
 	if err != nil && (!served || !a.has(roleFront)) {
 		return nil, err
 	}
-	return slices.Concat(degraded, a.missedEvents(), a.failedBackup(), a.incompleteClaims()), nil
+	return slices.Concat(degraded, a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable()), nil
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

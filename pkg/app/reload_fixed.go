@@ -87,6 +87,7 @@ func fixedStore(differ comparing, before, now *config.Config, was, is *config.St
 	differ(at+".indexes", declaredIndexes(was), declaredIndexes(is))
 	differ(at+".unique", was.Unique, is.Unique)
 	differ(at+".computed", was.Computed, is.Computed)
+	differ(at+".search", was.Search, is.Search)
 	for _, target := range either(was.Map, is.Map) {
 		m, mapped := was.Map[target]
 		n, maps := is.Map[target]

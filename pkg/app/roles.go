@@ -13,12 +13,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// roleFront serves requests: HTTP, operations over the bus, and events for browsers. The other roles are
-// the built-in listeners.
+// roleSearch indexes the text of objects, and answers searches.
+const roleSearch = "search"
+
+// roleFront serves requests: HTTP, operations over the bus, and events for browsers. The others are the role
+// search and the built-in listeners.
 const roleFront = "front"
 
 // Roles returns the roles that a process can be limited to.
-func Roles() []string { return append([]string{roleFront}, builtIn...) }
+func Roles() []string { return append([]string{roleFront, roleSearch}, builtIn...) }
 
 // has reports whether this process has a role; it has all if none was given.
 func (a *App) has(role string) bool { return len(a.roles) == 0 || slices.Contains(a.roles, role) }
@@ -50,6 +53,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startMissed},
 		{mails, a.startMail},
 		{a.has(sweep.Name), a.startSweep},
+		{a.has(roleSearch), a.startSearch},
 		{true, a.startJanitor},
 		{true, a.startWatch},
 		{true, a.startBackups},

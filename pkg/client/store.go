@@ -113,6 +113,7 @@ func stored(r *wire.Reply, err error) (Stored, error) {
 
 // Query selects objects; see docs/http.md for filters and orders.
 type Query struct {
+	Words  string // in the text of the objects: q over HTTP
 	Filter string
 	Sort   string
 	Fields string // of the objects, as "title,address.city"; "": all
@@ -211,7 +212,7 @@ type Count = wire.Count
 // Page returns one page of the objects that a query selects.
 func (s *Store) Page(ctx context.Context, q Query, at PageOf, opts ...Option) (Page, error) {
 	r, err := s.client.call(ctx, s.name, wire.List, wire.Request{
-		Filter: q.Filter, Sort: q.Sort, Limit: q.Page, Fields: q.Fields, Cursor: at.Cursor, Before: at.Before, Count: at.Count, Explain: at.Explain,
+		Words: q.Words, Filter: q.Filter, Sort: q.Sort, Limit: q.Page, Fields: q.Fields, Cursor: at.Cursor, Before: at.Before, Count: at.Count, Explain: at.Explain,
 	}, collect(opts))
 	if err != nil {
 		return Page{}, err

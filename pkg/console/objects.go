@@ -31,6 +31,7 @@ type StoreInfo struct {
 	URL     string     // of the collection in the API; "" when it is not exposed
 	List    bool       // the API lists it
 	Indexes [][]string // fields that lists can be filtered and sorted by
+	Search  []string   // fields that are searched by words
 	Schema  bool       // objects are validated
 	Users   bool       // objects are the users
 	Fixed   bool       // authentication alone writes the objects: the idents

@@ -15,6 +15,7 @@ import (
 // listForm is what the page of a list shows.
 type listForm struct {
 	Store             StoreInfo
+	Words             string // q
 	Filter, Sort      string
 	Request           string // of the API; "" when it does not list the store
 	Columns           []string
@@ -37,12 +38,12 @@ func (v *objectsView) list(r *request) error {
 	if err != nil {
 		return err
 	}
-	f := listForm{Store: info, Filter: strings.TrimSpace(r.Query("filter")), Sort: strings.TrimSpace(r.Query("sort"))}
+	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")), Sort: strings.TrimSpace(r.Query("sort"))}
 	if info.List {
-		f.Request = listRequest(r.console.service.BaseURL()+info.URL, f.Filter, f.Sort)
+		f.Request = listRequest(r.console.service.BaseURL()+info.URL, f.Words, f.Filter, f.Sort)
 	}
 	options := store.ListOptions{
-		Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"), Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
+		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"), Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
 	}
 	if r.Query("count") != "" {
 		options.Count = store.CountExact
@@ -108,10 +109,10 @@ func indented(p *store.Plan) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// pageURL returns the URL of a page with the same filter and order, and with further parameters, names and values in turn.
+// pageURL returns the URL of a page with the same words, filter and order, and with further parameters, names and values in turn.
 func (f listForm) pageURL(more ...string) string {
 	query := url.Values{}
-	for pair := range slices.Chunk(append([]string{"filter", f.Filter, "sort", f.Sort}, more...), 2) {
+	for pair := range slices.Chunk(append([]string{"q", f.Words, "filter", f.Filter, "sort", f.Sort}, more...), 2) {
 		if pair[1] != "" {
 			query.Set(pair[0], pair[1])
 		}
@@ -124,10 +125,10 @@ func (f listForm) pageURL(more ...string) string {
 }
 
 // listRequest returns the request to the API that lists the same, as a command of a shell.
-func listRequest(target, filter, sort string) string {
+func listRequest(target, words, filter, sort string) string {
 	var b strings.Builder
 	b.WriteString("curl -G " + quote(target))
-	for _, p := range [...]struct{ name, value string }{{"filter", filter}, {"sort", sort}} {
+	for _, p := range [...]struct{ name, value string }{{"q", words}, {"filter", filter}, {"sort", sort}} {
 		if p.value != "" {
 			b.WriteString(" --data-urlencode " + quote(p.name+"="+p.value))
 		}

@@ -55,7 +55,7 @@ func startLibrary(t *testing.T, change ...func(*console.Objects)) *library {
 	o := stores(t, []store.Mapping{
 		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: 100},
 		{Source: "Chapters", Target: "Books", Key: "book", Cascade: true},
-	}, store.Options{Name: "Authors"},
+	}, store.Options{Name: "Authors", Search: []string{"name"}, Searcher: found("austen")},
 		store.Options{Name: "Books", Schema: titled{}, Policy: owner, Private: []string{"margin"}, Outbox: l.outbox,
 			Indexes: []query.Index{{Name: "title", Fields: []string{"title"}}}},
 		store.Options{Name: "Chapters"})
@@ -274,6 +274,28 @@ func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
 	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`title == "Title 07"`)), http.StatusOK), "Title 07", `value="title == &#34;Title 07&#34;"`)
 	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`nothing == 1`)), http.StatusBadRequest), "The list can't be shown", "index", `value="nothing == 1"`)
 	shows(t, is(t, l.get(l.Admin, books+"?cursor=x"), http.StatusBadRequest), "cursor")
+}
+
+// found is a Searcher that finds one object for all words.
+type found string
+
+func (f found) Search(context.Context, string, store.TextSearch) ([]store.TextHit, bool, error) {
+	return []store.TextHit{{UUID: string(f), Position: []byte("0")}}, false, nil
+}
+
+func TestListsFindWords(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	l.save("Authors", "austen", `{"name":"Jane <Austen>"}`)
+	l.save("Authors", "melville", `{"name":"Herman Melville"}`)
+	r := is(t, l.get(l.Admin, "/console/objects/Authors?q=%22jane+austen%22"), http.StatusOK)
+	shows(t, r, "Jane &lt;Austen&gt;", `name="q"`, `value="&#34;jane austen&#34;"`, "Words in <code>name</code>", "--data-urlencode &#39;q=&#34;jane austen&#34;&#39;", "&#34;relevance&#34;")
+	if strings.Contains(r.Text, "Melville") {
+		t.Error("what was not found is shown")
+	}
+	if r = is(t, l.get(l.Admin, "/console/objects/Books"), http.StatusOK); strings.Contains(r.Text, `name="q"`) {
+		t.Error("a store without search has a field for words")
+	}
 }
 
 func TestHostileObjectsAreShownEscaped(t *testing.T) {

@@ -85,7 +85,7 @@ func (v *service) list(ctx context.Context, m *nats.Msg, id string) (o reply, me
 	}
 	defer release()
 	l, err := v.store.List(r.call(ctx, nil), store.ListOptions{
-		Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, Before: r.Before, Fields: r.Fields,
+		Words: r.Words, Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, Before: r.Before, Fields: r.Fields,
 		Count: store.CountMode(r.Count), Explain: r.Explain, MaxBytes: min(limit, memory.Page()),
 	})
 	body := l.Encode("objects")

@@ -34,7 +34,7 @@ var fields = map[string]struct{ all, required []string }{
 	wire.Delete: {[]string{"uuid", "revision"}, []string{"uuid"}},
 	wire.Exists: {[]string{"uuid"}, []string{"uuid"}},
 	wire.Get:    {[]string{"uuid", "fields"}, []string{"uuid"}},
-	wire.List:   {[]string{"filter", "sort", "limit", "cursor", "before", "fields", "count", "explain"}, nil},
+	wire.List:   {[]string{"q", "filter", "sort", "limit", "cursor", "before", "fields", "count", "explain"}, nil},
 }
 
 // maxID is the length limit of a request id from a client.
@@ -153,7 +153,7 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 		return invalidField(name, "must be a string")
 	}
 	*map[string]*string{
-		"uuid": &r.UUID, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before, "fields": &r.Fields, "count": &r.Count,
+		"uuid": &r.UUID, "q": &r.Words, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before, "fields": &r.Fields, "count": &r.Count,
 	}[name] = text
 	switch name {
 	case "uuid":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -188,10 +189,35 @@ func (s *Store) allowField(ctx context.Context, op policy.Op, name string, in po
 // parseList makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for
 // the caller whatever the object is; an index that has another such field orders by it, and is not used.
 func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query.Plan, error) {
-	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
 	reader := s.fieldReader(ctx, call)
+	if strings.TrimSpace(o.Words) != "" {
+		return s.parseSearch(ctx, call, o, reader)
+	}
+	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
 	if err != nil || reader == nil {
 		return plan, err
+	}
+	closed, err := s.closedFields(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.refuseClosed(call, plan, closed); err != nil {
+		return nil, err
+	}
+	isClosed := func(i query.Index) bool {
+		return slices.ContainsFunc(i.TopFields(), func(name string) bool { return closed[name] })
+	}
+	open := slices.DeleteFunc(slices.Clone(s.opts.Indexes), isClosed)
+	if len(open) == len(s.opts.Indexes) {
+		return plan, nil
+	}
+	return query.Parse(o.Filter, o.Sort, open)
+}
+
+// closedFields returns the fields that a caller may not read, or not of every object.
+func (s *Store) closedFields(ctx context.Context, reader *policy.FieldReader) (map[string]bool, error) {
+	if reader == nil {
+		return nil, nil
 	}
 	closed := map[string]bool{}
 	for _, name := range s.fields.Readers() {
@@ -206,23 +232,27 @@ func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query
 		}
 		closed[name] = true
 	}
+	return closed, nil
+}
+
+// refuseClosed refuses a list that is filtered or sorted by a closed field.
+func (s *Store) refuseClosed(call Call, plan *query.Plan, closed map[string]bool) error {
 	for _, name := range plan.Fields() {
-		switch {
-		case !closed[name]:
-		case s.fields.NeedsObject(name):
-			return nil, errs.New(errs.Invalid, "lists can't be filtered or sorted by %q: who may read it depends on the object", name)
-		case call.User == nil:
-			return nil, errs.New(errs.Unauthenticated, "lists can't be filtered or sorted by %q without logging in: you may not read it", name)
-		default:
-			return nil, errs.New(errs.Denied, "lists can't be filtered or sorted by %q: you may not read it", name)
+		if closed[name] {
+			return s.errClosed(call, "lists can't be filtered or sorted", name)
 		}
 	}
-	isClosed := func(i query.Index) bool {
-		return slices.ContainsFunc(i.TopFields(), func(name string) bool { return closed[name] })
+	return nil
+}
+
+// errClosed says why a list does not use a closed field.
+func (s *Store) errClosed(call Call, what, field string) error {
+	switch {
+	case s.fields.NeedsObject(field):
+		return errs.New(errs.Invalid, "%s by %q: who may read it depends on the object", what, field)
+	case call.User == nil:
+		return errs.New(errs.Unauthenticated, "%s by %q without logging in: you may not read it", what, field)
+	default:
+		return errs.New(errs.Denied, "%s by %q: you may not read it", what, field)
 	}
-	open := slices.DeleteFunc(slices.Clone(s.opts.Indexes), isClosed)
-	if len(open) == len(s.opts.Indexes) {
-		return plan, nil
-	}
-	return query.Parse(o.Filter, o.Sort, open)
 }

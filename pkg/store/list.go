@@ -19,6 +19,7 @@ const (
 // ListOptions select a page of objects.
 type ListOptions struct {
 	Filter string // see package query
+	Words  string // the objects whose text has them, the best first, of those that meet the filter
 	Sort   string
 	Limit  int    // 0: DefaultPage
 	Cursor string // Next of the page before

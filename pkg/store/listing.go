@@ -107,7 +107,7 @@ type listing struct {
 // begin plans what is read. Where the rule allows only objects that have one of a few values, only these are
 // read, from the indexes of the values, and merged: the others cost nothing.
 func (l *listing) begin(cursor, before string) error {
-	if l.each {
+	if l.each && !l.plan.Searches() {
 		if values, narrow := l.store.opts.Policy.Values(policy.List, l.call.User); narrow {
 			if narrowed, ok := l.plan.Narrow(values, l.store.opts.Indexes); ok {
 				l.plan, l.narrowed = narrowed, true

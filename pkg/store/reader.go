@@ -22,6 +22,9 @@ type reader struct {
 	after []byte        // place after the last one that was popped; nil before the first
 	more  bool          // there may be another page
 	bytes int           // of a page
+
+	hits     []TextHit // of a search: those that are not read yet
+	moreHits bool      // there may be others
 }
 
 // mayHaveMore reports whether there may be another object.
@@ -59,6 +62,9 @@ func (r *reader) readPage(ctx context.Context, limit int) (driver.Page, error) {
 	after := r.after
 	if r.page.Next != nil {
 		after = r.page.Next
+	}
+	if s, is := r.read.Search(); is {
+		return r.searchPage(ctx, s, after, limit)
 	}
 	q, scan := r.read.Query()
 	switch {

@@ -100,6 +100,8 @@ type Options struct {
 	Binaries      []string         // properties that hold nothing but records of binaries
 	IndexBinaries bool             // objects are indexed by the binaries they hold
 	Indexes       []query.Index    // for listing
+	Search        []string         // fields whose text lists search by words
+	Searcher      Searcher         // of Search; nil: none
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer        // nil: no announcements

@@ -22,7 +22,8 @@ backends:
 stores:
   Authors: {expose: {}}
   Books:
-    expose: {events: true}
+    expose: {events: true, list: true}
+    search: {fields: [title]}
     map: {Authors: {key: author, target: books, fields: title, cascade: true}}
 bus:
   url: %s
@@ -99,8 +100,14 @@ func TestRolesInSeparateProcesses(t *testing.T) {
 	copies(`"books":[{"uuid":"notes","title":"Notes"}]`)
 	first.Kill()
 	w.save("/books", `{"uuid":"letters","author":"ada","title":"Letters"}`)
-	second := w.serveAs("worker", "mapping,cascade")
+	second := w.serveAs("worker", "mapping,cascade,search")
 	copies(`{"uuid":"letters","title":"Letters"}`)
+	process.Eventually(t, time.Minute, func() error {
+		if found := w.get("/books?q=letters&fields=title"); found != `{"items":[{"uuid":"letters","title":"Letters"}]}` {
+			return fmt.Errorf("q finds %s", found)
+		}
+		return nil
+	})
 	if res, err := http.Get(second.URL + "/books/letters"); err != nil || res.StatusCode != http.StatusNotFound {
 		t.Errorf("a worker serves stores: %v, %v", res, err)
 	} else {

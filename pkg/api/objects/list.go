@@ -80,11 +80,13 @@ func parameters(raw string, known ...string) (url.Values, error) {
 
 // listOptions parses the query of a list.
 func listOptions(raw string) (opts store.ListOptions, query url.Values, err error) {
-	if query, err = parameters(raw, "filter", "sort", "limit", "cursor", "before", "fields", "expand", "count", "explain"); err != nil {
+	if query, err = parameters(raw, "q", "filter", "sort", "limit", "cursor", "before", "fields", "expand", "count", "explain"); err != nil {
 		return opts, nil, err
 	}
 	for name := range query {
 		switch value := query.Get(name); name {
+		case "q":
+			opts.Words = value
 		case "filter":
 			opts.Filter = value
 		case "sort":

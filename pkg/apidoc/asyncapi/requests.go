@@ -39,7 +39,7 @@ func (d *document) requests(s *model.Store) {
 			object("", 1, "exists", ordered.Of("type", "boolean"))},
 		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid, "fields", text(fieldsText)), stored(model.Ref(s.ObjectName()))},
 		{wire.List, "list", "List objects.", object("", 0,
-			"filter", text("As over HTTP."), "sort", text("As over HTTP."),
+			"q", text("The words to find, as over HTTP."), "filter", text("As over HTTP."), "sort", text("As over HTTP."),
 			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
 			"cursor", text("Where to continue: that of the previous page."), "fields", text(fieldsText),
 			"before", text("Go back: that of the page that follows, instead of cursor."),

@@ -65,6 +65,7 @@ type Store struct {
 	Rules        map[string]bool
 	Interceptors map[string][]config.Interceptor
 	Indexes      [][]string
+	Search       []string // properties whose text lists find objects by
 	MaxSize      int64
 	Bus          bool // its operations are offered on the bus
 	Arrays       []Array
@@ -142,7 +143,7 @@ func (k *Contract) Store(name string) *Store {
 func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
-		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
+		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, Search: s.Search.Fields, MaxSize: s.MaxObjectSize,
 		Interceptors: s.Intercept, Bus: s.Bus, Unique: s.Unique, OwnersGet: p.Owner && p.Get == "",
 		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "", "delete": p.Owner && p.Delete == ""},
 		Rules: map[string]bool{

@@ -131,6 +131,14 @@ func expand(s *model.Store) []any {
 	return []any{p}
 }
 
+// search is the parameter of the words to find, if the text of the objects is indexed.
+func search(s *model.Store) []any {
+	if len(s.Search) == 0 {
+		return nil
+	}
+	return []any{query("q", "The words to find in `"+strings.Join(s.Search, "`, `")+"`: the objects that have all of them, the best matches first. `\"in this order\"`, `begin*`, `-without`.", text())}
+}
+
 func (d *document) list(s *model.Store) {
 	var indexes []string
 	for _, fields := range s.Indexes {
@@ -156,7 +164,7 @@ func (d *document) list(s *model.Store) {
 			fields(),
 			query("count", "Count the objects that match.", ordered.Of("type", "string", "enum", []any{"exact", "estimate"})),
 			query("explain", "Return how the page was read; for admins.", ordered.Of("type", "boolean")),
-		}, expand(s)...),
+		}, append(expand(s), search(s)...)...),
 		replies:  ordered.Of("200", reply("A page of objects.", asJSON(model.Ref(s.PageName())), "Cache-Control", "Link")),
 		problems: problems,
 	})

@@ -59,7 +59,8 @@ type Request struct {
 	Object   json.RawMessage `json:"object,omitempty"`   // save, update
 	UUID     string          `json:"uuid,omitempty"`     // all but list; save and update also accept it in the object
 	Revision uint64          `json:"revision,omitempty"` // update, delete: the precondition
-	Filter   string          `json:"filter,omitempty"`   // these and those that follow: list
+	Words    string          `json:"q,omitempty"`        // this and those that follow: list
+	Filter   string          `json:"filter,omitempty"`
 	Sort     string          `json:"sort,omitempty"`
 	Limit    int             `json:"limit,omitempty"`
 	Cursor   string          `json:"cursor,omitempty"`

@@ -20,6 +20,8 @@ type Explanation struct {
 type ExplainedRead struct {
 	Index       []string `json:"index,omitempty"` // its fields; none: the records in the order of uuids
 	UUID        string   `json:"uuid,omitempty"`  // the one object that is read
+	Words       string   `json:"words,omitempty"` // what is searched for in the text, instead of an index
+	In          string   `json:"in,omitempty"`    // the fields that are searched
 	Range       []string `json:"range,omitempty"` // of the index, as conditions; none: all of it
 	Backward    bool     `json:"backward,omitempty"`
 	Alternative int      `json:"alternative,omitempty"` // which alternative of the filter it is for, if there are several
@@ -41,7 +43,9 @@ func (p *Plan) Explain() Explanation {
 	case len(p.reads) > 1:
 		e.Combined = "merged"
 	}
-	if !p.inTurn {
+	if p.Searches() {
+		e.Order = []string{"relevance"}
+	} else if !p.inTurn {
 		for _, f := range append(p.order[:len(p.order):len(p.order)], field{name: "uuid", descending: p.descending}) {
 			e.Order = append(e.Order, order{f}.text())
 		}
@@ -57,6 +61,9 @@ func (p *Plan) Explain() Explanation {
 }
 
 func (r Read) explain() ExplainedRead {
+	if s, is := r.Search(); is {
+		return s.explain()
+	}
 	e := ExplainedRead{Backward: r.descending}
 	if r.only != nil {
 		return ExplainedRead{UUID: *r.only}

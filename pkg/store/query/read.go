@@ -19,7 +19,8 @@ type Read struct {
 	span   interval // of the field after the equal ones, if it is ranged
 	ranged bool
 
-	only *string // not nil: there is at most the object with this uuid
+	only   *string // not nil: there is at most the object with this uuid
+	search *Search // not nil: objects are found by words instead
 }
 
 // Query is what to ask the driver, without After and Limit; or, when scan is
@@ -92,7 +93,7 @@ func (p *Plan) Countable() bool {
 		return false
 	}
 	for i, r := range p.reads {
-		if r.only != nil || slices.ContainsFunc(p.reads[:i], r.meets) {
+		if r.only != nil || r.search != nil || slices.ContainsFunc(p.reads[:i], r.meets) {
 			return false
 		}
 	}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"errors"
+	"strings"
+
+	"belfry/pkg/store/object"
+)
+
+// maxSearchFields is how many properties of a store are searched at most: each has an index of its own.
+const maxSearchFields = 8
+
+// Search is what lists find objects by the words of.
+type Search struct {
+	Fields   []string // none: the store has no index of its text
+	Language string   // of the text; "" for words as they are
+}
+
+// searchLanguages are those whose words are found by their stems.
+func searchLanguages() []string {
+	return []string{"ar", "cjk", "da", "de", "en", "es", "fi", "fr", "hu", "it", "nl", "no", "pt", "ro", "ru", "sv", "tr"}
+}
+
+func readSearch(s *section) Search {
+	var search Search
+	if len(s.keys) == 0 {
+		return search
+	}
+	s.require("fields", "the properties whose text is searched")
+	search.Fields = s.properties("fields", parseTextField)
+	if len(search.Fields) > maxSearchFields {
+		s.problem("fields", "expected at most %d properties", maxSearchFields)
+	}
+	decode(s, "language", &search.Language, oneOf(searchLanguages()...))
+	s.rejectUnknown()
+	return search
+}
+
+// parseTextField accepts a property, or one of the object in it.
+func parseTextField(text string) (string, error) {
+	name, inner, nested := strings.Cut(text, ".")
+	if _, err := parseOwnProperty(name); err != nil {
+		return "", err
+	}
+	if nested && !object.ValidProperty(inner) {
+		return "", errors.New("expected a property, or one of the object in it such as author.name")
+	}
+	return text, nil
+}
+
+// checkSearch refuses properties whose text must not be found.
+func (c *Config) checkSearch(st *Store, path string) {
+	if len(st.Search.Fields) > 0 && (Internal(st.Name) || st.Name == c.Authentication.IdentStore) {
+		c.doc.problem(path, "is not for a store whose objects belfry manages")
+	}
+	for _, field := range st.Search.Fields {
+		if property := topProperty(field); st.NeverRead(property) {
+			at := path + ".fields"
+			c.doc.problem(at, "%s is private in %s; what is found would reveal its text", c.doc.display(at, property), st.Name)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package search
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/mapping"
+	"github.com/blevesearch/bleve/v2/search/query"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+)
+
+// position is up to where an index has followed the log.
+type position struct {
+	Log      time.Time `json:"log"` // when the log was created, which identifies it
+	Sequence uint64    `json:"sequence"`
+}
+
+// state is what an index says of itself.
+type state struct {
+	Settings Settings `json:"settings"`
+	position
+}
+
+// stateKey is where an index has its state: one that was not built to the end has none.
+var stateKey = []byte("belfry")
+
+// textIndex is an index on disk.
+type textIndex struct {
+	bleve    bleve.Index
+	folder   string
+	settings Settings
+	at       atomic.Pointer[position]
+	stored   position // as it is in the index; used by who changes it alone
+}
+
+// newIndex makes an empty index in a folder that does not exist.
+func newIndex(folder string, s Settings) (*textIndex, error) {
+	b, err := bleve.New(folder, mappingOf(s))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the search index %s can't be made", folder)
+	}
+	return &textIndex{bleve: b, folder: folder, settings: s}, nil
+}
+
+// openIndex opens an index that was built to the end with the same settings; false if there is none such.
+func openIndex(folder string, s Settings) (*textIndex, bool) {
+	b, err := bleve.OpenUsing(folder, map[string]any{"bolt_timeout": "5s"})
+	if err != nil {
+		return nil, false
+	}
+	x := &textIndex{bleve: b, folder: folder, settings: s}
+	var has state
+	data, err := b.GetInternal(stateKey)
+	if err != nil || json.Unmarshal(data, &has) != nil || !reflect.DeepEqual(has.Settings, s) {
+		_ = b.Close() // nothing was written
+		return nil, false
+	}
+	x.stored = has.position
+	x.at.Store(&has.position)
+	return x, true
+}
+
+// mappingOf returns how bleve indexes a document of documentOf: nothing of it is stored.
+func mappingOf(s Settings) mapping.IndexMapping {
+	m := bleve.NewIndexMapping()
+	m.ScoringModel = index.BM25Scoring
+	m.DefaultMapping = bleve.NewDocumentStaticMapping()
+	for i := range s.Fields {
+		f := bleve.NewTextFieldMapping()
+		f.Analyzer, f.Store, f.DocValues, f.IncludeInAll = analyzerOf(s.Language), false, false, false
+		m.DefaultMapping.AddFieldMappingsAt(fieldName(i), f)
+	}
+	return m
+}
+
+// fieldName is the name of a field in an index: those of objects may have dots, which bleve takes for levels.
+func fieldName(i int) string { return "f" + strconv.Itoa(i) }
+
+// Limits of one write to an index, which takes a sync of its disk.
+const (
+	maxBatch      = 500     // objects
+	maxBatchBytes = 4 << 20 // of text
+	readAtOnce    = 32      // objects, each of which may have more than a MiB
+)
+
+// batch collects what is written to an index at once.
+type batch struct {
+	index *textIndex
+	batch *bleve.Batch
+	bytes int
+}
+
+func (x *textIndex) batch() *batch { return &batch{index: x, batch: x.bleve.NewBatch()} }
+
+// set has the index have an object as a record has it.
+func (b *batch) set(r driver.Record) error {
+	document, size := documentOf(b.index.settings.Fields, r.Body)
+	b.bytes += size
+	return b.batch.Index(r.UUID, document)
+}
+
+// full reports whether the batch is to be written.
+func (b *batch) full() bool { return b.batch.Size() >= maxBatch || b.bytes >= maxBatchBytes }
+
+// write writes the batch, and up to where the index has followed the log, if that is given, in one.
+func (b *batch) write(at *position) error {
+	if at != nil {
+		data, err := json.Marshal(state{b.index.settings, *at})
+		if err != nil {
+			return err
+		}
+		b.batch.SetInternal(stateKey, data)
+	}
+	if err := b.index.bleve.Batch(b.batch); err != nil {
+		return errs.Wrap(err, errs.Unavailable, "the search index %s can't be written", b.index.folder)
+	}
+	if at != nil {
+		b.index.stored = *at
+	}
+	b.batch, b.bytes = b.index.bleve.NewBatch(), 0
+	return nil
+}
+
+// update has the index have objects as they are now.
+func (x *textIndex) update(ctx context.Context, s *store.Store, uuids []string, at position) error {
+	b := x.batch()
+	for len(uuids) > 0 {
+		chunk := uuids[:min(readAtOnce, len(uuids))]
+		uuids = uuids[len(chunk):]
+		records, err := driver.GetMany(ctx, s.Driver(), chunk)
+		if err != nil {
+			return err
+		}
+		gone := map[string]bool{}
+		for _, uuid := range chunk {
+			gone[uuid] = true
+		}
+		for _, r := range records {
+			delete(gone, r.UUID)
+			if err := b.set(r); err != nil {
+				return err
+			}
+		}
+		for uuid := range gone {
+			b.batch.Delete(uuid)
+		}
+		if b.full() && len(uuids) > 0 {
+			if err := b.write(nil); err != nil {
+				return err
+			}
+		}
+	}
+	return b.write(&at)
+}
+
+// search returns hits in the order of their scores, and of their uuids where these are equal.
+func (x *textIndex) search(ctx context.Context, q query.Query, s store.TextSearch) ([]store.TextHit, bool, error) {
+	r := bleve.NewSearchRequestOptions(q, s.Limit, 0, false)
+	r.SortBy([]string{"-_score", "_id"})
+	if s.Backward {
+		r.SortBy([]string{"_score", "-_id"})
+	}
+	if s.After != nil {
+		after, err := readPosition(s.After)
+		if err != nil {
+			return nil, false, err
+		}
+		r.SetSearchAfter(after)
+	}
+	found, err := x.bleve.SearchInContext(ctx, r)
+	if ctx.Err() != nil {
+		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable, "q: the search took too long; look for words that fewer objects have")
+	}
+	if err != nil {
+		return nil, false, errs.Wrap(err, errs.Unavailable, "the search index %s can't be read", x.folder)
+	}
+	hits := make([]store.TextHit, 0, len(found.Hits))
+	for _, hit := range found.Hits {
+		hits = append(hits, store.TextHit{UUID: hit.ID, Position: append(binary.BigEndian.AppendUint64(nil, math.Float64bits(hit.Score)), hit.ID...)})
+	}
+	return hits, len(hits) == s.Limit, nil
+}
+
+// readPosition returns what bleve begins after.
+func readPosition(position []byte) ([]string, error) {
+	if len(position) <= 8 {
+		return nil, errs.New(errs.Invalid, "cursor: invalid; start again without it")
+	}
+	score := math.Float64frombits(binary.BigEndian.Uint64(position))
+	if math.IsNaN(score) || math.IsInf(score, 0) {
+		return nil, errs.New(errs.Invalid, "cursor: invalid; start again without it")
+	}
+	return []string{strconv.FormatFloat(score, 'g', -1, 64), string(position[8:])}, nil
+}
+
+// close closes the index, with its position.
+func (x *textIndex) close() {
+	if at := x.at.Load(); at != nil && *at != x.stored {
+		_ = x.batch().write(at) // else what was followed since the last batch is followed again
+	}
+	_ = x.bleve.Close() // everything that was written is on disk
+}
+
+// remove removes a closed index.
+func (x *textIndex) remove() error { return os.RemoveAll(x.folder) }

@@ -1,0 +1,321 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
+	"belfry/pkg/search"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/outbox"
+	"belfry/test/kit"
+)
+
+// place is a store with a bus, and a folder of indexes.
+type place struct {
+	*testing.T
+	bus      *bus.Bus
+	backend  driver.Backend
+	relay    *outbox.Relay
+	store    *store.Store
+	settings search.Settings
+	folder   string
+	service  *search.Service
+}
+
+func newPlace(t *testing.T, s search.Settings) *place {
+	t.Helper()
+	p := &place{T: t, settings: s, folder: t.TempDir()}
+	var err error
+	if p.backend, err = filestore.Open(t.TempDir(), filestore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if p.bus, err = bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()})}); err != nil {
+		t.Fatal(err)
+	}
+	p.relay = outbox.NewRelay(outbox.Options{Publisher: p.bus})
+	p.store, err = store.Open(t.Context(), p.backend, store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.relay.Add("Books", p.store.Driver())
+	t.Cleanup(func() {
+		p.stop()
+		for _, err := range []error{p.relay.Close(context.Background()), p.bus.Close(context.Background()), p.backend.Close()} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return p
+}
+
+func (p *place) start() {
+	p.Helper()
+	s, err := search.Start(search.Options{
+		Conn: p.bus.Conn(), JetStream: p.bus.JetStream(), Folder: p.folder, Stores: []search.Indexed{{Store: p.store, Settings: p.settings}},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.service = s
+}
+
+func (p *place) stop() {
+	if p.service != nil {
+		p.service.Close()
+		p.service = nil
+	}
+}
+
+func (p *place) save(uuid, body string) {
+	p.Helper()
+	o, err := object.Parse([]byte(body))
+	if err == nil {
+		_, err = p.store.Save(p.Context(), o, uuid)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *place) update(uuid, body string) {
+	p.Helper()
+	o, err := object.Parse([]byte(body))
+	if err == nil {
+		_, err = p.store.Update(p.Context(), o, store.UpdateOptions{UUID: uuid})
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *place) remove(uuid string) {
+	p.Helper()
+	if err := p.store.Delete(p.Context(), uuid, 0); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// caughtUp waits until the index has followed all that was written.
+func (p *place) caughtUp() {
+	p.Helper()
+	kit.WaitFor(p.T, "the index to follow the log", func() bool {
+		if stats := p.relay.Stats(); stats.Events > 0 {
+			return false
+		}
+		info, err := p.bus.JetStream().Stream(p.Context(), bus.StreamEvents)
+		if err != nil {
+			return false
+		}
+		for _, s := range p.service.Status() {
+			if !s.Ready || s.Followed < info.CachedInfo().State.LastSeq {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// find returns the uuids of what words find.
+func (p *place) find(words string) string {
+	p.Helper()
+	l, err := p.store.List(p.Context(), store.ListOptions{Words: words})
+	if err != nil {
+		p.Fatalf("%s: %v", words, err)
+	}
+	return uuids(l)
+}
+
+func uuids(l store.List) string {
+	var all []string
+	for _, o := range l.Objects {
+		all = append(all, o.UUID)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestWordsFindObjects(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title", "tags", "author.name", "copies.note"}, Language: "en"})
+	p.save("moby", `{"title":"Moby-Dick; or, The Whale","author":{"name":"Herman Melville"},"tags":["sea","hunting"]}`)
+	p.save("emma", `{"title":"Emma","author":{"name":"Jane Austen"},"copies":[{"note":"the first edition"},{"note":"worn"}]}`)
+	p.save("both", `{"title":"Whales and whaling of the seas, whale by whale","tags":"sea"}`)
+	p.save("none", `{"title":7,"author":"Herman","tags":[["sea"],{"sea":"sea"}],"copies":{"note":null}}`)
+	p.start()
+	p.caughtUp()
+	for words, found := range map[string]string{
+		"whale": "both moby", "WHALES": "both moby", "whale hunt": "moby", "sea -hunting": "both", "herman": "moby", "melville whale": "moby",
+		`"jane austen"`: "emma", `"austen jane"`: "", "austen jane": "emma", `"first edition"`: "emma", "worn": "emma", "aust*": "emma", "AUST*": "emma",
+		"moby-dick": "moby", "dick-moby": "", "the": "", "the whale": "both moby", "absent": "", "sea": "both moby", `-"whales and whaling" whale`: "moby", "7": "",
+		"emma\twhale": "", `whale"sea"`: "both moby",
+	} {
+		if got := p.find(words); got != found {
+			t.Errorf("%s finds %q, expected %q", words, got, found)
+		}
+	}
+}
+
+func TestWordsAsTheyAreWithoutALanguage(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+	p.save("a", `{"title":"The Whales of Ägir"}`)
+	p.start()
+	p.caughtUp()
+	for words, found := range map[string]string{"whales": "a", "whale": "", "THE": "a", "ägir": "a", "whale*": "a"} {
+		if got := p.find(words); got != found {
+			t.Errorf("%s finds %q, expected %q", words, got, found)
+		}
+	}
+}
+
+func TestWhatCanNotBeSearched(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+	list := func(o store.ListOptions) string {
+		_, err := p.store.List(t.Context(), o)
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	if got := list(store.ListOptions{Words: "x"}); got != "q: no process answers searches: start one with the role search" {
+		t.Errorf("without the role: %q", got)
+	}
+	p.start()
+	p.caughtUp()
+	for _, c := range []struct {
+		options store.ListOptions
+		says    string
+	}{
+		{store.ListOptions{Words: "-x"}, "q: has no word to find"},
+		{store.ListOptions{Words: `x "y`}, `q: the quotation mark at "y" has no other that ends it`},
+		{store.ListOptions{Words: "x*"}, `q: "x"* is the beginning of too many words; give at least 2 characters`},
+		{store.ListOptions{Words: strings.Repeat("x ", 33)}, "q: has more than 32 words"},
+		{store.ListOptions{Words: strings.Repeat("x", 1025)}, "q: longer than 1024 bytes"},
+		{store.ListOptions{Words: "\xff"}, "q: not valid UTF-8"},
+		{store.ListOptions{Words: "x", Sort: "title"}, "sort: what q finds is in the order of how well it matches; leave out one of both"},
+		{store.ListOptions{Words: "x", Cursor: "x"}, "cursor: invalid; start again without it"},
+		{store.ListOptions{Words: "x", Filter: "title"}, "filter: "},
+	} {
+		if got := list(c.options); !strings.HasPrefix(got, c.says) {
+			t.Errorf("%v: %q, expected %q", c.options, got, c.says)
+		}
+	}
+}
+
+// The index has what the store has after writes while it is followed, while it is not, and while it is built.
+func TestTheIndexFollowsTheStore(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+	p.save("a", `{"title":"one"}`)
+	p.save("b", `{"title":"one"}`)
+	p.start()
+	p.caughtUp()
+	p.update("a", `{"title":"two"}`)
+	p.remove("b")
+	p.save("c", `{"title":"two"}`)
+	p.caughtUp()
+	if one, two := p.find("one"), p.find("two"); one != "" || two != "a c" {
+		t.Errorf("followed: %q, %q", one, two)
+	}
+	p.stop()
+	p.update("c", `{"title":"three"}`)
+	p.remove("a")
+	p.save("b", `{"title":"three"}`)
+	p.start()
+	p.caughtUp()
+	if two, three := p.find("two"), p.find("three"); two != "" || three != "b c" {
+		t.Errorf("after a stop: %q, %q", two, three)
+	}
+	p.stop()
+	p.settings.Language = "en"
+	p.start()
+	for i := range 50 {
+		p.save(fmt.Sprintf("n%02d", i), `{"title":"builds"}`)
+	}
+	p.remove("n07")
+	p.caughtUp()
+	if n := len(strings.Fields(p.find("build"))); n != 49 || p.find("three") != "b c" {
+		t.Errorf("%d objects that were written during a build are found, expected 49", n)
+	}
+}
+
+// An index whose position is not in the log is built again.
+func TestALogThatWasReplaced(t *testing.T) {
+	for name, replace := range map[string]func(p *place) error{
+		"replaced": func(p *place) error {
+			if err := p.bus.JetStream().DeleteStream(p.Context(), bus.StreamEvents); err != nil {
+				return err
+			}
+			_, err := bus.SetupStreams(p.Context(), p.bus, bus.Limits{}, 1, false)
+			return err
+		},
+		"expired": func(p *place) error {
+			s, err := p.bus.JetStream().Stream(p.Context(), bus.StreamEvents)
+			if err != nil {
+				return err
+			}
+			return s.Purge(p.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, search.Settings{Fields: []string{"title"}})
+			p.save("a", `{"title":"one"}`)
+			p.start()
+			p.caughtUp()
+			p.stop()
+			p.save("b", `{"title":"one"}`)
+			p.remove("a")
+			kit.WaitFor(t, "the events to be published", func() bool { return p.relay.Stats().Events == 0 })
+			if err := replace(p); err != nil {
+				t.Fatal(err)
+			}
+			p.save("c", `{"title":"one"}`)
+			kit.WaitFor(t, "the event to be published", func() bool { return p.relay.Stats().Events == 0 })
+			p.start()
+			kit.WaitFor(t, "the index to be built again", func() bool { return p.find("one") == "b c" })
+		})
+	}
+}
+
+// Pages continue where they ended, in both directions.
+func TestPagesOfWhatIsFound(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+	for i := range 25 {
+		p.save(fmt.Sprintf("o%02d", i), fmt.Sprintf(`{"title":"whale %s","n":%d}`, strings.Repeat("filler ", i/5), i))
+	}
+	p.start()
+	p.caughtUp()
+	var pages []string
+	var last store.List
+	for cursor := ""; ; {
+		l, err := p.store.List(t.Context(), store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Cursor: cursor, Count: store.CountExact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pages = append(pages, uuids(l)); l.Count.Value != 24 || l.Count.Accuracy != store.Exact {
+			t.Errorf("count: %v", *l.Count)
+		}
+		if last = l; l.Next == "" {
+			break
+		}
+		cursor = l.Next
+	}
+	all := strings.Fields(strings.Join(pages, " "))
+	if len(pages) != 3 || len(all) != 24 || !slices.IsSorted(all) {
+		t.Errorf("pages: %q", pages)
+	}
+	back, err := p.store.List(t.Context(), store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Before: last.Back})
+	if err != nil || uuids(back) != pages[1] || back.Next == "" || back.Back == "" {
+		t.Errorf("the page before the last: %q, %v, expected %q", uuids(back), err, pages[1])
+	}
+	if back, err = p.store.List(t.Context(), store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Before: back.Back}); err != nil || uuids(back) != pages[0] || back.Back != "" {
+		t.Errorf("the first page: %q, %v, expected %q", uuids(back), err, pages[0])
+	}
+}

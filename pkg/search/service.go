@@ -1,0 +1,130 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+)
+
+// SubjectPrefix begins the subject of searches in a store, which any process with the role search answers.
+const SubjectPrefix = "search."
+
+const (
+	queue       = "belfry"
+	searchLimit = 5 * time.Second // of one search
+)
+
+// maxSearches is how many searches are executed at once.
+var maxSearches = 2 * runtime.GOMAXPROCS(0)
+
+// reply is the reply to a search.
+type reply struct {
+	Hits    []store.TextHit `json:"hits,omitempty"`
+	More    bool            `json:"more,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Invalid bool            `json:"invalid,omitempty"` // it is about what was asked for; else the search may be repeated
+}
+
+func (s *Service) subscribe() error {
+	for _, x := range s.indexes {
+		subject := SubjectPrefix + x.of.Store.Name()
+		sub, err := s.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
+			if !strings.Contains(m.Reply, "_INBOX") {
+				return // belfry may publish where who asks may not
+			}
+			s.slots <- struct{}{}
+			go func() {
+				defer func() { <-s.slots }()
+				if data, err := json.Marshal(s.answer(x, m.Data)); err == nil {
+					_ = m.Respond(data) // who asks gives up
+				}
+			}()
+		})
+		if err != nil {
+			return errs.Wrap(err, errs.Unavailable, "subscribing to %s", subject)
+		}
+		s.subs = append(s.subs, sub)
+	}
+	return nil
+}
+
+func (s *Service) answer(x *storeIndex, data []byte) reply {
+	ctx, cancel := context.WithTimeout(context.Background(), searchLimit)
+	defer cancel()
+	var asked store.TextSearch
+	err := json.Unmarshal(data, &asked)
+	if err != nil || asked.Limit < 1 || asked.Limit > store.MaxPage+1 {
+		err = errs.New(errs.Invalid, "the request is no search")
+	}
+	var r reply
+	if err == nil {
+		r.Hits, r.More, err = x.search(ctx, asked)
+	}
+	if err == nil {
+		return r
+	}
+	var own *errs.Error
+	if !errors.As(err, &own) {
+		s.opts.Logger.Error("a search failed", "store", x.of.Store.Name(), "error", err)
+		return reply{Error: "q: the search failed; the log has the reason"}
+	}
+	return reply{Error: own.Message, Invalid: errors.Is(err, errs.Invalid)}
+}
+
+func (x *storeIndex) search(ctx context.Context, s store.TextSearch) ([]store.TextHit, bool, error) {
+	x.using.RLock()
+	defer x.using.RUnlock()
+	current := x.current.Load()
+	if current == nil {
+		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; %d objects have been read so far", x.of.Store.Name(), x.read.Load())
+	}
+	q, err := current.queryOf(s.Words, s.Fields)
+	if err != nil {
+		return nil, false, err
+	}
+	return current.search(ctx, q, s)
+}
+
+// Client asks processes with the role search.
+type Client struct{ conn *nats.Conn }
+
+// NewClient returns a Client.
+func NewClient(conn *nats.Conn) *Client { return &Client{conn} }
+
+var _ store.Searcher = (*Client)(nil)
+
+// Search implements store.Searcher.
+func (c *Client) Search(ctx context.Context, name string, s store.TextSearch) ([]store.TextHit, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, searchLimit+time.Second)
+	defer cancel()
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, false, err
+	}
+	m, err := c.conn.RequestWithContext(ctx, SubjectPrefix+name, data)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil, false, errs.New(errs.Unavailable, "q: no process answers searches: start one with the role search")
+	}
+	if err != nil {
+		return nil, false, errs.Wrap(err, errs.Unavailable, "q: the search was not answered")
+	}
+	var r reply
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		return nil, false, errs.Wrap(err, errs.Unavailable, "q: the search was not answered")
+	}
+	switch {
+	case r.Error != "" && r.Invalid:
+		return nil, false, errs.New(errs.Invalid, "%s", r.Error)
+	case r.Error != "":
+		return nil, false, errs.New(errs.Unavailable, "%s", r.Error)
+	}
+	return r.Hits, r.More, nil
+}

@@ -1,0 +1,202 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// pageLimit is how much of the log is followed at once.
+var pageLimit = eventlog.Limit{Events: 500, Bytes: 4 << 20}
+
+const (
+	buildPage   = 32               // objects, each of which may have more than a MiB
+	logInterval = 30 * time.Second // of the progress of a build
+	saveAfter   = 10_000           // events without one of the store, after which the position is stored
+)
+
+// storeIndex is the index of a store.
+type storeIndex struct {
+	of       Indexed
+	folder   string // of the index, which is in a folder with a number, and of its successor while that is built
+	log      *slog.Logger
+	building atomic.Bool
+	read     atomic.Int64 // objects that a build has read
+
+	using   sync.RWMutex              // held for reading while current is searched
+	current atomic.Pointer[textIndex] // nil: there is none yet
+}
+
+// open opens the index, if there is one that was built to the end with these settings, and removes others.
+func (x *storeIndex) open() {
+	for _, number := range slices.Backward(x.numbers()) {
+		folder := x.numbered(number)
+		if x.current.Load() == nil {
+			if found, ok := openIndex(folder, x.of.Settings); ok {
+				x.current.Store(found)
+				continue
+			}
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			x.log.Warn("a former search index can't be removed", "error", err)
+		}
+	}
+}
+
+// numbers returns those of the folders that there are, the lowest first.
+func (x *storeIndex) numbers() (all []int) {
+	entries, _ := os.ReadDir(x.folder) // there may be none
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (x *storeIndex) numbered(n int) string { return filepath.Join(x.folder, strconv.Itoa(n)) }
+
+// follows reports whether the index can follow a log.
+func (x *storeIndex) follows(log eventlog.State) bool {
+	current := x.current.Load()
+	if current == nil {
+		return false
+	}
+	at := *current.at.Load()
+	return at.Log.Equal(log.Created) && log.First <= at.Sequence+1 && at.Sequence <= log.Last
+}
+
+// apply follows events. Those of other stores move the position.
+func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
+	current := x.current.Load()
+	at := *current.at.Load()
+	var uuids []string
+	for _, e := range page {
+		if e.Sequence <= at.Sequence {
+			continue
+		}
+		at.Sequence = e.Sequence
+		_, store, uuid, ok := eventlog.ParseSubject(e.Subject)
+		if ok && store == x.of.Store.Name() && !slices.Contains(uuids, uuid) {
+			uuids = append(uuids, uuid)
+		}
+	}
+	if len(uuids) > 0 || at.Sequence-current.stored.Sequence >= saveAfter {
+		if err := current.update(ctx, x.of.Store, uuids, at); err != nil {
+			return err
+		}
+	}
+	current.at.Store(&at)
+	return nil
+}
+
+// build makes an index of what the store has, which then takes the place of the current one.
+func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
+	defer x.building.Store(false)
+	began := time.Now()
+	built, err := x.buildNext(ctx, js)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		x.log.Error("the search index can't be built; retrying", "error", err)
+		return
+	}
+	x.using.Lock()
+	before := x.current.Swap(built)
+	x.using.Unlock()
+	x.log.Info("the search index is built", "objects", x.read.Load(), "took", time.Since(began).Round(time.Millisecond))
+	if before != nil {
+		before.close()
+		if err := before.remove(); err != nil {
+			x.log.Warn("a former search index can't be removed", "error", err)
+		}
+	}
+}
+
+func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (built *textIndex, err error) {
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	log, err := eventlog.GetState(limited, js) // before the store is read
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(x.folder, 0o700); err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the folder of the search index can't be made")
+	}
+	next := 1
+	if all := x.numbers(); len(all) > 0 {
+		next = all[len(all)-1] + 1
+	}
+	built, err = newIndex(x.numbered(next), x.of.Settings)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = built.bleve.Close()
+			err = errors.Join(err, built.remove())
+		}
+	}()
+	x.read.Store(0)
+	b, logged := built.batch(), time.Now()
+	for r, err := range driver.Records(ctx, x.of.Store.Driver(), buildPage) {
+		if err != nil {
+			return nil, err
+		}
+		if err := b.set(r); err != nil {
+			return nil, err
+		}
+		if b.full() {
+			if err := b.write(nil); err != nil {
+				return nil, err
+			}
+		}
+		if n := x.read.Add(1); time.Since(logged) > logInterval {
+			logged = time.Now()
+			x.log.Info("the search index is being built", "objects", n)
+		}
+	}
+	at := &position{Log: log.Created, Sequence: log.Last}
+	if err := b.write(at); err != nil {
+		return nil, err
+	}
+	built.at.Store(at)
+	return built, nil
+}
+
+func (x *storeIndex) status(end uint64) Status {
+	s := Status{Store: x.of.Store.Name(), Read: x.read.Load()}
+	x.using.RLock()
+	defer x.using.RUnlock()
+	current := x.current.Load()
+	if current == nil {
+		return s
+	}
+	s.Ready = true
+	s.Objects, _ = current.bleve.DocCount()
+	if s.Followed = current.at.Load().Sequence; s.Followed < end {
+		s.Behind = end - s.Followed
+	}
+	return s
+}
+
+func (x *storeIndex) close() {
+	if current := x.current.Load(); current != nil {
+		current.close()
+	}
+}

@@ -1,0 +1,116 @@
+package search
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/search/query"
+
+	"belfry/pkg/errs"
+)
+
+// Limits of what one search looks for.
+const (
+	maxTerms  = 32
+	minPrefix = 2 // characters
+)
+
+// term is a part of a search.
+type term struct {
+	text   string
+	phrase bool // the words follow each other
+	prefix bool // of a word
+	not    bool // what is found has it not
+}
+
+// parseWords reads what is searched for: words, all of which an object has, "words in quotes", which follow each other, the
+// beginning of a word as beg*, and -word or -"words" for what it has not.
+func parseWords(text string) (all []term, err error) {
+	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
+		var t term
+		if after, has := strings.CutPrefix(rest, "-"); has && after != "" && !strings.HasPrefix(after, "-") && !startsWithSpace(after) {
+			t.not, rest = true, after
+		}
+		if after, has := strings.CutPrefix(rest, `"`); has {
+			t.phrase = true
+			t.text, rest, has = strings.Cut(after, `"`)
+			if !has {
+				return nil, errs.New(errs.Invalid, `q: the quotation mark at %.32q has no other that ends it`, t.text)
+			}
+		} else {
+			end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || r == '"' })
+			if end < 0 {
+				end = len(rest)
+			}
+			t.text, rest = rest[:end], rest[end:]
+			t.text, t.prefix = strings.CutSuffix(t.text, "*")
+		}
+		if t.prefix && utf8.RuneCountInString(t.text) < minPrefix {
+			return nil, errs.New(errs.Invalid, "q: %.32q* is the beginning of too many words; give at least %d characters", t.text, minPrefix)
+		}
+		if all = append(all, t); len(all) > maxTerms {
+			return nil, errs.New(errs.Invalid, "q: has more than %d words", maxTerms)
+		}
+	}
+	return all, nil
+}
+
+func startsWithSpace(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsSpace(r)
+}
+
+// queryOf returns what bleve looks for. Words that the language leaves out, such as "the", are ignored.
+func (x *textIndex) queryOf(text string, fields []string) (query.Query, error) {
+	terms, err := parseWords(text)
+	if err != nil {
+		return nil, err
+	}
+	analyzer := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language))
+	all := bleve.NewBooleanQuery()
+	found := false
+	for _, t := range terms {
+		tokens := len(analyzer.Analyze([]byte(t.text)))
+		if tokens == 0 {
+			continue
+		}
+		some := bleve.NewDisjunctionQuery()
+		for i, field := range x.settings.Fields {
+			if slices.Contains(fields, field) {
+				some.AddQuery(t.in(fieldName(i), tokens))
+			}
+		}
+		if t.not {
+			all.AddMustNot(some)
+			continue
+		}
+		all.AddMust(some)
+		found = true
+	}
+	switch {
+	case found:
+		return all, nil
+	case len(terms) == 0 || terms[0].not:
+		return nil, errs.New(errs.Invalid, "q: has no word to find")
+	default:
+		return bleve.NewMatchNoneQuery(), nil
+	}
+}
+
+// in returns what bleve looks for in a field.
+func (t term) in(field string, tokens int) query.FieldableQuery {
+	var q query.FieldableQuery
+	switch {
+	case t.prefix && tokens == 1:
+		q = bleve.NewPrefixQuery(strings.ToLower(t.text))
+	case t.phrase || tokens > 1: // one word in the text can be several in the index, such as one with a hyphen
+		q = bleve.NewMatchPhraseQuery(t.text)
+	default:
+		q = bleve.NewMatchQuery(t.text)
+	}
+	q.SetField(field)
+	return q
+}
