@@ -128,11 +128,18 @@ func (s *Schema) validateBy(target string, v any, size int) error {
 
 // Fill sets the members that an object lacks and that have a default, in the objects in it as well. It does so with the
 // option Defaults alone. An object that is missing is not made for what would be in it.
+//
+// A short array of empty objects can become a very long one. What is left to fill in above maxFilled stays as it is: no
+// store takes so large an object.
 func (s *Schema) Fill(o object.Object) {
 	if s.form.filler != nil {
-		s.form.filler.fill(o)
+		room := maxFilled
+		s.form.filler.fill(o, &room)
 	}
 }
+
+// maxFilled is how many bytes of default values an object gets about at most.
+const maxFilled = 1 << 20
 
 // Defaults returns the names of the members of the object itself that have a default.
 func (s *Schema) Defaults() []string {
@@ -147,17 +154,18 @@ func (s *Schema) Defaults() []string {
 	return names
 }
 
-// fill reports whether it has changed the object.
-func (f *filler) fill(o object.Object) (changed bool) {
+// fill reports whether it has changed the object. room is how many bytes may be filled in.
+func (f *filler) fill(o object.Object, room *int) (changed bool) {
 	for _, m := range f.members {
 		value, present := o[m.name]
 		if !present {
-			if m.value != nil {
+			if m.value != nil && *room > 0 {
 				o[m.name], changed = m.value, true
+				*room -= len(m.name) + len(m.value)
 			}
 			continue
 		}
-		if filled, did := m.inner.value(value); did {
+		if filled, did := m.inner.value(value, room); did {
 			o[m.name], changed = filled, true
 		}
 	}
@@ -165,11 +173,11 @@ func (f *filler) fill(o object.Object) (changed bool) {
 }
 
 // value fills in a value, if it is an object or an array.
-func (f *filler) value(value json.RawMessage) (filled json.RawMessage, changed bool) {
+func (f *filler) value(value json.RawMessage, room *int) (filled json.RawMessage, changed bool) {
 	switch {
-	case len(value) == 0:
+	case len(value) == 0 || *room <= 0:
 	case value[0] == '{' && len(f.members) > 0:
-		if o, err := object.Decode(value); err == nil && f.fill(o) {
+		if o, err := object.Decode(value); err == nil && f.fill(o, room) {
 			return o.Encode(), true
 		}
 	case value[0] == '[' && f.items != nil:
@@ -178,7 +186,7 @@ func (f *filler) value(value json.RawMessage) (filled json.RawMessage, changed b
 			return value, false
 		}
 		for i, item := range items {
-			if now, did := f.items.value(item); did {
+			if now, did := f.items.value(item, room); did {
 				items[i], changed = now, true
 			}
 		}

@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,35 @@ func TestFormatsAreAsserted(t *testing.T) {
 	}
 	if _, err := schema.Compile("it.json", []byte(`{"format":"emial"}`), schema.Formats); err == nil || !strings.Contains(err.Error(), "emial") {
 		t.Errorf("an unknown format: %v", err)
+	}
+}
+
+// TestClientsMakeNoCheckExpensive: neither by regular expressions, which take long to check, nor by arrays that defaults make longer.
+func TestClientsMakeNoCheckExpensive(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile("it.json", []byte(`{"properties":{"all":{"items":{"format":"regex"}}}}`), schema.Formats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, of := range map[int]struct{ size, count int }{0: {4096, 3}, 1: {4097, 1}, 2: {4096, 60}} {
+		one := `"` + strings.Repeat("a", of.size) + `"`
+		err := s.Validate(t.Context(), []byte(`{"all":[`+strings.Repeat(one+",", of.count-1)+one+`]}`))
+		if want := []string{"<nil>", "does not match", "too complex"}[n]; !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%d of %d bytes: %v, want %s", of.count, of.size, err, want)
+		}
+	}
+	value := strings.Repeat("x", 1000)
+	s, err = schema.Compile("it.json", []byte(`{"properties":{"all":{"items":{"properties":{"a":{"default":"`+value+`"}}}}}}`), schema.Defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := object.Parse([]byte(`{"all":[` + strings.Repeat("{},", 79_999) + `{}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Fill(o)
+	if size := len(o["all"]); size < 1<<20 || size > 2<<20 {
+		t.Errorf("filled in, it has %d bytes", size)
 	}
 }
 

@@ -16,6 +16,22 @@ func knownFormats() []string {
 	}
 }
 
+// formatRegex is the format of regular expressions. A client can write one that takes seconds and hundreds of megabytes, so
+// its length is bounded, and checking one costs more steps than other formats do.
+const (
+	formatRegex = "regex"
+	maxRegex    = 4 << 10 // bytes
+	regexCost   = 64      // steps for a byte
+)
+
+// formatCost is how many steps it takes to check whether a string has a format.
+func formatCost(name string, size int) int {
+	if name == formatRegex {
+		return size * regexCost
+	}
+	return size / 16
+}
+
 // formatChecks are schemas of the library that assert one format each, by its name.
 var formatChecks = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
@@ -37,8 +53,11 @@ var formatChecks = sync.OnceValues(func() (map[string]*jsonschema.Schema, error)
 
 // formatOf returns what reports whether a string has a format.
 func formatOf(name string) (func(s string) bool, error) {
-	if name == "regex" {
+	if name == formatRegex {
 		return func(s string) bool {
+			if len(s) > maxRegex {
+				return false
+			}
 			_, err := translatePattern(s)
 			return err == nil
 		}, nil

@@ -222,7 +222,7 @@ func (a stringsAssertion) evaluate(r *run, v any) {
 		r.fail("pattern", "must match the pattern %s", a.Pattern.Source)
 	}
 	if a.format != nil {
-		if r.spend(len(s) / 16); !r.over() && !a.format(s) {
+		if r.spend(formatCost(a.Format, len(s))); !r.over() && !a.format(s) {
 			r.fail("format", "must have the format %s", a.Format)
 		}
 	}
