@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
 
@@ -115,6 +116,16 @@ func (x *Exchange) Problem(err error) (status int, document []byte) {
 	p := problemOf(x, err)
 	p.Type, p.Instance = problem.TypePrefix+p.Type, x.ID
 	return p.Status, problem.Encode(p)
+}
+
+// ProblemOfPart is Problem of an error that a part of the request has, an operation of a batch or a line of a stream: the
+// request itself succeeds, so why the server failed is logged here. It is safe for concurrent use.
+func (x *Exchange) ProblemOfPart(number int, err error) (status int, document []byte) {
+	status, document = x.Problem(err)
+	if status == http.StatusInternalServerError {
+		x.Log(slog.LevelError, "a part of a request failed", append([]slog.Attr{slog.Int("part", number)}, errs.Attributes(err)...)...)
+	}
+	return status, document
 }
 
 // HasRetryAfter reports whether problems of a status have the header Retry-After.

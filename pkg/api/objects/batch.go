@@ -75,7 +75,7 @@ func (b *batches) post(x *kit.Exchange) error {
 	ctx, applied, err := b.Calls.Write(x, func(ctx context.Context) error {
 		room := memory.Page()
 		for i, o := range operations {
-			results[i] = b.execute(ctx, x, o, &room)
+			results[i] = b.execute(ctx, x, i, o, &room)
 		}
 		return nil
 	})
@@ -116,9 +116,9 @@ func (b *batches) expected(operations []operation) int {
 // smallReply is what a reply is expected to take of a store whose objects nobody has listed yet.
 const smallReply = 4 << 10
 
-// execute executes an operation as if it had been requested alone. room is how many bytes the bodies of further
+// execute executes operation i as if it had been requested alone. room is how many bytes the bodies of further
 // results can have.
-func (b *batches) execute(ctx context.Context, x *kit.Exchange, o operation, room *int) result {
+func (b *batches) execute(ctx context.Context, x *kit.Exchange, i int, o operation, room *int) result {
 	out, err := b.try(ctx, x, o)
 	if err == nil && len(out.body) > *room {
 		out, err = out.shortened(o.request)
@@ -126,7 +126,7 @@ func (b *batches) execute(ctx context.Context, x *kit.Exchange, o operation, roo
 	res := result{outcome: out}
 	if err != nil {
 		res.outcome = outcome{}
-		res.status, res.body = x.Problem(err)
+		res.status, res.body = x.ProblemOfPart(i+1, err)
 		if kit.HasRetryAfter(res.status) {
 			res.retryAfter = problem.RetryAfter(err)
 		}

@@ -132,7 +132,12 @@ func (r *resource) stream(x *kit.Exchange) error {
 }
 
 // receive reads the lines and has their objects created. The error is why it ended before the end of the body.
-func (s *stream) receive(ctx context.Context) error {
+func (s *stream) receive(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // those who create and send have to end all the same
+			err = errs.Panicked(p)
+		}
+	}()
 	for {
 		text, failed := s.readLine()
 		switch {
@@ -153,7 +158,6 @@ func (s *stream) receive(ctx context.Context) error {
 		if failed == nil && len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		var err error
 		if ctx, err = s.renew(ctx); err == nil {
 			err = s.begin(ctx, text, failed)
 		}
@@ -320,7 +324,7 @@ func (s *stream) failed(number int, err error) *line {
 }
 
 func (s *stream) problem(number int, err error) []byte {
-	status, document := s.x.Problem(err)
+	status, document := s.x.ProblemOfPart(number, err)
 	reply := strconv.AppendInt(append(strconv.AppendInt([]byte(`{"line":`), int64(number), 10), `,"status":`...), int64(status), 10)
 	reply = append(append(reply, `,"problem":`...), bytes.TrimSpace(document)...)
 	return append(reply, "}\n"...)

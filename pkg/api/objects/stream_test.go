@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -272,6 +273,30 @@ type holding func(context.Context)
 func (h holding) Intercept(ctx context.Context, _ store.InterceptRequest) (object.Object, error) {
 	h(ctx)
 	return nil, nil
+}
+
+// What fails in an operation of a batch, or a line of a stream, leaves the others as they are, and its cause is in the log under the
+// id of the request.
+func TestTheLogSaysWhyAPartOfARequestFailed(t *testing.T) {
+	t.Parallel()
+	f := apitest.Start(t, func(o *api.Options) {
+		failing := o.Objects[1].Store.WithOptions(func(s *store.Options) { s.Interceptor = holding(func(context.Context) { panic("the cause") }) })
+		o.Objects = []objects.Options{{URL: "/books", Store: failing}}
+	})
+	r, results := batch(f, []string{`GET /books/none`, `POST /books "body":{}`})
+	statuses(f, results, 404, 500)
+	got := stream(f, "/books", "[]\n{}\n")
+	if len(got) != 2 || got[0].Status != 400 || got[1].Status != 500 {
+		t.Fatalf("%+v", got)
+	}
+	for _, id := range []string{r.Header.Get("X-Request-Id"), got[1].Problem.Instance} {
+		logged := slices.IndexFunc(f.Logs.Lines(), func(line string) bool {
+			return strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, "the cause") && strings.Contains(line, id) && strings.Contains(line, `"part":2`)
+		})
+		if logged < 0 {
+			t.Errorf("nothing about %s in the log: %s", id, f.Logs.Lines())
+		}
+	}
 }
 
 // Who logs out while a stream is open creates nothing more by it.
