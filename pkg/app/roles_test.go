@@ -20,7 +20,7 @@ authentication: {providers: {email: {from: a@example.com, mailer: default}}}
 `)
 	for _, known := range [][]string{{"frnt"}, {"front", ""}} {
 		_, err := Start(t.Context(), c, p.log(), known...)
-		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "expected one of front, mapping, cascade, mail, sweep") {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "expected one of front, search, mapping, cascade, mail, sweep") {
 			t.Errorf("%q: %v", known, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -180,10 +181,12 @@ func (x *textIndex) search(ctx context.Context, q query.Query, s store.TextSearc
 		r.SetSearchAfter(after)
 	}
 	found, err := x.bleve.SearchInContext(ctx, r)
-	if ctx.Err() != nil {
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "TooManyClauses"):
+		return nil, false, errs.New(errs.Invalid, "q: more than %d words have such a beginning; give more of its characters", maxBeginnings)
+	case ctx.Err() != nil:
 		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable, "q: the search took too long; look for words that fewer objects have")
-	}
-	if err != nil {
+	case err != nil:
 		return nil, false, errs.Wrap(err, errs.Unavailable, "the search index %s can't be read", x.folder)
 	}
 	hits := make([]store.TextHit, 0, len(found.Hits))

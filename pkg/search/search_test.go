@@ -188,8 +188,16 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 	if got := list(store.ListOptions{Words: "x"}); got != "q: no process answers searches: start one with the role search" {
 		t.Errorf("without the role: %q", got)
 	}
+	var many strings.Builder
+	for i := range 2050 {
+		fmt.Fprintf(&many, "w0%04d ", i)
+	}
+	p.save("many", `{"title":"`+many.String()+`"}`)
 	p.start()
 	p.caughtUp()
+	if got := p.find("w000*"); got != "many" {
+		t.Errorf("a hundred words: %q", got)
+	}
 	for _, c := range []struct {
 		options store.ListOptions
 		says    string
@@ -197,6 +205,8 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 		{store.ListOptions{Words: "-x"}, "q: has no word to find"},
 		{store.ListOptions{Words: `x "y`}, `q: the quotation mark at "y" has no other that ends it`},
 		{store.ListOptions{Words: "x*"}, `q: "x"* is the beginning of too many words; give at least 2 characters`},
+		{store.ListOptions{Words: "w*"}, `q: "w"* is the beginning of too many words; give at least 2 characters`},
+		{store.ListOptions{Words: "w0*"}, "q: more than 1024 words"},
 		{store.ListOptions{Words: strings.Repeat("x ", 33)}, "q: has more than 32 words"},
 		{store.ListOptions{Words: strings.Repeat("x", 1025)}, "q: longer than 1024 bytes"},
 		{store.ListOptions{Words: "\xff"}, "q: not valid UTF-8"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/search/query"
+	"github.com/blevesearch/bleve/v2/search/searcher"
 
 	"belfry/pkg/errs"
 )
@@ -17,6 +18,11 @@ const (
 	maxTerms  = 32
 	minPrefix = 2 // characters
 )
+
+// maxBeginnings is how many words of an index may begin as asked for: each is searched.
+const maxBeginnings = 1024
+
+func init() { searcher.DisjunctionMaxClauseCount = maxBeginnings }
 
 // term is a part of a search.
 type term struct {
