@@ -63,6 +63,12 @@ func (s *Store) parseSearch(ctx context.Context, call Call, o ListOptions, reade
 	if err != nil {
 		return nil, err
 	}
+	// A filter needs no index here, so it could name any field.
+	for _, name := range plan.Fields() {
+		if call.Client && s.Hidden(name) {
+			return nil, errs.New(errs.Invalid, "filter: objects can't be filtered by %q, which is in no reply", name)
+		}
+	}
 	return plan, s.refuseClosed(call, plan, closed)
 }
 

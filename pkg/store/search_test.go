@@ -36,6 +36,7 @@ func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
 	s, _ := open(t, store.Options{
 		Policy: compile(t, policy.Rules{OwnerField: "user", List: "object.public == true || isOwner"}), ClientUUIDs: true, Indexes: noteIndexes,
 		Fields:   fieldsOf(t, map[string]policy.FieldRule{"secret": {Read: "isOwner"}, "note": {Read: "user != null"}}),
+		Private:  []string{"pin"},
 		Search:   []string{"secret.part", "note", "title"},
 		Searcher: found,
 	})
@@ -79,6 +80,10 @@ func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
 	}{
 		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `secret == "y"`}, errs.Invalid},
 		{anonymous, store.ListOptions{Words: "x", Filter: `note == "y"`}, errs.Unauthenticated},
+		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `pin == 1`}, errs.Invalid},
+		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `year == 1 || !(pin > 1)`}, errs.Invalid},
+		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `has(object["_requests"])`}, errs.Invalid},
+		{store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus}), store.ListOptions{Words: "x", Filter: `pin == 1`}, errs.Invalid},
 	} {
 		if _, err := s.List(of.ctx, of.options); !errors.Is(err, of.is) {
 			t.Errorf("%v: %v, expected %v", of.options, err, of.is)
