@@ -26,10 +26,9 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/missed"
-	"belfry/pkg/claims"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
-	"belfry/pkg/mapping/fill"
+	"belfry/pkg/fill"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/seal"
 	"belfry/pkg/search"
@@ -64,7 +63,7 @@ type App struct {
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
-	claims         *claims.Holder  // of unique values
+	claims         *fill.Filler    // of unique values
 	search         *search.Service // nil: this process answers no searches
 	overflow       overflow
 	parts          []*part                      // that probes ask

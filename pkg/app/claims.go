@@ -2,31 +2,33 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"belfry/config"
-	"belfry/pkg/claims"
+	"belfry/pkg/fill"
 	"belfry/pkg/store"
 )
 
-// startClaims has stores with unique fields collect the values of their objects.
+// startClaims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
+// whatever its role: writes are refused until somebody has. It does not wait for the rate of other fills.
 func (a *serving) startClaims(ctx context.Context) error {
-	h, err := claims.Start(ctx, a.plan.claimsOf(a.set, a.log))
+	f, err := fill.Start(ctx, a.plan.claimsOf(a.set, a.log))
 	if err != nil {
 		return err
 	}
-	a.claims = h
-	a.onStop("collecting unique values", func(context.Context) error { h.Close(); return nil })
+	a.claims = f
+	a.onStop("collecting unique values", func(context.Context) error { f.Close(); return nil })
 	return nil
 }
 
-func (p *plan) claimsOf(set *store.Set, log *slog.Logger) claims.Options {
-	return claims.Options{Set: set, State: set.Store(config.PositionStore), Logger: log, Alone: !p.shared()}
+func (p *plan) claimsOf(set *store.Set, log *slog.Logger) fill.Options {
+	return fill.Options{Works: fill.Claims(set), Store: set.Store(config.PositionStore), Logger: log, Alone: !p.shared(), Fills: true}
 }
 
 // completeClaims makes the claims that objects lack, for a command that writes to stores that nobody serves.
 func (p *plan) completeClaims(ctx context.Context, set *store.Set) error {
-	return claims.Complete(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler)))
+	return fill.Complete(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler)))
 }
 
 // incompleteClaims lists the stores in which no object can get a unique value yet, for whoever asks whether belfry is
@@ -36,8 +38,14 @@ func (a *App) incompleteClaims() []string {
 		return nil
 	}
 	var all []string
-	for _, name := range a.claims.Incomplete() {
-		all = append(all, "the unique values of "+name+" are being collected from its objects: new ones are refused until then")
+	for _, s := range a.claims.Status() {
+		switch {
+		case s.Filled:
+		case s.Waiting:
+			all = append(all, "new unique values of "+s.Target+" are refused until all processes have the same configuration, and the values of its objects are collected")
+		default:
+			all = append(all, fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused until then", s.Target, s.Targets, s.Total))
+		}
 	}
 	return all
 }

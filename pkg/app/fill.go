@@ -8,15 +8,15 @@ import (
 	"belfry/config"
 	"belfry/listeners/mapping"
 	"belfry/pkg/console"
+	"belfry/pkg/fill"
 	"belfry/pkg/listener"
-	"belfry/pkg/mapping/fill"
 )
 
 // startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the
 // role mapping, records by which configuration it serves.
 func (a *serving) startFill(ctx context.Context) error {
 	f, err := fill.Start(ctx, fill.Options{
-		Set: a.set, Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
+		Works: fill.Derived(a.set), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
 		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
 	})
 	if err != nil {

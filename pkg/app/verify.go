@@ -13,8 +13,8 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/binary"
-	"belfry/pkg/claims"
 	"belfry/pkg/errs"
+	"belfry/pkg/fill"
 	"belfry/pkg/store"
 	"belfry/pkg/verify"
 )
@@ -69,7 +69,7 @@ func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into
 	if p.shared() {
 		wait = differenceTimeout
 	}
-	if err := claims.Load(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler))); err != nil {
+	if err := fill.Load(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler))); err != nil {
 		return errors.Join(err, closeStorages(storages))
 	}
 	err = verifyAll(ctx, set, inOrder(p.services(storages, set, nil, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// state is what the processes of an installation share about mappings.
+// state is what the processes of an installation share about works.
 type state struct {
-	Mappings map[string]*record `json:"mappings"` // by name
-	Lease    *lease             `json:"lease,omitempty"`
+	Works map[string]*record `json:"works"` // by name
+	Lease *lease             `json:"lease,omitempty"`
 }
 
-// record is a mapping, and how far its arrays are filled.
+// record is a work, and how far it is done.
 type record struct {
-	// Seen has a number for each definition of the mapping in the configurations of processes that run. As long as
+	// Seen has a number for each definition of the work in the configurations of processes that run. As long as
 	// there is more than one, processes count theirs up, by which others see that they run.
 	Seen map[string]uint64 `json:"seen"`
 
-	Filled string    `json:"filled,omitempty"` // the definition by which all arrays have been filled
+	Filled string    `json:"filled,omitempty"` // the definition by which all objects have been filled
 	At     time.Time `json:"at,omitzero"`      // when
 
 	Fill *progress `json:"fill,omitempty"` // in progress, or interrupted
@@ -29,17 +29,17 @@ type record struct {
 type progress struct {
 	Definition string    `json:"definition"`
 	Began      time.Time `json:"began"`
-	Cursor     []byte    `json:"cursor,omitempty"` // arrays before it are filled
-	Total      int64     `json:"total"`            // objects with arrays when it began, approximately
+	Cursor     []byte    `json:"cursor,omitempty"` // objects before it are done
+	Total      int64     `json:"total"`            // objects when it began, approximately
 	counts
-	Before counts `json:"before,omitzero"` // the counts of the arrays before the cursor, from which a fill continues
+	Before counts `json:"before,omitzero"` // the counts of the objects before the cursor, from which a fill continues
 }
 
 // counts are what a fill has done.
 type counts struct {
-	Targets int64 `json:"targets"`          // arrays that are filled
+	Targets int64 `json:"targets"`          // objects that are done
 	Objects int64 `json:"objects"`          // entries that were computed for them
-	Failed  int64 `json:"failed,omitempty"` // arrays that can't be written
+	Failed  int64 `json:"failed,omitempty"` // objects that can't be filled
 }
 
 // lease is held by the process that fills.
@@ -48,7 +48,7 @@ type lease struct {
 	Beat    uint64 `json:"beat"` // counts up while it runs
 }
 
-// removed is the definition of a mapping in a configuration that does not have it.
+// removed is the definition of a work in a configuration that does not have it.
 const removed = "-"
 
 // watcher notices which processes run: those whose numbers change. It compares by the clock of this process alone.
@@ -77,13 +77,13 @@ func (w *watcher) runs(who string, number uint64) bool {
 	return w.now().Sub(last.at) < w.gone
 }
 
-// forget drops what is known about those that a state does not have any more: one that comes back starts to count anew.
+// forget drops what is known about those that a state does not have any more: one that comes back counts from the beginning.
 func (w *watcher) forget(s *state) {
 	maps.DeleteFunc(w.seen, func(who string, _ beat) bool {
 		if s.Lease != nil && who == leaseOf(s.Lease.Process) {
 			return false
 		}
-		for name, r := range s.Mappings {
+		for name, r := range s.Works {
 			if definition, ok := strings.CutPrefix(who, name+" "); ok {
 				_, known := r.Seen[definition]
 				return !known
@@ -95,21 +95,21 @@ func (w *watcher) forget(s *state) {
 
 func leaseOf(process string) string { return "lease " + process }
 
-// observe brings a state up to date with the definitions of this process, and reports whether it has changed. Arrays
-// count as filled only by a definition that all processes have had from the beginning of the fill to its end: the
-// workers of others write entries of their own.
+// observe brings a state up to date with the definitions of this process, and reports whether it has changed. A work
+// counts as filled only by a definition that all processes have had from the beginning of the fill to its end: others
+// write what is right by their own.
 func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
-	if s.Mappings == nil {
-		s.Mappings = map[string]*record{}
+	if s.Works == nil {
+		s.Works = map[string]*record{}
 	}
 	for name := range own {
-		if s.Mappings[name] == nil {
+		if s.Works[name] == nil {
 			// Processes without it, which know of it from now on, have yet to say that they run.
-			s.Mappings[name] = &record{Seen: map[string]uint64{removed: 0}}
+			s.Works[name] = &record{Seen: map[string]uint64{removed: 0}}
 			changed = true
 		}
 	}
-	for name, r := range s.Mappings {
+	for name, r := range s.Works {
 		mine := own[name]
 		if mine == "" {
 			mine = removed
@@ -132,7 +132,7 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 			r.Fill, changed = nil, true
 		}
 		if mine == removed && len(r.Seen) == 1 {
-			delete(s.Mappings, name)
+			delete(s.Works, name)
 			changed = true
 		}
 	}
@@ -140,10 +140,39 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 	return changed
 }
 
-// due reports whether a mapping is to be filled, and no process has another definition of it.
+// filled reports whether a work is done, and no process has another definition of it.
+func (s *state) filled(name, definition string) bool {
+	r := s.Works[name]
+	return r != nil && r.Filled == definition && len(r.Seen) == 1
+}
+
+// due reports whether a work is to be done, and no process has another definition of it.
 func (s *state) due(name, definition string) bool {
-	r := s.Mappings[name]
+	r := s.Works[name]
 	return r != nil && r.Filled != definition && len(r.Seen) == 1
+}
+
+// disputed reports whether processes have different definitions of a work.
+func (s *state) disputed(name string) bool {
+	r := s.Works[name]
+	return r != nil && len(r.Seen) > 1
+}
+
+// skip counts a work as done if no process is known to have another definition. One that was only assumed says so at its
+// next poll, and the work is due again.
+func (s *state) skip(name, definition string, now time.Time) bool {
+	r := s.Works[name]
+	if r.Filled == definition {
+		return false
+	}
+	for other, number := range r.Seen {
+		if other != definition && (other != removed || number > 0) {
+			return false
+		}
+	}
+	r.Seen = map[string]uint64{definition: r.Seen[definition]}
+	r.Filled, r.At, r.Fill = definition, now, nil
+	return true
 }
 
 // claim takes the lease if no other process that runs has it.

@@ -152,9 +152,11 @@ func (i *installation) must(err error) {
 	}
 }
 
+func (p *process) logger() *slog.Logger { return slog.New(slog.NewTextHandler(p.logged, nil)) }
+
 func (p *process) start(change ...func(*Options)) *process {
 	p.Helper()
-	o := Options{Set: p.set, Store: p.state, Logger: slog.New(slog.NewTextHandler(p.logged, nil)), Alone: true, Fills: true, Interval: time.Millisecond}
+	o := Options{Works: Derived(p.set), Store: p.state, Logger: p.logger(), Alone: true, Fills: true, Interval: time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -522,9 +524,9 @@ func TestAFillWaitsForProcessesThatFillNothing(t *testing.T) {
 	i := newInstallation(t)
 	i.seed(2, 1)
 	var c clock
-	front := i.process(nil).start(c.shared, func(o *Options) { o.Fills = false })
+	front := i.process(nil).start(c.shared, func(o *Options) { o.Fills, o.Interval = false, time.Hour }) // its next poll is later
 	p := i.process(books("title")).start(c.shared)
-	kit.WaitFor(t, "the process waits", func() bool { return p.filler.Status()[0].Waiting })
+	kit.WaitFor(t, "the process waits, or fills", func() bool { return p.filler.Status()[0].Waiting || p.filler.Targets() > 0 })
 	if n := p.filler.Targets(); n != 0 {
 		t.Errorf("%d arrays were filled beside a front with another configuration", n)
 	}
@@ -564,7 +566,7 @@ func TestAProcessThatFillsStaysVisible(t *testing.T) {
 	kit.WaitFor(t, "the young process waits", waits)
 	for range 5 {
 		number := func() uint64 {
-			return young.filler.current.Load().Mappings["Books in Authors.books"].Seen[old.filler.own["Books in Authors.books"]]
+			return young.filler.current.Load().Works["Books in Authors.books"].Seen[old.filler.own["Books in Authors.books"]]
 		}
 		before := number()
 		c.advance(goneAfter / 2)
@@ -591,10 +593,10 @@ func TestAProcessThatComesBackRuns(t *testing.T) {
 		if gone {
 			now = now.Add(goneAfter)
 		} else {
-			s.Mappings[name].Seen[other] = 7
+			s.Works[name].Seen[other] = 7
 		}
 		s.observe(own, w)
-		if _, runs := s.Mappings[name].Seen[other]; runs == gone {
+		if _, runs := s.Works[name].Seen[other]; runs == gone {
 			t.Errorf("gone: %v, want %v", !runs, gone)
 		}
 	}

@@ -1,16 +1,13 @@
-// Package fill fills the arrays of mappings, and the computed fields of stores, that were
-// added, or changed, over existing data: an event causes the entries of one object, and a
-// write computes the fields of one; what was written before has none.
+// Package fill brings what belfry derives from objects up to date for the objects that were there before the
+// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does it
+// for one object; what was written before has none.
 //
-// A Filler remembers in a store by which definition each array and the computed fields of
-// each store have been filled. One process of an installation fills, holding a lease; an
-// object at a time, by the backfill that a new target gets or by writing it again, and
-// slowly enough that requests don't notice. It stores its place, so that after a crash the
-// next process continues there.
+// A Filler remembers in a store by which definition each of its works has been done for all objects. One process of an
+// installation fills, holding a lease. It stores its place, so that after a crash the next process continues there.
 //
-// Every process has a Filler, also one that fills nothing: arrays and fields count as filled once a
-// fill is complete during which no process has had another definition. Until all
-// processes have the same configuration, as in a rolling update, the fill waits.
+// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which no
+// process has had another definition. Until all processes have the same configuration, as in a rolling update, the fill
+// waits.
 package fill
 
 import (
@@ -32,22 +29,17 @@ import (
 const (
 	interval    = 10 * time.Second
 	goneAfter   = 3 * interval     // without a beat until a process counts as gone
-	saveAfter   = interval / 2     // how often the progress is stored
-	renewAfter  = interval / 2     // how often the lease is renewed
+	renewAfter  = interval / 2     // how often the lease is renewed, and the progress stored
 	logInterval = 30 * time.Second // how often the progress is logged
-	pageSize    = 100              // targets that are filled before the place is stored
 	callTimeout = 10 * time.Second // of the start and of polls
 	stopTimeout = 2 * time.Second
 	retryMin    = 200 * time.Millisecond
 	retryMax    = interval
 )
 
-// stateUUID is the object that holds the state.
-const stateUUID = "MAPPINGS"
-
 // Options configure a Filler.
 type Options struct {
-	Set    *store.Set
+	Works  Works
 	Store  *store.Store // holds the state
 	Logger *slog.Logger
 
@@ -55,16 +47,13 @@ type Options struct {
 	Alone bool
 
 	// Fills says that this process fills. Others have a Filler, too: as long as one has another definition of a
-	// mapping, nobody fills its arrays.
+	// work, nobody fills it.
 	Fills bool
 
 	// Prepare has the worker receive the events of all mappings from now on. It is called before each fill: an object
 	// that is written before that is read by the fill, and one that is written later is handled by the worker. Another
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
-
-	// OnFull is called as mapping.Options.OnFull is.
-	OnFull func(m *store.Mapping, target string)
 
 	Rate     int           // see SetRate
 	Interval time.Duration // between polls; 0: 10 s
@@ -74,14 +63,14 @@ type Options struct {
 	renew time.Duration // between renewals of the lease; 0: renewAfter
 }
 
-// Filler fills arrays and computed fields. Its methods are safe for concurrent use.
+// Filler does works for existing objects. Its methods are safe for concurrent use.
 type Filler struct {
 	opts    Options
 	log     *slog.Logger
 	shared  store.Shared[state]
 	process string
-	own     map[string]string // definitions by name
-	works   map[string]work   // by name
+	works   map[string]*work  // by name
+	own     map[string]string // their definitions
 	watcher *watcher          // used by run alone
 	waits   map[string]bool   // logged that they wait for other processes
 
@@ -90,28 +79,34 @@ type Filler struct {
 	targets atomic.Int64 // that this process has filled
 	rate    atomic.Int64
 
-	current atomic.Pointer[state] // as it was read last; it is not changed any more
-	failed  string                // the last error, so that it is logged once; used by Start, and then by run alone
+	changing sync.Mutex            // of the state: what is read later is also applied later
+	current  atomic.Pointer[state] // as it was read last; it is not changed any more
+	failed   string                // the last error, so that it is logged once; used by Start, and then by run alone
 }
 
-// Start records the definitions of this process, and then fills in the background. It must be called before workers
-// of this process handle events.
-func Start(ctx context.Context, o Options) (*Filler, error) {
+func newFiller(o Options) *Filler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	f := &Filler{
-		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: stateUUID, What: "what is stored about mappings"},
-		process: object.NewUUID(), own: map[string]string{}, works: map[string]work{}, waits: map[string]bool{},
+		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: o.Works.state, What: "the state " + o.Works.state},
+		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{},
 	}
 	f.SetRate(o.Rate)
-	f.opts.Interval, f.opts.renew = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter)
-	f.watcher = &watcher{alone: o.Alone, gone: cmp.Or(o.gone, goneAfter), now: o.Now, seen: map[string]beat{}}
-	for name, w := range worksOf(o) {
-		f.own[name], f.works[name] = w.definition(), w
+	f.opts.Interval, f.opts.renew, f.opts.gone = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter), cmp.Or(o.gone, goneAfter)
+	f.watcher = &watcher{alone: o.Alone, gone: f.opts.gone, now: o.Now, seen: map[string]beat{}}
+	for name, w := range f.works {
+		f.own[name] = w.definition
 	}
+	return f
+}
+
+// Start records the definitions of this process, and then fills in the background. It must be called before the process
+// writes objects, and before its workers handle events.
+func Start(ctx context.Context, o Options) (*Filler, error) {
+	f := newFiller(o)
 	for delays := backoff.New(retryMin, retryMax); ; {
-		err := f.poll(ctx)
+		err := f.begin(ctx)
 		if err == nil {
 			break
 		}
@@ -127,6 +122,44 @@ func Start(ctx context.Context, o Options) (*Filler, error) {
 	f.cancel = cancel
 	f.running.Go(func() { f.run(running) })
 	return f, nil
+}
+
+// Load has stores trust what is filled, for a command that does not write what depends on it.
+func Load(ctx context.Context, o Options) error {
+	f := newFiller(o)
+	s, _, err := f.shared.Get(ctx)
+	if err == nil {
+		f.apply(&s)
+	}
+	return err
+}
+
+// Complete fills everything, for a command that writes while nobody serves. What other processes fill, or have another
+// definition of for longer than one that has ended, is left to them.
+func Complete(ctx context.Context, o Options) error {
+	f := newFiller(o)
+	defer f.end(ctx)
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	for began := f.opts.Now(); ; {
+		if err := f.fillDue(ctx); err != nil {
+			return err
+		}
+		if f.complete() || f.opts.Now().Sub(began) > 2*f.opts.gone {
+			return nil
+		}
+		if err := backoff.Sleep(ctx, f.opts.Interval); err != nil {
+			return err
+		}
+		if err := f.poll(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *Filler) complete() bool {
+	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled })
 }
 
 // SetRate sets how many objects a second are read at most: targets, and objects whose entries are computed. 0 is no
@@ -178,8 +211,16 @@ func (f *Filler) report(err error) {
 	}
 	if text := err.Error(); text != f.failed {
 		f.failed = text
-		f.log.Warn("arrays and computed fields can't be filled; retrying", "error", err)
+		f.log.Warn("existing objects can't be filled; retrying", "error", err)
 	}
+}
+
+// begin is the first poll.
+func (f *Filler) begin(ctx context.Context) error {
+	if err := f.poll(ctx); err != nil {
+		return err
+	}
+	return f.skipEmpty(ctx)
 }
 
 // poll records that this process runs, and reads what others have recorded.
@@ -187,6 +228,27 @@ func (f *Filler) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
+}
+
+// skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not to
+// wait until other processes would have registered.
+func (f *Filler) skipEmpty(ctx context.Context) error {
+	for name, w := range f.works {
+		if w.trust == nil || f.current.Load().filled(name, w.definition) {
+			continue
+		}
+		if err := backoff.Sleep(ctx, w.store.IndexLag()); err != nil {
+			return err
+		}
+		page, _, err := w.store.Scan(ctx, nil, 1)
+		if err == nil && len(page) == 0 {
+			err = f.change(ctx, func(s *state) bool { return s.skip(name, w.definition, f.opts.Now().UTC()) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fillDue fills what is to be filled, unless another process does.
@@ -223,16 +285,14 @@ func (f *Filler) fillDue(ctx context.Context) error {
 func (f *Filler) due() []string {
 	s := f.current.Load()
 	var due []string
-	for name, definition := range f.own {
-		r := s.Mappings[name]
+	for name, w := range f.works {
 		switch {
-		case s.due(name, definition):
+		case s.due(name, w.definition):
 			due = append(due, name)
 			delete(f.waits, name)
-		case r != nil && len(r.Seen) > 1 && !f.waits[name]:
+		case s.disputed(name) && !f.waits[name]:
 			f.waits[name] = true
-			w := f.works[name]
-			f.log.Warn("a process with another configuration runs: "+w.what()+" are filled once all processes have the same", w.kind(), name)
+			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.kind, name)
 		}
 	}
 	slices.Sort(due)
@@ -241,10 +301,20 @@ func (f *Filler) due() []string {
 
 // change changes the state, and keeps it as the current one. change returns whether it is to be stored.
 func (f *Filler) change(ctx context.Context, change func(*state) bool) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
 	s, err := f.shared.Change(ctx, change)
-	if err != nil {
-		return err
+	if err == nil {
+		f.apply(&s)
 	}
-	f.current.Store(&s)
-	return nil
+	return err
+}
+
+func (f *Filler) apply(s *state) {
+	f.current.Store(s)
+	for name, w := range f.works {
+		if w.trust != nil {
+			w.trust(s.filled(name, w.definition))
+		}
+	}
 }

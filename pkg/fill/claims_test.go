@@ -1,0 +1,227 @@
+package fill
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/test/kit"
+)
+
+// unique opens a process whose books have unique fields.
+func (i *installation) unique(fields ...[]string) *process {
+	i.Helper()
+	p := i.process(nil)
+	books, err := store.Open(i.Context(), p.hooks, store.Options{Name: "Books", Unique: fields, FenceAfter: -1})
+	i.must(err)
+	p.set = store.NewSet([]*store.Store{books}, nil)
+	return p
+}
+
+func (p *process) claims(change ...func(*Options)) *process {
+	p.Helper()
+	return p.start(append([]func(*Options){func(o *Options) { o.Works = Claims(p.set) }}, change...)...)
+}
+
+// options are those of a command.
+func (p *process) options() Options {
+	return Options{Works: Claims(p.set), Store: p.state, Logger: p.logger(), Alone: true, Fills: true, Interval: time.Millisecond}
+}
+
+func (p *process) saveBook(uuid, slug string) error {
+	p.Helper()
+	_, err := p.set.Store("Books").Save(p.Context(), object.Object{"slug": object.AppendString(nil, slug)}, uuid)
+	return err
+}
+
+func (p *process) trusts(want bool) {
+	p.Helper()
+	kit.WaitFor(p, "the claims are trusted, or not", func() bool { return p.set.Store("Books").TrustsClaims() == want })
+}
+
+func TestAnEmptyStoreTrustsItsClaimsAtOnce(t *testing.T) {
+	p := newInstallation(t).unique([]string{"slug"}).claims(new(clock).shared)
+	if !p.set.Store("Books").TrustsClaims() {
+		t.Error("the first object is refused")
+	}
+}
+
+// A process without the constraint runs: what it writes has no claims.
+func TestAnEmptyStoreDoesNotTrustItsClaimsBesideAnotherConfiguration(t *testing.T) {
+	i := newInstallation(t)
+	var c clock
+	first := i.unique([]string{"slug"}).claims(c.shared)
+	first.filler.Close()
+	other := i.unique().claims(c.shared)
+	p := i.unique([]string{"slug"}).claims(c.shared)
+	if p.set.Store("Books").TrustsClaims() {
+		t.Error("the claims are trusted")
+	}
+	other.filler.Close()
+	c.gone(p)
+	p.trusts(true)
+}
+
+func TestValuesOfObjectsThatThereWereAreClaimed(t *testing.T) {
+	i := newInstallation(t)
+	before := i.unique()
+	for uuid, slug := range map[string]string{"a": "x", "b": "x", "c": "y"} {
+		before.must(before.saveBook(uuid, slug))
+	}
+	p := i.unique([]string{"slug"})
+	p.hooks.before = func(_ *hooks, name, _ string) {
+		if name == "Books.claims" && p.set.Store("Books").TrustsClaims() {
+			t.Error("claims are trusted before all are made")
+		}
+	}
+	p.claims()
+	p.trusts(true)
+	p.hooks.before = nil
+	for _, slug := range []string{"x", "y"} {
+		if err := p.saveBook("new", slug); errs.KindOf(err) != errs.Taken {
+			t.Errorf("%s: %v", slug, err)
+		}
+	}
+	p.must(p.saveBook("new", "z"))
+	text := p.logged.String()
+	if !strings.Contains(text, `uuid=a error="b has an equal value in slug`) && !strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
+		t.Errorf("the log does not name the duplicates: %s", text)
+	}
+	if st := p.filler.Status()[0]; st.Failed != 1 || st.Targets != 3 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// While the constraint was not configured, values were given without claims.
+func TestClaimsAreMadeAgainAfterTheConstraintWasAway(t *testing.T) {
+	i := newInstallation(t)
+	first := i.unique([]string{"slug"}).claims()
+	first.must(first.saveBook("a", "x"))
+	first.filler.Close()
+
+	without := i.unique().claims()
+	without.must(without.saveBook("b", "y"))
+	without.filler.Close()
+
+	again := i.unique([]string{"slug"})
+	again.must(Load(t.Context(), again.options()))
+	if again.set.Store("Books").TrustsClaims() {
+		t.Error("claims are trusted although there were writes without")
+	}
+	again.claims()
+	again.trusts(true)
+	if err := again.saveBook("c", "y"); errs.KindOf(err) != errs.Taken {
+		t.Error(err)
+	}
+}
+
+// A process with another configuration that runs is noticed, and no value is given meanwhile.
+func TestClaimsAreNotTrustedWhileAProcessHasAnotherConfiguration(t *testing.T) {
+	i := newInstallation(t)
+	var c clock
+	p := i.unique([]string{"slug"}).claims(c.shared)
+	p.trusts(true)
+	other := i.unique().claims(c.shared)
+	p.trusts(false)
+	if err := p.saveBook("a", "x"); errs.KindOf(err) != errs.Unavailable {
+		t.Error(err)
+	}
+	other.must(other.saveBook("b", "x"))
+	other.filler.Close()
+	c.gone(p)
+	p.trusts(true)
+	if err := p.saveBook("a", "x"); errs.KindOf(err) != errs.Taken {
+		t.Error(err)
+	}
+}
+
+// Several processes start at once over existing objects: one reads them. It is killed, and the next one continues.
+func TestOneProcessMakesTheClaimsAndTheNextContinues(t *testing.T) {
+	i := newInstallation(t)
+	before := i.unique()
+	const n = 1200 // three pages
+	for b := range n {
+		before.must(before.saveBook(fmt.Sprintf("b%04d", b), fmt.Sprint(b)))
+	}
+	var claimed atomic.Int64
+	count := func(h *hooks, name, _ string) {
+		if name == "Books.claims" && !h.ended.Load() {
+			claimed.Add(1)
+		}
+	}
+	crashed := i.unique([]string{"slug"})
+	crashed.hooks.before = func(h *hooks, name, uuid string) {
+		if claimed.Load() > 700 {
+			h.ended.Store(true)
+		}
+		count(h, name, uuid)
+	}
+	crashed.claims()
+	kit.WaitFor(t, "the process ends", func() bool { return crashed.hooks.ended.Load() })
+	crashed.filler.Close()
+	next := i.unique([]string{"slug"})
+	next.hooks.before = count
+	next.claims()
+	next.trusts(true)
+	if n := next.filler.Targets(); n != 700 {
+		t.Errorf("the next process read %d objects, not those after the first page", n)
+	}
+	if got := claimed.Load(); got < n || got > n+claimsAtOnce {
+		t.Errorf("%d claims were written for %d objects", got, n)
+	}
+}
+
+// The generation is another one after a restore and a migration.
+func TestCopiedRecordsBeginAnotherGeneration(t *testing.T) {
+	i := newInstallation(t)
+	p := i.unique([]string{"slug"}).claims()
+	p.must(p.saveBook("a", "x"))
+	p.filler.Close()
+	p.must(p.set.Store("Books").RenewClaims(t.Context()))
+
+	again := i.unique([]string{"slug"})
+	again.must(Load(t.Context(), again.options()))
+	if again.set.Store("Books").TrustsClaims() {
+		t.Error("the claims of the generation before are trusted")
+	}
+	again.must(Complete(t.Context(), again.options()))
+	if !again.set.Store("Books").TrustsClaims() {
+		t.Error("the claims are not trusted although all are made")
+	}
+	served := i.unique([]string{"slug"})
+	served.must(Load(t.Context(), served.options()))
+	if !served.set.Store("Books").TrustsClaims() {
+		t.Error("what a command has completed is not stored")
+	}
+}
+
+// A command does not wait for ever for processes with another configuration.
+func TestACommandLeavesClaimsToTheProcessesThatRun(t *testing.T) {
+	i := newInstallation(t)
+	before := i.unique()
+	before.must(before.saveBook("a", "x"))
+	var c clock
+	var polls, seen atomic.Int64
+	other := i.unique([]string{"slug"}, []string{"title"})
+	other.hooks.before = func(*hooks, string, string) { polls.Add(1) }
+	other.claims(c.shared)
+	p := i.unique([]string{"slug"})
+	o := p.options()
+	c.shared(&o)
+	o.Now = func() time.Time {
+		if n := polls.Load(); seen.Swap(n) != n { // the other one has not gone
+			c.advance(interval / 10)
+		}
+		return time.Unix(1_900_000_000, c.offset.Load())
+	}
+	p.must(Complete(t.Context(), o))
+	if p.set.Store("Books").TrustsClaims() {
+		t.Error("the claims are trusted")
+	}
+	other.filler.Close()
+}

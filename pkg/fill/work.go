@@ -1,0 +1,106 @@
+package fill
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+)
+
+// Works are what a Filler does, by the configuration of a process.
+type Works struct {
+	state  string // uuid of the object that holds the state
+	byName map[string]*work
+}
+
+// work is what a fill does with the objects of a store.
+type work struct {
+	store      *store.Store
+	definition string         // identifies all of the configuration on which the result depends
+	mapping    *store.Mapping // nil: the work is not about one
+
+	kind   string // what its name is the name of, in logs
+	what   string // what is filled, in logs
+	begins string // logged at the beginning
+
+	page   int // objects that are filled before the place is stored
+	atOnce int
+
+	// fill does it for one object. read is called with how many other objects it has read since the last call, and ends it by
+	// an error.
+	fill func(ctx context.Context, uuid string, read func(objects int) error) error
+
+	// trust is called with whether the work is done, each time the state was read: requests depend on it. nil: none does.
+	trust func(filled bool)
+}
+
+// Derived returns the arrays of mappings and the computed fields of stores. Their objects are read one after the other, so
+// that a fill slows down when the backend does.
+func Derived(set *store.Set) Works {
+	all := map[string]*work{}
+	reconciler := mapping.NewReconciler(set, mapping.Options{})
+	for i := range set.Mappings() {
+		if m := &set.Mappings()[i]; m.Array != "" { // else it copies nothing
+			all[m.Source+" in "+m.Target+"."+m.Array] = arrays(set.Store(m.Target), m, reconciler)
+		}
+	}
+	for name, s := range set.Stores() {
+		if len(s.ComputedFields()) > 0 {
+			all["computed of "+name] = computed(s)
+		}
+	}
+	return Works{state: "MAPPINGS", byName: all}
+}
+
+func arrays(target *store.Store, m *store.Mapping, reconciler *mapping.Reconciler) *work {
+	when := ""
+	if m.When != nil {
+		when = fmt.Sprint(m.When)
+	}
+	return &work{
+		store: target, mapping: m, page: 100, atOnce: 1, kind: "mapping", what: "the arrays of a mapping",
+		begins:     "a mapping is new or has changed: filling its arrays from the objects",
+		definition: hashOf(m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner),
+		fill: func(ctx context.Context, uuid string, read func(objects int) error) error {
+			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, uuid, read)
+		},
+	}
+}
+
+func computed(s *store.Store) *work {
+	return &work{
+		store: s, page: 100, atOnce: 1, kind: "store", what: "the computed properties of a store",
+		begins:     "computed properties are new or have changed: computing them for the objects that there are",
+		definition: hashOf(s.ComputedDefinition()),
+		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
+			o, err := s.Get(ctx, uuid)
+			if errors.Is(err, errs.NotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			left, err := mapping.Recompute(ctx, s, o)
+			if err == nil && len(left) > 0 {
+				err = errs.New(errs.Conflict, "other writes keep changing it")
+			}
+			return err
+		},
+	}
+}
+
+func hashOf(parts ...any) string {
+	data, err := json.Marshal(parts)
+	if err != nil {
+		panic("fill: " + err.Error()) // texts and numbers can be encoded
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
