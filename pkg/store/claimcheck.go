@@ -45,10 +45,12 @@ func (s *Store) RenewClaims(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.claims.generation = newGeneration()
-	return s.claims.driver.Put(ctx, driver.Write{
-		UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(s.claims.generation),
-	})
+	next := newGeneration()
+	err = s.claims.driver.Put(ctx, driver.Write{UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(next)})
+	if err == nil {
+		s.claims.generation = next
+	}
+	return err
 }
 
 // TrustClaims says whether every object has its claims, so that a value without a claim is nobody's. Until then no
@@ -99,7 +101,7 @@ func (s *Store) holder(ctx context.Context, c *constraint, uuid string) (record 
 	return record, held, held.content.Owner == uuid, err
 }
 
-// claimFor makes a claim for the value that an object has.
+// claimFor makes a claim for the value that an object has, unless another object with that value has one.
 func (s *Store) claimFor(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
 	for range maxAttempts {
 		record, held, right, err := s.holder(ctx, c, uuid)

@@ -16,6 +16,7 @@ type write struct {
 	base          driver.Record // what the change was computed from; zero for a new object
 	stored        object.Object // base decoded; nil for a new object and a deletion
 	next          object.Object // nil for a deletion
+	computed      bool          // next has its computed fields
 	minRevision   uint64        // the new revision is greater than this one too
 	extraEvents   []ExtraEvent
 	exactRevision uint64 // not 0: the new revision is this one, which is above that of base
@@ -37,7 +38,9 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 		out.Revision = w.exactRevision
 	}
 	if w.next != nil {
-		s.compute(ctx, w.uuid, w.next)
+		if !w.computed {
+			s.compute(ctx, w.uuid, w.next)
+		}
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
 	} else if s.owner != "" {

@@ -33,12 +33,16 @@ func (s *Store) Miscomputed(o Stored) (fields []string, err error) {
 	}
 	right := stored.Clone()
 	_ = s.opts.Computed.Set(right)
+	return differing(names, stored, right), nil
+}
+
+func differing(names []string, a, b object.Object) (fields []string) {
 	for _, name := range names {
-		if !bytes.Equal(stored[name], right[name]) {
+		if !bytes.Equal(a[name], b[name]) {
 			fields = append(fields, name)
 		}
 	}
-	return fields, nil
+	return fields
 }
 
 // Recompute writes an object again if its computed fields are not what its other fields make them, and reports
@@ -46,10 +50,15 @@ func (s *Store) Miscomputed(o Stored) (fields []string, err error) {
 //
 // Errors: Mismatch when the object has another revision; Unavailable.
 func (w Worker) Recompute(ctx context.Context, base Stored) (bool, error) {
-	wrong, err := w.store.Miscomputed(base)
-	if err != nil || len(wrong) == 0 {
+	stored, err := base.Object()
+	if err != nil {
 		return false, err
 	}
-	_, err = w.CompareAndSet(ctx, base, nil)
+	next := stored.Clone()
+	w.store.compute(ctx, base.UUID, next)
+	if len(differing(w.store.opts.Computed.Names(), stored, next)) == 0 {
+		return false, nil
+	}
+	_, err = w.replace(ctx, base, &write{stored: stored, next: next, computed: true})
 	return err == nil, err
 }

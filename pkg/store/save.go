@@ -58,11 +58,13 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 	}
 	defer unlock()
 	// Nothing is read first: the driver's precondition says whether the uuid is
-	// free. Only after a Mismatch is the record read.
+	// free. Only after a failure is the record read: an object that exists may have
+	// had, at an earlier attempt, a value that is another one's by now.
 	for range maxAttempts {
-		written, err := s.commit(ctx, call, &w)
-		if !errors.Is(err, errs.Mismatch) {
-			return written, err
+		written, failed := s.commit(ctx, call, &w)
+		taken := errors.Is(failed, errs.Taken)
+		if !taken && !errors.Is(failed, errs.Mismatch) {
+			return written, failed
 		}
 		record, found, err := s.driver.Get(ctx, uuid)
 		if err != nil {
@@ -73,6 +75,9 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 		}
 		if found && !record.Deleted {
 			return driver.Record{}, errs.New(errs.Exists, "%s already has an object %q", s.opts.Name, uuid)
+		}
+		if taken { // by another object, and this is no repetition
+			return driver.Record{}, failed
 		}
 		if call.Idempotency != nil && found && tombstoneOf(record).Revision < call.Idempotency.Revision {
 			return driver.Record{}, errStale(s.opts.Name, uuid) // a fence, which no write came before

@@ -78,6 +78,31 @@ func TestATakenValueIsRefusedWithItsField(t *testing.T) {
 	}
 }
 
+// An import that is repeated finds its objects, and a request that is repeated its reply, although their values are those of
+// others by now.
+func TestTheUUIDIsComparedBeforeTheValues(t *testing.T) {
+	s := unique(t, model.NewMemory(), []string{"slug"})
+	once := store.Idempotency{ID: "k", Revision: ahead()}
+	first, err := s.Save(onced(t, once), parse(t, `{"slug":"x"}`), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(t.Context(), parse(t, `{"slug":"y"}`), store.UpdateOptions{UUID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, "b", `{"slug":"x"}`)
+	_, err = s.Save(t.Context(), parse(t, `{"slug":"x"}`), "a")
+	kind(t, err, errs.Exists)
+	if again, err := s.Save(onced(t, once), parse(t, `{"slug":"x"}`), "a"); err != nil || again.UUID != first.UUID {
+		t.Errorf("repeated: %+v, %v", again, err)
+	}
+	if err := s.Delete(t.Context(), "a", 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Save(t.Context(), parse(t, `{"slug":"x"}`), "a")
+	kind(t, err, errs.Taken)
+}
+
 func TestAValueIsFreeAfterAChangeAndADeletion(t *testing.T) {
 	s := unique(t, model.NewMemory(), []string{"slug"})
 	save(t, s, "a", `{"slug":"x"}`)

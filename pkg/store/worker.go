@@ -24,20 +24,24 @@ func NewWorker(s *Store) Worker { return Worker{s} }
 //
 // Errors: Mismatch when the object has another revision; Unavailable.
 func (w Worker) CompareAndSet(ctx context.Context, base Stored, fields object.Object) (Stored, error) {
-	s := w.store
 	stored, err := base.Object()
 	if err != nil {
 		return Stored{}, err
 	}
+	return w.replace(ctx, base, &write{stored: stored, next: withFields(stored, fields)})
+}
+
+// replace makes a write of an object if it is still at the revision of base.
+func (w Worker) replace(ctx context.Context, base Stored, change *write) (Stored, error) {
+	s := w.store
 	unlock, err := s.opts.Locker.Lock(ctx, base.UUID)
 	if err != nil {
 		return Stored{}, err
 	}
 	defer unlock()
-	written, err := s.commit(ctx, CallOf(ctx), &write{
-		uuid: base.UUID, name: event.StoreUpdated, stored: stored, next: withFields(stored, fields),
-		base: driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
-	})
+	change.uuid, change.name = base.UUID, event.StoreUpdated
+	change.base = driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body}
+	written, err := s.commit(ctx, CallOf(ctx), change)
 	if err != nil {
 		return Stored{}, err
 	}
