@@ -76,6 +76,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Pending", pendingTests()},
 		group{"Purge", purgeTests()},
 		group{"Limits", limitTests()},
+		group{"Claims", claimTests()},
 		group{"Stores", storesTests()},
 		group{"Context", contextTests()},
 		group{"Reopen", reopenTests()})
