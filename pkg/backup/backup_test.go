@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -293,6 +295,81 @@ func TestEventsOfWritesThatARestoreUndoesAreNotRestored(t *testing.T) {
 	}
 }
 
+// Dead letters are deleted one by one, when somebody retries or dismisses them. A restore brings back those alone that there
+// were at the backup, also when an earlier backup had others.
+func TestDeadLettersThatWereHandledAreNotRestored(t *testing.T) {
+	f := newFixture(t)
+	dead, err := f.bus.JetStream().Stream(t.Context(), bus.StreamDead)
+	f.must(err)
+	for i := range 8 { // more than one chunk
+		_, err := f.bus.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "dead.audit", Data: bytes.Repeat([]byte{'a' + byte(i)}, 900<<10)})
+		f.must(err)
+	}
+	if first := f.make(); !first.Streams[1].Chunks[0].Complete {
+		t.Fatalf("no chunk is complete: %+v", first.Streams[1])
+	}
+	f.must(dead.DeleteMsg(t.Context(), 2))
+	r, err := f.restore(f.make())
+	f.must(err)
+	left := ""
+	f.must(eventlog.Stored{Stream: bus.StreamDead}.Each(t.Context(), r.bus, func(m *eventlog.Message) error {
+		left += string(m.Data[:1])
+		return nil
+	}))
+	if left != "acdefgh" {
+		t.Errorf("the restored dead letters are %q", left)
+	}
+}
+
+// A value moves from one object to another while the records are read one after the other, so both have it in the backup. The
+// restore gives it to one, and a verification names them.
+func TestAValueThatMovesDuringABackupIsThatOfTwoObjects(t *testing.T) {
+	f := newFixture(t)
+	unique := func(f *fixture) *store.Store {
+		s, err := store.Open(t.Context(), f.pens, store.Options{Name: "Pens", Unique: [][]string{{"slug"}}})
+		f.must(err)
+		s.TrustClaims(true)
+		return s
+	}
+	pens := unique(f)
+	f.stores["Pens"] = pens
+	slug := func(text string) object.Object { return object.Object{"slug": object.AppendString(nil, text)} }
+	for _, uuid := range []string{"a", "z"} {
+		_, err := pens.Save(t.Context(), slug(uuid), uuid)
+		f.must(err)
+	}
+	for i := range recordPage { // between them, so that they are on different pages
+		_, err := pens.Save(t.Context(), object.Object{}, fmt.Sprint("m", i))
+		f.must(err)
+	}
+	o := f.options()
+	moved := false
+	o.Progress = func(p Progress) {
+		if p.What != "Pens" || moved {
+			return
+		}
+		moved = true
+		_, err := pens.Update(t.Context(), slug("c"), store.UpdateOptions{UUID: "a"})
+		f.must(err)
+		_, err = pens.Update(t.Context(), slug("a"), store.UpdateOptions{UUID: "z"})
+		f.must(err)
+	}
+	m, err := Make(t.Context(), f.destination(), o)
+	f.must(err)
+	r, err := f.restore(m)
+	f.must(err)
+	var found []store.UniqueFinding
+	restored := unique(r.fixture)
+	for _, uuid := range []string{"a", "z"} {
+		_, one, err := restored.Claim(t.Context(), uuid)
+		f.must(err)
+		found = append(found, one...)
+	}
+	if len(found) != 1 || found[0].UUID != "z" || found[0].Other != "a" {
+		t.Errorf("%+v", found)
+	}
+}
+
 // The log has lost its beginning, so its sequences are others after a restore. A dead letter names that of its event.
 func TestADeadLetterNamesItsEventAfterARestore(t *testing.T) {
 	f := newFixture(t)
@@ -363,15 +440,15 @@ func TestABackupIsReadableForItsOwnerAlone(t *testing.T) {
 		if info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %s", folder, info.Mode())
 		}
-		f.must(filepath.WalkDir(filepath.Join(f.folder, "backups"), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			info, err := entry.Info()
-			if err == nil && info.Mode().Perm()&0o077 != 0 {
-				t.Errorf("%s has mode %s", path, info.Mode())
-			}
-			return err
-		}))
 	}
+	f.must(filepath.WalkDir(filepath.Join(f.folder, "backups"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", path, info.Mode())
+		}
+		return err
+	}))
 }

@@ -163,12 +163,26 @@ func (d *Destination) put(ctx context.Context, data []byte) (Part, bool, error) 
 var errChanged = errs.New(errs.Internal, "what was read does not have its hash")
 
 // copy stores a part that the destination does not have. One of another size is replaced.
+// An error of the reader is returned as it is.
 func (d *Destination) copy(ctx context.Context, p Part, from io.Reader) error {
-	err := storeContent(ctx, d.storage, p, from)
-	if errors.Is(err, errChanged) {
+	in := &source{Reader: from}
+	err := storeContent(ctx, d.storage, p, in)
+	if in.failed || errors.Is(err, errChanged) {
 		return err
 	}
 	return d.wrap(err)
+}
+
+// source is a reader that remembers whether it has failed.
+type source struct {
+	io.Reader
+	failed bool
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = err != nil && !errors.Is(err, io.EOF)
+	return n, err
 }
 
 // storeContent stores a content with its hash. errChanged if it has another one.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -32,11 +33,11 @@ func (r *run) readFiles(ctx context.Context, b Source, from driver.Checkpointer)
 	}
 	return files, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
-			return unreadable(err)
+			return unreadable(path, err)
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return unreadable(err)
+			return unreadable(path, err)
 		}
 		name, err := filepath.Rel(folder, path)
 		if err != nil {
@@ -52,8 +53,8 @@ func (r *run) readFiles(ctx context.Context, b Source, from driver.Checkpointer)
 	})
 }
 
-func unreadable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "a file of the checkpoint can't be read")
+func unreadable(path string, err error) error {
+	return errs.Wrap(err, errs.Unavailable, "%s, of the checkpoint of the stores, can't be read", path)
 }
 
 // file backs up one file; known is what the previous backup had, or zero.
@@ -67,13 +68,13 @@ func (r *run) file(ctx context.Context, path string, known Part) (Part, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Part{}, unreadable(err)
+		return Part{}, unreadable(path, err)
 	}
 	defer func() { _ = f.Close() }()
 	sum := sha256.New()
 	size, err := io.Copy(sum, reader{ctx, f})
 	if err != nil {
-		return Part{}, unreadable(err)
+		return Part{}, err
 	}
 	p := Part{Hash: hex.EncodeToString(sum.Sum(nil)), Size: size}
 	have, err := r.to.has(ctx, p)
@@ -86,17 +87,21 @@ func (r *run) file(ctx context.Context, path string, known Part) (Part, error) {
 	return p, err
 }
 
-// reader ends with its context.
+// reader reads a file until its context ends.
 type reader struct {
-	ctx context.Context
-	io.Reader
+	ctx  context.Context
+	file *os.File
 }
 
 func (r reader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, errs.Wrap(err, errs.Canceled, "the backup was canceled")
 	}
-	return r.Reader.Read(p)
+	n, err := r.file.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = unreadable(r.file.Name(), err)
+	}
+	return n, err
 }
 
 // files restores the files of a backend into a folder that is empty or does not exist,
@@ -121,9 +126,9 @@ func (r *restore) files(ctx context.Context, b Backend, folder string) error {
 	return syncFolder(filepath.Dir(folder))
 }
 
-func (r *restore) writeFile(ctx context.Context, b Backend, f File, path string) (err error) {
+func (r *restore) writeFile(ctx context.Context, b Backend, f File, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return unwritable(err)
+		return unwritable(path, err)
 	}
 	in, err := r.from.open(ctx, "file "+f.Name+" of backend "+b.Name, f.Part)
 	if err != nil {
@@ -132,22 +137,31 @@ func (r *restore) writeFile(ctx context.Context, b Backend, f File, path string)
 	defer func() { _ = in.Close() }()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return unwritable(err)
+		return unwritable(path, err)
 	}
-	if _, err = io.Copy(out, in); err == nil {
-		err = unwritable(out.Sync())
+	from := &source{Reader: in}
+	_, err = io.Copy(out, from)
+	if err == nil {
+		err = out.Sync()
 	}
-	return errors.Join(err, unwritable(out.Close()))
+	err = errors.Join(err, out.Close())
+	if from.failed {
+		return err
+	}
+	return unwritable(path, err)
 }
 
-func unwritable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "a file can't be restored")
+func unwritable(path string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return errs.Wrap(err, errs.Unavailable, "%s can't be written: the disk is full", path)
+	}
+	return errs.Wrap(err, errs.Unavailable, "%s can't be written", path)
 }
 
 func syncFolder(folder string) error {
 	dir, err := os.Open(folder)
 	if err != nil {
-		return unwritable(err)
+		return unwritable(folder, err)
 	}
-	return unwritable(errors.Join(dir.Sync(), dir.Close()))
+	return unwritable(folder, errors.Join(dir.Sync(), dir.Close()))
 }

@@ -108,7 +108,7 @@ func (m *Manifest) eachPart(do func(what string, p Part) error) error {
 			}
 		}
 		for _, r := range b.Records {
-			for _, p := range append(r.Chunks[:len(r.Chunks):len(r.Chunks)], r.Pending...) {
+			for _, p := range slices.Concat(r.Chunks, r.Pending) {
 				if err := do("records of "+r.Store, p); err != nil {
 					return err
 				}

@@ -65,8 +65,8 @@ func consumers(ctx context.Context, s jetstream.Stream) ([]Consumer, error) {
 	return all, nil
 }
 
-// readStream backs up the messages of a stream. Those in complete chunks of the previous
-// backup of the same stream are not read.
+// readStream backs up the messages of a stream. Those of the log in complete chunks of the
+// previous backup are not read.
 func (r *run) readStream(ctx context.Context, name string, before position) (Stream, error) {
 	out := Stream{Name: name, Created: before.created, Before: before.last, Consumers: before.consumers}
 	s, err := r.Bus.JetStream().Stream(ctx, name)
@@ -116,9 +116,13 @@ func (r *run) readStream(ctx context.Context, name string, before position) (Str
 	return out, flush(false)
 }
 
-// reuse takes over the complete chunks that the previous backup has of the same stream,
-// and returns the sequence after them.
+// reuse takes over the complete chunks that the previous backup has of the log, and
+// returns the sequence after them. Messages of the other streams are also deleted in the
+// middle, when they are handled: a chunk from then has what must not be restored.
 func (r *run) reuse(ctx context.Context, out *Stream, first uint64) (from uint64, err error) {
+	if out.Name != bus.StreamEvents {
+		return first, nil
+	}
 	for _, previous := range r.previous.Streams {
 		if previous.Name != out.Name || !previous.Created.Equal(out.Created) {
 			continue
