@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
+	"belfry/pkg/fill"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/verify"
@@ -147,16 +149,27 @@ func (r *restoring) run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report, err := r.restore(ctx)
-	if err = errors.Join(err, r.close(ctx)); err != nil {
+	if err = errors.Join(r.ofBus(ctx, err), r.close(ctx)); err != nil {
 		if r.refused && !r.owned {
-			err = errors.Join(err, r.undo())
+			return nil, errors.Join(err, r.undo())
 		}
-		return nil, err
+		return nil, errs.Wrap(err, errs.KindOf(err), "the restore is incomplete, and nothing serves what it has written: remove the cause, then run `belfry restore` again, which starts over")
 	}
 	if err := os.Remove(filepath.Join(r.plan.config.Data, restoreMarker)); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the restore is complete, and the file that says that it is not can't be removed")
 	}
 	return report, syncFolder(r.plan.config.Data)
+}
+
+// ofBus adds to an error what is wrong with the embedded bus: a publication only says that it was not acknowledged.
+func (r *restoring) ofBus(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || r.bus == nil || len(r.plan.config.Bus.URL) > 0 {
+		return err
+	}
+	if why := r.bus.Ready(ctx); why != nil {
+		return errs.Wrap(err, errs.Unavailable, "%s: %s", embeddedBus(r.plan.config).Folder, why)
+	}
+	return err
 }
 
 // begin checks that the folders are empty and writes the marker; or removes what an interrupted restore has written into
@@ -219,6 +232,12 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	if err := renewSealKeys(ctx, r.set.Store(config.SealKeyStore)); err != nil {
+		return nil, err
+	}
+	// What was restored by records has no claims, and nobody serves: so nobody has to wait for them later.
+	claims := r.plan.claimsOf(r.set, slog.New(slog.DiscardHandler))
+	claims.Alone = true
+	if err := fill.Complete(ctx, claims); err != nil {
 		return nil, err
 	}
 	// Copies differ where the backends were not read at one moment.

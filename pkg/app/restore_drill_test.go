@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/auth"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
@@ -43,7 +44,7 @@ func (p *place) stream(a *App, after, until string) string {
 }
 
 // A client has received an event of a write that the restore undoes. The restored log gets further events, so the position
-// of the client is in it, but is that of another event: the client must begin anew.
+// of the client is in it, but is that of another event: the client must start over.
 func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 	text := strings.Replace(books, "expose: {list: true,", "expose: {list: true, events: true,", 1)
 	p := newPlace(t, text)
@@ -75,18 +76,40 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 	}
 }
 
+// makeKey makes an API key of a user.
+func (p *place) makeKey(login string) (key *UserReply) {
+	p.Helper()
+	err := ManageUsers(p.Context(), p.config, false, func(ask AskUsers) (err error) {
+		key, err = ask(p.Context(), UserRequest{Act: CreateKey, User: login, Key: auth.NewKey{Name: "deploy"}})
+		return err
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return key
+}
+
 // Who could log in when the backup was made can do so after the restore: with the password, the session and the API key of
 // that time, also if the session has ended since.
 func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
 	const login, password = "ada@example.org", "correct horse battery"
+	revoke := func(p *place, key *UserReply) {
+		p.mustAsk(UserRequest{Act: RevokeKey, User: login, Revoked: key.Key.ID})
+	}
 	p := newPlace(t, managed)
 	a := p.start()
 	p.want(a, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q,"register":true}`, login, password), http.StatusNoContent)
 	_, session := p.logIn(a, login, password)
+	key, revoked := p.makeKey(login), p.makeKey(login)
+	revoke(p, revoked)
 	p.backup()
+	later := p.makeKey(login)
+	revoke(p, key)
 	p.mustAsk(UserRequest{Act: SetPassword, User: login, Password: "a better password"})
-	if p.me(a, session) == http.StatusOK {
-		t.Fatal("the session has not ended")
+	for what, token := range map[string]string{"the session": session, "the key": key.Token} {
+		if p.me(a, token) == http.StatusOK {
+			t.Fatalf("%s has not ended", what)
+		}
 	}
 	p.stop(a)
 
@@ -99,8 +122,22 @@ func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
 	if status, _ := again.logIn(a, login, "a better password"); status == http.StatusOK {
 		t.Error("a password that was set after the backup is valid")
 	}
-	if status := again.me(a, session); status != http.StatusOK {
-		t.Errorf("a session of the backup: %d", status)
+	for what, c := range map[string]struct {
+		token string
+		want  int
+	}{
+		"a session of the backup":       {session, http.StatusOK},
+		"a key that was revoked since":  {key.Token, http.StatusOK},
+		"a key that was revoked before": {revoked.Token, http.StatusUnauthorized},
+		"a key that was created since":  {later.Token, http.StatusUnauthorized},
+	} {
+		if status := again.me(a, c.token); status != c.want {
+			t.Errorf("%s: %d, want %d", what, status, c.want)
+		}
+	}
+	revoke(again, key)
+	if status := again.me(a, key.Token); status != http.StatusUnauthorized {
+		t.Errorf("a key that is revoked after the restore: %d", status)
 	}
 }
 

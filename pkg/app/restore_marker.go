@@ -43,7 +43,7 @@ func checkComplete(data string) error {
 	if err != nil || m == nil {
 		return err
 	}
-	return errs.New(errs.Unavailable, "the data folder %s has a part of the backup %s, whose restore was interrupted: run `belfry restore` again, which begins it anew", data, m.Backup)
+	return errs.New(errs.Unavailable, "the data folder %s has a part of the backup %s, whose restore was interrupted: run `belfry restore` again, which starts over", data, m.Backup)
 }
 
 // writeDurably writes a file in a folder, which has its name only when it is complete.

@@ -54,7 +54,7 @@ func TestADeletionThatARestoreTakesBackDoesNotCascade(t *testing.T) {
 	}
 }
 
-// Wherever a restore is interrupted, nothing serves what it has written, and another one begins anew.
+// Wherever a restore is interrupted, nothing serves what it has written, and another one starts over.
 func TestARestoreThatIsInterruptedAnywhereIsMadeAgain(t *testing.T) {
 	p := newPlace(t, backedUp)
 	a := p.start()

@@ -55,7 +55,7 @@ func (s *scheduled) run(ctx context.Context) {
 	}
 }
 
-// poll makes a backup that is due, and returns when to look again.
+// poll makes a backup that is due, and returns when to poll again.
 func (s *scheduled) poll(ctx context.Context) time.Duration {
 	m := s.app.backups()
 	state, err := m.states().Get(ctx)

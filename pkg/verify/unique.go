@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -88,8 +90,8 @@ func (v *verification) uniqueOf(ctx context.Context, s *store.Store) error {
 	if failed != nil {
 		return failed
 	}
-	slices.SortFunc(u.Findings, func(a, b store.UniqueFinding) int {
-		return slices.Compare([]string{a.Store, a.UUID}, []string{b.Store, b.UUID})
+	slices.SortStableFunc(u.Findings, func(a, b store.UniqueFinding) int { // those of one object are in order
+		return cmp.Or(strings.Compare(a.Store, b.Store), strings.Compare(a.UUID, b.UUID))
 	})
 	claims, stale, err := s.SweepClaims(ctx, v.options.Repair)
 	u.Claims += claims

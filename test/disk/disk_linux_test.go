@@ -90,7 +90,9 @@ stores:
 	return f
 }
 
-func (f *fixture) path(name string) string { return filepath.Join(f.folder, name) }
+func (f *fixture) path(names ...string) string {
+	return filepath.Join(append([]string{f.folder}, names...)...)
+}
 
 func (f *fixture) must(err error) {
 	f.Helper()
