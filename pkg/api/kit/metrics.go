@@ -3,6 +3,7 @@ package kit
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	"belfry/pkg/prom"
 )
 
-// metrics are the router's metrics. Labels are resolved when a route is added,
-// and for a status when it first occurs, so that counting a request needs no
-// lookup.
+// metrics are the router's metrics. The labels of a route, and of a status, are resolved when it
+// first occurs: counting a request needs no lookup, and the page of metrics has no histograms of
+// routes that nobody requests, which would be most of it.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -44,19 +45,19 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 type route struct {
 	method, template string
 	total            *prometheus.CounterVec
-	duration         prometheus.Observer
+	duration         func() prometheus.Observer
 	byStatus         [500]atomic.Pointer[prometheus.Counter] // from 100 on
 }
 
 func (m *metrics) route(method, template string) *route {
 	return &route{
 		method: method, template: template,
-		total: m.requests, duration: m.duration.WithLabelValues(template, method),
+		total: m.requests, duration: sync.OnceValue(func() prometheus.Observer { return m.duration.WithLabelValues(template, method) }),
 	}
 }
 
 func (rt *route) count(status int, took time.Duration) {
-	rt.duration.Observe(took.Seconds())
+	rt.duration().Observe(took.Seconds())
 	slot := &rt.byStatus[min(max(status, 100), 599)-100]
 	counter := slot.Load()
 	if counter == nil {

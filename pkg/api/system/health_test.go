@@ -53,7 +53,7 @@ func TestHealth(t *testing.T) {
 }
 
 // Requests are counted by the route's template: a uuid, an unknown path or an
-// unknown method creates no time series.
+// unknown method creates no time series, and neither does a route that nobody requests.
 func TestMetrics(t *testing.T) {
 	f := apitest.Start(t, func(o *api.Options) {
 		o.Registry = prometheus.NewPedanticRegistry()
@@ -80,6 +80,9 @@ func TestMetrics(t *testing.T) {
 		if !strings.Contains(r.Text, "\n"+line+"\n") {
 			t.Errorf("lacks %s in\n%s", line, r.Text)
 		}
+	}
+	if unused := `{method="PUT",route="/books/:uuid"`; strings.Contains(r.Text, unused) {
+		t.Errorf("has %s, which nobody requested, in\n%s", unused, r.Text)
 	}
 }
 
