@@ -3,19 +3,42 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"belfry/pkg/starter"
 )
 
 type initCmd struct {
-	Folder   string `arg:"" optional:"" default:"." help:"The folder to write into (the current one); it is made if there is none." placeholder:"FOLDER"`
-	Template string `help:"What to begin with: ${enum} (${default})." enum:"${templates}" default:"${template}" placeholder:"TEMPLATE"`
+	Folder   string       `arg:"" optional:"" default:"." help:"The folder to write into (the current one); it is made if there is none." placeholder:"FOLDER"`
+	Template templateName `help:"What to begin with: ${enum} (${default})." enum:"${templates}" default:"${template}" placeholder:"TEMPLATE"`
+}
+
+// templateName is the name of a template.
+type templateName string
+
+// templateMapper reads the name of a template, and provides the variables of its flag. As variables of all commands they would
+// be looked for in every text of every command, at each start of belfry.
+type templateMapper struct{}
+
+func (templateMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	var name string
+	if err := ctx.Scan.PopValueInto("template", &name); err != nil {
+		return err
+	}
+	target.SetString(name)
+	return nil
+}
+
+func (templateMapper) Vars(*kong.Value) kong.Vars {
+	return kong.Vars{"templates": strings.Join(starter.Templates(), ","), "template": starter.Default}
 }
 
 // Run writes a template, and says what was written and what comes next.
 func (c *initCmd) Run(s streams) error {
-	r, err := starter.Write(c.Folder, c.Template)
+	r, err := starter.Write(c.Folder, string(c.Template))
 	if err != nil {
 		return err
 	}

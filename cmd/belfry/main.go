@@ -8,14 +8,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"reflect"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
 	"belfry/pkg/errs"
-	"belfry/pkg/starter"
 )
 
 // Exit codes.
@@ -51,7 +50,7 @@ type cli struct {
 	AsyncAPI asyncapiCmd `cmd:"" name:"asyncapi" help:"Describe events and operations on the bus (AsyncAPI 3)."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
-	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+	VersionFlag versionFlag `name:"version" help:"Print the version."`
 }
 
 // streams are the inputs and outputs of a command.
@@ -75,7 +74,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
-		kong.Vars{"templates": strings.Join(starter.Templates(), ","), "template": starter.Default, "version": version()},
+		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(n int) { exited, code = true, n }),

@@ -28,6 +28,7 @@ type serveCmd struct {
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	hangups := receiveHangups() // first: until then the signal ends the process
 	defer hangups.stop()
+	tuneCollector() // before the start, whose heap is small: the collector would run five times
 	signal.Ignore(syscall.SIGPIPE) // the end of a program that reads the output, as of a log, is not that of belfry
 	loaded, err := c.read()
 	if err != nil {
@@ -60,7 +61,6 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	log.Info("ready", ready...)
 	debug.FreeOSMemory() // that the start needed
-	tuneCollector()
 
 	reason, failed := serveUntil(ctx, a, hangups)
 	within, delay := current.Load().ShutdownTimeout, current.Load().ShutdownDelay

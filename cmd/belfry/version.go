@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/alecthomas/kong"
+
 	"belfry/pkg/app"
 )
 
@@ -13,6 +15,16 @@ type versionCmd struct{}
 // Run prints the version.
 func (versionCmd) Run(s streams) error {
 	_, err := fmt.Fprintln(s.out, version())
+	return err
+}
+
+// versionFlag prints the version instead of running a command. That of package kong needs a variable of all commands.
+type versionFlag bool
+
+// BeforeReset runs when the flag is found, whatever else is on the command line.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	_, err := fmt.Fprintln(app.Stdout, version())
+	app.Exit(exitDone)
 	return err
 }
 
