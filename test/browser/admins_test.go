@@ -20,7 +20,7 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.good(t, "console-users-none")
 	f.fill(t, "#q", "BOB@example.com")
 	f.press(t, "Find")
-	f.shows(t, "bob@example.com_email")
+	f.shows(t, "Make an API key")
 	f.good(t, "console-user")
 	f.press(t, "Make an API key")
 	f.fill(t, "#key-name", "backup")
