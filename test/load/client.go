@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httputil"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,6 +83,9 @@ func (c *client) download(path string) (status int, length int, err error) {
 	if status, length, err = c.head(); err != nil {
 		return 0, 0, err
 	}
+	if length == chunked {
+		return 0, 0, errors.New("a download without a length")
+	}
 	c.body = slices.Grow(c.body[:0], 256<<10)[:256<<10]
 	for left := length; left > 0 && err == nil; {
 		var n int
@@ -97,9 +101,29 @@ func (c *client) read() (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if length == chunked {
+		return status, c.readChunks()
+	}
 	c.body = slices.Grow(c.body[:0], length)[:length]
 	_, err = io.ReadFull(c.in, c.body)
 	return status, err
+}
+
+// chunked is the length of a body that comes in chunks.
+const chunked = -1
+
+// readChunks reads such a body.
+func (c *client) readChunks() error {
+	body := bytes.NewBuffer(c.body[:0])
+	if _, err := body.ReadFrom(httputil.NewChunkedReader(c.in)); err != nil {
+		return err
+	}
+	c.body = body.Bytes()
+	end, err := c.in.ReadSlice('\n') // there are no trailers
+	if err == nil && len(bytes.TrimRight(end, "\r\n")) > 0 {
+		err = fmt.Errorf("a trailer: %q", end)
+	}
+	return err
 }
 
 // head reads a response up to its body.
@@ -130,7 +154,7 @@ func (c *client) head() (status, length int, err error) {
 				return 0, 0, err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			return 0, 0, errors.New("this client does not support chunked responses")
+			length = chunked
 		}
 	}
 }

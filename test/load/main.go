@@ -19,8 +19,8 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
-	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console; 0 skips both")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, files, listener, backends, console")
+	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console and of queries; 0 skips these")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, listener, backends, console")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -84,6 +84,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"logins", func() error { return b.logins(ctx) }},
 		{"memory", func() error { return b.memory(ctx, million) }},
 		{"lists", func() error { return b.lists(ctx, rounds) }},
+		{"query", func() error { return b.queryRates(ctx, million) }},
 		{"files", func() error { return b.files(ctx, rounds) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},

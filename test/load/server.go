@@ -31,7 +31,13 @@ var address = regexp.MustCompile(`http://\S+`)
 
 // start starts a program that prints its address.
 func start(ctx context.Context, name, program string, args ...string) (*server, error) {
+	return startWith(ctx, name, nil, program, args...)
+}
+
+// startWith starts a program that reads an input before it prints its address.
+func startWith(ctx context.Context, name string, in io.Reader, program string, args ...string) (*server, error) {
 	s := &server{name: name, cmd: exec.CommandContext(ctx, program, args...), done: make(chan error, 1)}
+	s.cmd.Stdin = in
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.Stderr = os.Stderr
 	out, err := s.cmd.StdoutPipe()
@@ -77,7 +83,7 @@ func (s *server) stop() error {
 		return err
 	}
 	err := <-s.done
-	if s.name == "limit" {
+	if s.name != "belfry" {
 		return nil // ends by the signal
 	}
 	return err
@@ -116,6 +122,13 @@ func (s *server) cpu() time.Duration {
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// buildIn builds the program of a module of its own.
+func buildIn(ctx context.Context, folder, path string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", folder, "-o", path, ".")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
 }
 
 func build(ctx context.Context, folder, name, pkg string) (string, error) {

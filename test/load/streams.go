@@ -86,7 +86,12 @@ func oneStream(ctx context.Context, base string, first, step, total int, run str
 		}
 		_ = write.CloseWithError(errors.Join(err, out.Flush()))
 	}()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/items", read)
+	return createLines(ctx, base+"/items", read, (total-first+step-1)/step)
+}
+
+// createLines creates the object of each line, and returns an error if it has not made as many as expected.
+func createLines(ctx context.Context, url string, lines io.Reader, total int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, lines)
 	if err != nil {
 		return err
 	}
@@ -96,15 +101,15 @@ func oneStream(ctx context.Context, base string, first, step, total int, run str
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines, created := bufio.NewScanner(resp.Body), 0
-	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(`"status":201`)) {
-			return fmt.Errorf("POST /items, a stream: %w: %s", errStatus, lines.Text())
+	replies, created := bufio.NewScanner(resp.Body), 0
+	for replies.Scan() {
+		if !bytes.Contains(replies.Bytes(), []byte(`"status":201`)) {
+			return fmt.Errorf("POST %s, a stream: %w: %s", url, errStatus, replies.Text())
 		}
 		created++
 	}
-	if want := (total - first + step - 1) / step; created != want {
-		return errors.Join(lines.Err(), fmt.Errorf("POST /items, a stream: %d lines were created, want %d, %s", created, want, strings.TrimSpace(resp.Status)))
+	if created != total {
+		return errors.Join(replies.Err(), fmt.Errorf("POST %s, a stream: %d lines were created, want %d, %s", url, created, total, strings.TrimSpace(resp.Status)))
 	}
-	return lines.Err()
+	return replies.Err()
 }
