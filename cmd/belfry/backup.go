@@ -11,6 +11,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/pkg/backup"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 
@@ -90,7 +91,7 @@ func size(n int64) string {
 			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.bytes), unit.name)
 		}
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return count.Of(n, "byte")
 }
 
 type backupListCmd struct {

@@ -209,8 +209,8 @@ func TestVerifyReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"missing   Authors lem.books: Books eden\n", "... and 2 more\n", "repaired  1\n", "4 events are not yet on the bus", "3 entries: 3 differences\n",
-		"lost      files Books eden.covers[1]: abc\n", "unreferenced files: def\n", "1 services of binaries, 2 records, 3 contents: 2 differences\n",
+		"missing   Authors lem.books: Books eden\n", "... and 2 more\n", "repaired  1\n", "4 events not on the bus yet", "3 entries: 3 differences\n",
+		"lost      files Books eden.covers[1]: abc\n", "unreferenced files: def\n", "1 service of binaries, 2 records, 3 contents: 2 differences\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

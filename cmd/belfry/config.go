@@ -13,6 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/starter"
 )
@@ -81,11 +82,7 @@ func (c *configCheckCmd) Run(s streams) error {
 	for _, st := range loaded.Stores {
 		mappings += len(st.Map)
 	}
-	plural := "s"
-	if mappings == 1 {
-		plural = ""
-	}
-	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mapping%s\n", c.Config, len(loaded.Stores), mappings, plural); err != nil {
+	if _, err = fmt.Fprintf(s.out, "%s: good: %s, %s\n", c.Config, count.Of(len(loaded.Stores), "store"), count.Of(mappings, "mapping")); err != nil {
 		return err
 	}
 	for _, w := range app.Warnings(loaded) {

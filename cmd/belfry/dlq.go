@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 
@@ -161,7 +162,7 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 				break // the next one would fail, too
 			}
 		}
-		fmt.Fprintf(w, "%d of %d %s\n", n, len(ids), done)
+		fmt.Fprintf(w, "%d of %s %s\n", n, count.Of(len(ids), "dead letter"), done)
 		return failed
 	})
 }
@@ -170,12 +171,12 @@ type dlqRetryCmd struct{ chosenLetters }
 
 // Run redelivers the chosen dead letters to their listeners.
 func (c *dlqRetryCmd) Run(ctx context.Context, s streams) error {
-	return c.each(ctx, s.out, "dead letters will be redelivered", deadletter.Retry)
+	return c.each(ctx, s.out, "to be redelivered", deadletter.Retry)
 }
 
 type dlqDropCmd struct{ chosenLetters }
 
 // Run deletes the chosen dead letters.
 func (c *dlqDropCmd) Run(ctx context.Context, s streams) error {
-	return c.each(ctx, s.out, "dead letters deleted", deadletter.Drop)
+	return c.each(ctx, s.out, "deleted", deadletter.Drop)
 }

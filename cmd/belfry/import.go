@@ -13,6 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/importer"
 )
@@ -223,7 +224,7 @@ func (r *interruptible) Close() error { return nil }
 
 // summary returns the result in one line.
 func summary(p importer.Progress, took time.Duration) string {
-	parts := []string{fmt.Sprintf("%d objects read", p.Read)}
+	parts := []string{count.Of(p.Read, "object") + " read"}
 	for _, part := range []struct {
 		n    int64
 		what string
@@ -253,7 +254,7 @@ func (c *importCmd) resume(err error, p importer.Progress) string {
 	}
 	hint := "To continue, run the same command again: objects that exist are skipped."
 	if p.Complete > 0 && p.Failed == 0 {
-		hint += fmt.Sprintf("\nWith --skip %d it does not send the first %d objects, which are done.", p.Complete, p.Complete)
+		hint += fmt.Sprintf("\nWith --skip %d it does not send the first %s again.", p.Complete, count.Of(p.Complete, "object"))
 	}
 	return hint
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"belfry/pkg/count"
 	"belfry/pkg/importer"
 )
 
@@ -80,7 +81,7 @@ func (d *display) show(p importer.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.bar != nil {
-		d.bar.Describe(fmt.Sprintf("%d objects", p.Read))
+		d.bar.Describe(count.Of(p.Read, "object"))
 		// An error of the bar does not stop the import.
 		_ = d.bar.Set64(p.Bytes)
 		return
@@ -89,8 +90,8 @@ func (d *display) show(p importer.Progress) {
 	if d.size > 0 {
 		share = fmt.Sprintf(" (%d %%)", p.Bytes*100/d.size)
 	}
-	fmt.Fprintf(d.w, "%s: %d objects read%s, %d rejected, %.0f a second\n",
-		d.file, p.Read, share, p.Failed, rate(p, time.Since(d.began)))
+	fmt.Fprintf(d.w, "%s: %s read%s, %d rejected, %.0f a second\n",
+		d.file, count.Of(p.Read, "object"), share, p.Failed, rate(p, time.Since(d.began)))
 }
 
 // end keeps the bar at its position.

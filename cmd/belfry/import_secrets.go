@@ -6,6 +6,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 
@@ -29,7 +30,7 @@ func (c *importCmd) withSecrets(ctx context.Context, s streams, loaded *config.C
 	if r.More > 0 {
 		fmt.Fprintf(s.err, "... and %d more\n", r.More)
 	}
-	if _, err := fmt.Fprintf(s.out, "%d objects read, %d created, %d updated, %d existed already, %d rejected\n", r.Read, r.Created, r.Updated, r.Existing, len(r.Rejected)+r.More); err != nil {
+	if _, err := fmt.Fprintf(s.out, "%s read, %d created, %d updated, %d existed already, %d rejected\n", count.Of(r.Read, "object"), r.Created, r.Updated, r.Existing, len(r.Rejected)+r.More); err != nil {
 		return err
 	}
 	if !r.Clean() {

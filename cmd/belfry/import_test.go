@@ -100,7 +100,7 @@ func TestImportCommandReportsErrors(t *testing.T) {
 	l.want(1, bad+":1:1: a: ", "", "Books", bad)
 	l.want(1, bad+":2:11: malformed JSON", "", "Books", bad)
 	l.want(1, "3 objects read, 1 existed already, 2 rejected", "", "Books", bad)
-	l.want(1, "1 objects read, 1 rejected", "", "Books", bad, "--stop", "--concurrency", "1")
+	l.want(1, "1 object read, 1 rejected", "", "Books", bad, "--stop", "--concurrency", "1")
 	l.want(1, "/title", "", "Books", bad, "--dry-run")
 	cut := l.write("cut.json", "[{},\n{")
 	l.want(1, cut+":2:2: the input ends within the array", "", "Books", cut)
@@ -127,7 +127,7 @@ func TestExportedIsImported(t *testing.T) {
 	if code, _, errOut := l.belfry(t.Context(), nil, "export", "Authors", "-o", file); code != 0 {
 		t.Fatal(errOut)
 	}
-	l.want(0, "1 objects read, 1 updated", "", "Authors", file, "--update")
+	l.want(0, "1 object read, 1 updated", "", "Authors", file, "--update")
 }
 
 // idle is a terminal or a pipe without input.

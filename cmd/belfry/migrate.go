@@ -10,6 +10,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/count"
 	"belfry/pkg/migrate"
 )
 
@@ -65,10 +66,10 @@ func writeMigration(w io.Writer, r *app.MigrateReport) error {
 		fmt.Fprintf(w, "%s: not moved, its place is the same\n", name)
 	}
 	for _, one := range r.Binaries {
-		writeMoved(w, one, fmt.Sprintf("%d contents, %d copied", one.Records, one.Copied))
+		writeMoved(w, one, fmt.Sprintf("%s, %d copied", count.Of(one.Records, "content"), one.Copied))
 	}
 	for _, one := range r.Stores {
-		writeMoved(w, one, fmt.Sprintf("%d objects, %d copied, %d pending events", one.Records, one.Copied, one.Events))
+		writeMoved(w, one, fmt.Sprintf("%s, %d copied, %s", count.Of(one.Records, "object"), one.Copied, count.Of(one.Events, "pending event")))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(w, note)
@@ -88,5 +89,5 @@ func writeMoved(w io.Writer, one *migrate.Result, what string) {
 	if one.More > 0 {
 		fmt.Fprintf(w, "... and %d more\n", one.More)
 	}
-	fmt.Fprintf(w, "%s: %s, %d differences\n", one.Name, what, int64(len(one.Differences))+one.More)
+	fmt.Fprintf(w, "%s: %s, %s\n", one.Name, what, count.Of(int64(len(one.Differences))+one.More, "difference"))
 }

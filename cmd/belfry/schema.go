@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"belfry/pkg/app"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/schema"
 )
@@ -56,7 +57,7 @@ func (c *schemaCheckCmd) Run(ctx context.Context, s streams) error {
 		if more := report.Failing - len(report.First); more > 0 {
 			fmt.Fprintf(s.out, "and %d more\n", more)
 		}
-		_, err = fmt.Fprintf(s.out, "%d of %d objects of %s don't match the schema\n", report.Failing, report.Objects, c.Store)
+		_, err = fmt.Fprintf(s.out, "%s of %s checked, %s the schema\n", count.Of(report.Objects, "object"), c.Store, count.Of(report.Failing, "does not match", "do not match"))
 	}
 	if err == nil && report.Failing > 0 {
 		return errFound

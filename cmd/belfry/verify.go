@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/app"
 	"belfry/pkg/binary"
+	"belfry/pkg/count"
 	"belfry/pkg/verify"
 )
 
@@ -68,24 +69,24 @@ func writeReport(w io.Writer, r *app.Report) error {
 		fmt.Fprintf(w, "... and %d more\n", r.More)
 	}
 	for _, o := range r.Full {
-		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %d objects (limit of the mapping)\n", o.Target, o.Holder, o.Array, o.Entries, o.Objects)
+		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %s (limit of the mapping)\n", o.Target, o.Holder, o.Array, o.Entries, count.Of(o.Objects, "object"))
 	}
 	for _, o := range r.TooLarge {
-		fmt.Fprintf(w, "too large %s %s.%s: %s of %s has no entry, which would have more than %d bytes\n", o.Target, o.Holder, o.Array, o.UUID, o.Source, o.Limit)
+		fmt.Fprintf(w, "too large %s %s.%s: %s of %s has no entry, which would have more than %s\n", o.Target, o.Holder, o.Array, o.UUID, o.Source, count.Of(o.Limit, "byte"))
 	}
 	if r.Repaired > 0 {
 		fmt.Fprintf(w, "repaired  %d\n", r.Repaired)
 	}
 	if r.Pending > 0 {
-		fmt.Fprintf(w, "%d events are not yet on the bus; what they bring may still be to come\n", r.Pending)
+		fmt.Fprintf(w, "%s not on the bus yet, so copies may still change\n", count.Of(r.Pending, "event"))
 	}
 	writeUnique(w, r.Unique)
 	writeBinaries(w, r.Binaries)
 	if r.Computed > 0 {
-		fmt.Fprintf(w, "%d objects with computed fields\n", r.Computed)
+		fmt.Fprintf(w, "%s with computed fields\n", count.Of(r.Computed, "object"))
 	}
-	_, err := fmt.Fprintf(w, "%d mappings, %d objects, %d targets, %d entries: %d differences\n",
-		r.Mappings, r.Objects, r.Targets, r.Entries, len(r.Differences)+r.More)
+	_, err := fmt.Fprintf(w, "%s, %s, %s, %s: %s\n", count.Of(r.Mappings, "mapping"), count.Of(r.Objects, "object"),
+		count.Of(r.Targets, "target"), count.Of(r.Entries, "entry", "entries"), count.Of(len(r.Differences)+r.More, "difference"))
 	return err
 }
 
@@ -110,7 +111,7 @@ func writeUnique(w io.Writer, u *verify.Unique) {
 	if u.Claimed > 0 {
 		fmt.Fprintf(w, "claimed   %d\n", u.Claimed)
 	}
-	fmt.Fprintf(w, "%d objects with unique fields, %d values, %d stale: %d differences\n", u.Objects, u.Claims, u.Stale, len(u.Findings)+u.More)
+	fmt.Fprintf(w, "%s with unique fields, %s, %d stale: %s\n", count.Of(u.Objects, "object"), count.Of(u.Claims, "value"), u.Stale, count.Of(len(u.Findings)+u.More, "difference"))
 }
 
 func writeBinaries(w io.Writer, r *binary.Report) {
@@ -127,6 +128,6 @@ func writeBinaries(w io.Writer, r *binary.Report) {
 	if r.More > 0 {
 		fmt.Fprintf(w, "... and %d more\n", r.More)
 	}
-	fmt.Fprintf(w, "%d services of binaries, %d records, %d contents: %d differences\n",
-		r.Services, r.Records, r.Contents, len(r.Differences)+r.More)
+	fmt.Fprintf(w, "%s of binaries, %s, %s: %s\n", count.Of(r.Services, "service"), count.Of(r.Records, "record"),
+		count.Of(r.Contents, "content"), count.Of(len(r.Differences)+r.More, "difference"))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"belfry/pkg/count"
 	"belfry/pkg/verify"
 )
 
@@ -62,20 +63,21 @@ func (d *verifyDisplay) end() {
 // hint says after an error or an interrupt what a repair has done, and how it continues.
 func (d *verifyDisplay) hint(repair bool) {
 	if repair && d.last.Differ > 0 {
-		fmt.Fprintf(d.w, "%d of %d arrays that differed are repaired; run the command again to repair the rest\n", d.last.Repaired, d.last.Differ)
+		fmt.Fprintf(d.w, "repaired %d of %s; run the command again to repair the rest\n", d.last.Repaired, count.Of(d.last.Differ, "array"))
 	}
 }
 
 func describeProgress(p verify.Progress) string {
-	read := fmt.Sprintf("%d objects and %d targets read", p.Objects, p.Targets)
+	read := fmt.Sprintf("%s and %s read", count.Of(p.Objects, "object"), count.Of(p.Targets, "target"))
+	differing := count.Of(p.Differ, "array differs", "arrays differ")
 	switch {
 	case p.Reading != "":
 		return "reading " + p.Reading + ": " + read
 	case p.Differ == 0:
 		return read
 	case p.Repair:
-		return fmt.Sprintf("%s, %d differ: %d repaired", read, p.Differ, p.Repaired)
+		return fmt.Sprintf("%s, %s: %d repaired", read, differing, p.Repaired)
 	default:
-		return fmt.Sprintf("%s, %d differ: reading them again, %d are right now", read, p.Differ, p.Settled)
+		return fmt.Sprintf("%s, %s: reading again, %d settled", read, differing, p.Settled)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
 	"belfry/pkg/bus/missed"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/verify"
 )
@@ -43,8 +44,8 @@ func (a *App) repairAll(ctx context.Context) error {
 		return err
 	}
 	if !report.Clean() {
-		return errs.New(errs.Internal, "%d differences are left, the first: %s %s in %s %s: `belfry verify --repair` shows them",
-			len(report.Differences)+report.More, report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
+		return errs.New(errs.Internal, "%s left, the first: %s %s in %s %s: `belfry verify --repair` shows all",
+			count.Of(len(report.Differences)+report.More, "difference"), report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
 	}
 	a.log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
 	return nil

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"belfry/pkg/bus"
-	"belfry/pkg/errs"
-
 	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/bus"
+	"belfry/pkg/count"
+	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
 
@@ -270,7 +270,7 @@ func (r *run) checkParts(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return errs.New(errs.Unavailable, "%d parts of the backup are not in %s any more: something else has removed them", len(missing), r.to.name)
+		return errs.New(errs.Unavailable, "%s of the backup missing in %s: something else has removed what was there", count.Of(len(missing), "part"), r.to.name)
 	}
 	return nil
 }

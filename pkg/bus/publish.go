@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
@@ -39,7 +40,7 @@ type RejectedEvent struct {
 }
 
 func (r *RejectedError) Error() string {
-	return fmt.Sprintf("the bus rejects %d events; event %s: %s", len(r.Events), r.Events[0].ID, r.Events[0].Reason)
+	return fmt.Sprintf("the bus rejects %s; event %s: %s", count.Of(len(r.Events), "event"), r.Events[0].ID, r.Events[0].Reason)
 }
 
 const (

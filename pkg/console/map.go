@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"belfry/pkg/count"
 )
 
 // Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
@@ -250,7 +252,7 @@ func layOut(g *Graph) drawing {
 	}
 	d.Height = height + border
 	d.draw(g, at)
-	d.Summary = fmt.Sprintf("%d stores and %d mappings, which the table below lists", len(g.Stores), len(g.Mappings))
+	d.Summary = count.Of(len(g.Stores), "store") + " and " + count.Of(len(g.Mappings), "mapping") + ", which the table below lists"
 	return d
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -92,10 +93,8 @@ func countText(c *store.Count) string {
 		return ""
 	case c.Accuracy == store.AtLeast:
 		return fmt.Sprintf("At least %d objects match; counting more would read too much.", c.Value)
-	case c.Value == 1:
-		return "1 object matches."
 	default:
-		return fmt.Sprintf("%d objects match.", c.Value)
+		return count.Of(c.Value, "object matches", "objects match") + "."
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belfry/pkg/binary"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/verify"
 )
@@ -72,10 +73,7 @@ func (v *Verification) Took() time.Duration {
 
 // differences is a number of differences in words.
 func differences(n int) string {
-	if n == 1 {
-		return "1 difference"
-	}
-	return formatCount(int64(n)) + " differences"
+	return formatCount(int64(n)) + " " + count.Noun(n, "difference")
 }
 
 // FoundText is Found in words.

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/replay"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 
@@ -275,7 +276,7 @@ func (v workersView) act(r *request) error {
 	if err != nil {
 		return err
 	}
-	do, done := v.workers.Retry, "will be redelivered"
+	do, done := v.workers.Retry, "to be redelivered"
 	switch form.Get("act") {
 	case "retry":
 	case "drop":
@@ -305,5 +306,5 @@ func (v workersView) act(r *request) error {
 		n++
 	}
 	r.Log(slog.LevelInfo, "dead letters were handled in the console", slog.String("act", form.Get("act")), slog.Any("ids", ids), slog.Int("done", n), slog.String("actor", r.Session.User.UUID))
-	return r.Redirect(lettersURL(form.Get("listener"), 0), fmt.Sprintf("%d of %d dead letters %s.%s", n, len(ids), done, problem))
+	return r.Redirect(lettersURL(form.Get("listener"), 0), fmt.Sprintf("%d of %s %s.%s", n, count.Of(len(ids), "dead letter"), done, problem))
 }

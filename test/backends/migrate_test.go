@@ -307,7 +307,7 @@ func TestMigrateReportsDifferences(t *testing.T) {
 		}
 	}
 	out, _ := belfry(t, 1, "migrate", "--from", from, "--to", to)
-	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 pending events, 1 differences") || !strings.Contains(out, "something differs") {
+	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 pending events, 1 difference") || !strings.Contains(out, "something differs") {
 		t.Errorf("as text:\n%s", out)
 	}
 	out, _ = belfry(t, 1, "verify", "--deep", "--config", to)

@@ -223,7 +223,7 @@ func (f *fixture) retryDeadLetters(t *testing.T) {
 	f.good(t, "console-letter")
 	i.mended.Store(true)
 	f.press(t, "Retry")
-	f.shows(t, "1 of 1 dead letters will be redelivered.")
+	f.shows(t, "1 of 1 dead letter to be redelivered.")
 	f.press(t, "Choose all")
 	f.press(t, "Retry the chosen ones")
 	f.shows(t, "There are no dead letters.")

@@ -72,7 +72,7 @@ func TestExternal(t *testing.T) {
 		}
 		return nil
 	})
-	w.run("admin", 0, "1 of 1 dead letters will be redelivered", "dlq", "retry", "--listener", "audit")
+	w.run("admin", 0, "1 of 1 dead letter to be redelivered", "dlq", "retry", "--listener", "audit")
 	process.Eventually(t, time.Minute, func() error {
 		if out := w.run("admin", 0, "", "dlq", "list", "--json", "--listener", "audit"); !strings.Contains(out, `"retries":1`) {
 			return errors.New(out)

@@ -18,7 +18,7 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/pkg/ratelimit", "belfry/pkg/backoff", "belfry/pkg/ordered", "belfry/pkg/logctx", "belfry/pkg/schedule", "belfry/pkg/prom", "belfry/pkg/smallfile"},
+	{"belfry/pkg/errs", "belfry/pkg/ratelimit", "belfry/pkg/backoff", "belfry/pkg/ordered", "belfry/pkg/logctx", "belfry/pkg/schedule", "belfry/pkg/prom", "belfry/pkg/smallfile", "belfry/pkg/count"},
 	{"belfry/pkg/tracing", "belfry/pkg/seal", "belfry/pkg/certificate", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},

@@ -1,0 +1,21 @@
+// Package count writes how many there are of something, for people.
+package count
+
+import "fmt"
+
+// Of returns a number with its noun: "1 object", "2 objects". plural is that of a noun to which an s is not enough.
+func Of[N int | int64 | uint64](n N, noun string, plural ...string) string {
+	return fmt.Sprint(n, " ", Noun(n, noun, plural...))
+}
+
+// Noun returns the noun of a number alone.
+func Noun[N int | int64 | uint64](n N, noun string, plural ...string) string {
+	switch {
+	case n == 1:
+		return noun
+	case len(plural) > 0:
+		return plural[0]
+	default:
+		return noun + "s"
+	}
+}
