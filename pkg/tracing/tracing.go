@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/metric/noop"
@@ -30,6 +33,9 @@ const (
 	exportAtOnce = 512
 )
 
+// maxError is how many bytes of an error are logged: it can have the page with which a proxy replies.
+const maxError = 500
+
 // closeTimeout limits how long a stop sends the last spans to a receiver that may be unavailable.
 const closeTimeout = 2 * time.Second
 
@@ -47,8 +53,13 @@ type Options struct {
 type Tracer struct{ provider *sdk.TracerProvider }
 
 // Start starts a tracer. Whether a trace is sent depends on its id alone, so that all processes decide alike; what the
-// client wants does not count.
+// client wants does not count. What the library reports by itself goes to the logger of the latest tracer: the library
+// knows one for the process.
 func Start(ctx context.Context, o Options) (*Tracer, error) {
+	otel.SetLogger(logr.FromSlogHandler(o.Logger.Handler()))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		o.Logger.Warn("the library for traces reports an error", "error", short(err))
+	}))
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.Endpoint))
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "traces can't be sent to tracing.endpoint")
@@ -118,7 +129,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return nil
 }
 
-// reporting logs when spans can't be sent, once until they can be again.
+// reporting logs when the receiver does not take all spans, once until it does again.
 type reporting struct {
 	sdk.SpanExporter
 	log    *slog.Logger
@@ -130,9 +141,15 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) e
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err == nil && r.failed.Swap(false):
-		r.log.Info("traces can be sent again")
+		r.log.Info("the receiver takes all traces again")
 	case err != nil && !r.failed.Swap(true):
-		r.log.Warn("traces can't be sent, and are dropped", "error", err)
+		r.log.Warn("the receiver of traces is unavailable, or reports a problem; what it does not take is dropped", "error", short(err))
 	}
 	return nil
+}
+
+// short returns the beginning of the text of an error.
+func short(err error) string {
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")
 }
