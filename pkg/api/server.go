@@ -50,7 +50,7 @@ type Options struct {
 	Waiter   kit.Waiter                                           // nil: Prefer: wait is ignored
 	Ready    func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
 	Alive    func() error                                         // nil: always
-	Closed   func() error                                         // error of all routes but those of probes while the process starts; nil: none
+	Closed   func() error                                         // error of all routes but /livez while the process starts; nil: none
 	Stopping context.Context                                      // ends when the process stops: as Drain; nil: never
 
 	Registry *prometheus.Registry // nil: one of its own
@@ -146,7 +146,7 @@ func New(o Options) *Server {
 	if o.Static != nil {
 		static.Mount(router, *o.Static)
 	}
-	system.MountHealth(router, system.Health{Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
+	system.MountHealth(router, system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
 
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
 }

@@ -69,6 +69,7 @@ type App struct {
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
 	run            string                       // unique
+	began          time.Time
 	onFull         func(m *store.Mapping, target string)
 	measured       measured
 	stopping       context.Context // ends when the stop begins
@@ -117,7 +118,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 
 func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	a := &App{
-		run: object.NewUUID(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
+		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(),
 	}
 	a.stopping, a.stop = context.WithCancel(context.Background())

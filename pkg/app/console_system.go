@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"belfry/pkg/console"
+	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 
@@ -22,7 +24,6 @@ func (a *serving) consoleUsers() *console.Users {
 
 // measured is what the console shows of the time before, also of that before a reload.
 type measured struct {
-	began   time.Time
 	history *history
 	workers *consoleWorkers
 	verify  *verifications
@@ -37,14 +38,14 @@ func (a *App) measure() {
 	take := func() { h.take(time.Now(), a.relay.Stats().Published) }
 	take()
 	a.every(historyInterval, "the metrics of the last hour", func(context.Context) bool { take(); return true })
-	a.measured = measured{began: time.Now(), history: h, workers: a.newConsoleWorkers(), verify: a.newVerifications()}
+	a.measured = measured{history: h, workers: a.newConsoleWorkers(), verify: a.newVerifications()}
 }
 
 // consoleSystem returns what the view System needs.
 func (a *serving) consoleSystem() *console.System {
 	return &console.System{
-		Facts: a.facts(a.measured.began), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
-		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return append(a.missedEvents(), a.failedBackup()...) },
+		Facts: a.facts(), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
+		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.shortcomings() },
 		Backups: a.consoleBackups, Reload: a.lastReload.Load,
 		Ready: func(ctx context.Context) string {
 			if _, err := a.ready(ctx); err != nil {
@@ -56,7 +57,7 @@ func (a *serving) consoleSystem() *console.System {
 }
 
 // facts describes the process.
-func (a *serving) facts(started time.Time) []console.Fact {
+func (a *serving) facts() []console.Fact {
 	facts := []console.Fact{{Name: "Version", Value: Version()}}
 	add := func(name, value string) {
 		if value != "" {
@@ -74,7 +75,7 @@ func (a *serving) facts(started time.Time) []console.Fact {
 	host, _ := os.Hostname() // may be missing
 	add("Host", host)
 	add("Process", fmt.Sprint(os.Getpid()))
-	add("Started", started.UTC().Format("2006-01-02 15:04:05")+" UTC")
+	add("Started", a.began.UTC().Format("2006-01-02 15:04:05")+" UTC")
 	roles := a.roles
 	if len(roles) == 0 {
 		roles = Roles()
@@ -109,7 +110,7 @@ func (a *App) checks(ctx context.Context) []console.Check {
 	}
 	asked.Wait()
 	s := a.relay.Stats()
-	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: fmt.Sprintf("%d events wait to be published", s.Events)}
+	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: count.Of(s.Events, "event") + " to be published"}
 	if s.Unavailable {
 		relay.Says += "; the bus does not accept events, which stay in their records"
 	}
@@ -143,13 +144,17 @@ func (a *serving) disks() []console.Disk {
 		}
 	}
 	add("data", a.config.Data)
+	elsewhere := func(folder string) bool {
+		below, err := filepath.Rel(a.config.Data, folder)
+		return err != nil || !filepath.IsLocal(below)
+	}
 	for _, name := range names(a.backends) {
-		if f := a.config.Backends[name].File; f != nil && !strings.HasPrefix(f.Folder, a.config.Data) {
+		if f := a.config.Backends[name].File; f != nil && elsewhere(f.Folder) {
 			add("backend "+name, f.Folder)
 		}
 	}
 	for _, name := range names(a.config.Binaries) {
-		if f := a.config.Binaries[name].File; f != nil && !strings.HasPrefix(f.Folder, a.config.Data) {
+		if f := a.config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
 			add("binaries "+name, f.Folder)
 		}
 	}

@@ -51,8 +51,7 @@ func (a *App) listen(ctx context.Context) error {
 	f.listener, f.done = listener, make(chan struct{})
 	f.waiting.Store(errStarting())
 	starting := api.New(api.Options{
-		Closed: func() error { return f.waiting.Load() }, Ready: func(context.Context) ([]string, error) { return nil, f.waiting.Load() },
-		Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(),
+		Closed: func() error { return f.waiting.Load() }, Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(),
 	})
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/listeners/sweep"
+	"belfry/pkg/api/system"
 	"belfry/pkg/errs"
 )
 
@@ -169,7 +170,7 @@ func (a *App) states(ctx context.Context) []error {
 // are ready if they can do all of their work.
 func (a *App) ready(ctx context.Context) (degraded []string, err error) {
 	if a.stopping.Err() != nil {
-		return nil, errs.New(errs.Unavailable, "belfry is stopping")
+		return nil, system.ErrStopping
 	}
 	return a.readyWith(a.states(ctx))
 }
@@ -192,7 +193,12 @@ func (a *App) readyWith(states []error) (degraded []string, err error) {
 	if err != nil && (!served || !a.has(roleFront)) {
 		return nil, err
 	}
-	return slices.Concat(degraded, a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable()), nil
+	return append(degraded, a.shortcomings()...), nil
+}
+
+// shortcomings are what an operator should know about although every part works.
+func (a *App) shortcomings() []string {
+	return slices.Concat(a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable())
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

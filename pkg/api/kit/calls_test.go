@@ -113,7 +113,7 @@ func TestDrain(t *testing.T) {
 		f.API.Drain()
 	}()
 	f.Do("POST", "/books", `{}`, "Prefer", "wait=3600").Want(201).HasHeader("Preference-Applied", "")
-	f.Do("GET", "/readyz", "").Want(503).Says("shutting down")
+	f.Do("GET", "/readyz", "").Want(503).Says("belfry is stopping")
 	f.Alive()
 }
 

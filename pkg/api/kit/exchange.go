@@ -3,6 +3,7 @@ package kit
 import (
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -40,6 +41,8 @@ type Exchange struct {
 	err     error // why the request failed
 	aborted bool  // the reply is incomplete: the connection can't be reused
 	stream  bool  // the reply is a stream, for which a long duration is normal
+
+	failureLevel slog.Level // at which it is logged that the server failed
 
 	session       *auth.Session
 	authenticated bool // session is known
@@ -169,6 +172,10 @@ func (x *Exchange) CloseConnection() { x.SetHeader("Connection", "close") }
 // RecordError logs an error with the request and leaves the reply as it is, for
 // errors that occur once the reply has begun.
 func (x *Exchange) RecordError(err error) { x.err = err }
+
+// LogFailureAt has the request logged at a level below error although its status says that the server failed, for states
+// that are part of every start and stop.
+func (x *Exchange) LogFailureAt(level slog.Level) { x.failureLevel = level }
 
 // MarkStream marks the reply as a stream: that it takes long is no reason to log
 // the request.

@@ -15,7 +15,7 @@ const slowRequest = time.Second
 // maxLoggedPath bounds a path in the log, in bytes.
 const maxLoggedPath = 256
 
-// observe counts a request and logs it: at error when the server failed, at info
+// observe counts a request and logs it: at error when the server failed (but see LogFailureAt), at info
 // when it was slow, else at debug. Bodies, queries and credentials are never
 // logged.
 func (r *Router) observe(ctx context.Context, x *Exchange, took time.Duration) {
@@ -27,7 +27,7 @@ func (r *Router) observe(ctx context.Context, x *Exchange, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
 	case x.status >= http.StatusInternalServerError || x.aborted:
-		level = slog.LevelError
+		level = x.failureLevel
 	case took > slowRequest && !x.stream:
 		level = slog.LevelInfo
 	}

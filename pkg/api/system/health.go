@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -29,8 +30,10 @@ func ProbePaths() []string { return []string{healthPath, livePath, readyPath} }
 
 // Health are the options of MountHealth.
 type Health struct {
+	Closed func() error // why the process is not ready while it starts, as for Gate; nil: it has started
+
 	// Ready returns why requests can't be served; /readyz shows the message of its *errs.Error. When they can, it
-	// returns what is degraded, for operators. nil: always ready.
+	// returns what is degraded, for operators. nil: always ready. ErrStopping is for a process that is about to stop.
 	Ready func(context.Context) (degraded []string, err error)
 
 	// Alive returns why only a restart of the process helps, as Ready does. nil: always alive.
@@ -38,6 +41,9 @@ type Health struct {
 
 	Stopping context.Context // not ready once this has ended
 }
+
+// ErrStopping is the error of a process that has load balancers send its requests elsewhere.
+var ErrStopping = errs.New(errs.Unavailable, "belfry is stopping")
 
 // MountHealth adds /livez, /healthz and /readyz.
 func MountHealth(r *kit.Router, h Health) {
@@ -53,7 +59,11 @@ func Gate(closed func() error) kit.Filter {
 		if closed == nil || slices.Contains(ProbePaths(), x.Request.URL.Path) {
 			return nil
 		}
-		return closed()
+		err := closed()
+		if err != nil {
+			x.LogFailureAt(slog.LevelInfo) // what it waits for, if anything, is logged by itself
+		}
+		return err
 	}
 }
 
@@ -71,14 +81,21 @@ func (h Health) live(x *kit.Exchange) error {
 
 // ready replies whether requests can be served now.
 func (h Health) ready(x *kit.Exchange) error {
+	if h.Closed != nil {
+		if err := h.Closed(); err != nil {
+			return expected(x, err)
+		}
+	}
 	if h.Stopping.Err() != nil {
-		return errs.New(errs.Unavailable, "shutting down")
+		return expected(x, ErrStopping)
 	}
 	if h.Ready != nil {
 		ctx, cancel := context.WithTimeout(x.Request.Context(), readyTimeout)
 		defer cancel()
 		degraded, err := h.Ready(ctx)
 		switch {
+		case errors.Is(err, ErrStopping):
+			return expected(x, err)
 		case err != nil:
 			return failing("not ready", err)
 		case len(degraded) > 0:
@@ -87,6 +104,12 @@ func (h Health) ready(x *kit.Exchange) error {
 	}
 	sendOK(x)
 	return nil
+}
+
+// expected returns the error of a probe that a process gets while it starts or stops, every second perhaps.
+func expected(x *kit.Exchange, err error) error {
+	x.LogFailureAt(slog.LevelDebug)
+	return failing("not ready", err)
 }
 
 // failing returns the error of a probe, which names the reason if that has a message for clients.

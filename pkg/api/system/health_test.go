@@ -3,6 +3,7 @@ package system_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -103,4 +104,34 @@ func TestLog(t *testing.T) {
 			t.Errorf("logged: %s", line)
 		}
 	}
+}
+
+// What every start and every stop has is no failure: neither probes nor clients who come meanwhile fill the log with
+// errors, among which real ones would drown.
+func TestAStartAndAStopAreNoErrors(t *testing.T) {
+	var starting, ready error
+	f := apitest.Start(t, func(o *api.Options) {
+		o.Closed = func() error { return starting }
+		o.Ready = func(context.Context) ([]string, error) { return nil, ready }
+	})
+	n := 0
+	want := func(path, says, level string) {
+		t.Helper()
+		n++
+		id := fmt.Sprint("r", n)
+		f.Do("GET", path, "", "X-Request-Id", id).Want(503).Says(says)
+		if got := f.Logs.Of(id)["level"]; got != level {
+			t.Errorf("%s, %s: logged at %v, want %s", path, says, got, level)
+		}
+	}
+	starting = errs.New(errs.Unavailable, "belfry is starting")
+	want("/readyz", "not ready: belfry is starting", "DEBUG")
+	want("/books/b1", "belfry is starting", "INFO")
+	starting, ready = nil, errs.New(errs.Unavailable, "backend default is unavailable")
+	want("/readyz", "not ready: backend default is unavailable", "ERROR")
+	ready = system.ErrStopping
+	want("/readyz", "not ready: belfry is stopping", "DEBUG")
+	ready = nil
+	f.API.Drain()
+	want("/readyz", "belfry is stopping", "DEBUG")
 }
