@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -31,15 +34,26 @@ func TestAClosedTerminalIsRecognized(t *testing.T) {
 	if !term.IsTerminal(int(terminal.Fd())) {
 		t.Fatal("it is no terminal")
 	}
-	h := &hangups{terminals: []*os.File{terminal}}
-	if h.terminalClosed() {
-		t.Error("the terminal is open")
+	inside, outside := &hangups{terminals: []*os.File{terminal}}, &hangups{}
+	ended, continues := inside.follow(t.Context()), outside.follow(t.Context())
+	defer inside.stop()
+	defer outside.stop()
+	both := func() {
+		for _, h := range []*hangups{inside, outside} {
+			h.signals <- syscall.SIGHUP
+		}
 	}
+	both()
+	<-inside.reloads // the terminal is open
+	<-outside.reloads
 	_ = master.Close()
-	if !h.terminalClosed() {
-		t.Error("the terminal was closed")
+	both()
+	<-ended.Done()
+	if err := context.Cause(ended); !errors.Is(err, errHangup) {
+		t.Error(err)
 	}
-	if (&hangups{}).terminalClosed() {
-		t.Error("there was none")
+	<-outside.reloads
+	if continues.Err() != nil {
+		t.Error("a belfry without a terminal ends")
 	}
 }

@@ -64,5 +64,9 @@ func TestReloadByCommandAndBySignal(t *testing.T) {
 	hangup("belfry serves with the one before")
 	write("log: {format: json}\n")
 	hangup(`"changed":"limits, log.level"`)
-	belfry(t, 1, "no belfry serves", "reload", "--data", t.TempDir())
+	other := t.TempDir()
+	belfry(t, 1, "no belfry serves", "reload", "--data", other)
+	if all, err := os.ReadDir(other); err != nil || len(all) > 0 {
+		t.Errorf("the folder of something else has %v, %v", all, err)
+	}
 }

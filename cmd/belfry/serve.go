@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -26,7 +27,7 @@ type serveCmd struct {
 
 // Run serves until the context ends, and then stops gracefully.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
-	hangups := receiveHangups() // first: until then the signal ends the process
+	ctx, hangups := receiveHangups(ctx) // first: until then the signal ends the process
 	defer hangups.stop()
 	tuneCollector() // before the start, whose heap is small: the collector would run five times
 	signal.Ignore(syscall.SIGPIPE) // the end of a program that reads the output, as of a log, is not that of belfry
@@ -37,6 +38,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	level := &slog.LevelVar{}
 	level.Set(loaded.Log.Level)
 	log := logger(loaded.Log.Format, level, s.err)
+	slog.SetDefault(log) // and so that of package log: libraries that have no other way write their few lines there
 	began := time.Now()
 	a, err := app.Start(ctx, loaded, log, c.Role...)
 	if err != nil {
@@ -95,20 +97,28 @@ func (c *serveCmd) read() (*config.Config, error) {
 	return loaded, err
 }
 
-// serveUntil returns why belfry has to stop: a reason, or what has failed.
+// serveUntil returns why belfry has to stop: a reason, or what has failed. A reload whose files do not answer does not
+// delay that.
 func serveUntil(ctx context.Context, a *app.App, h *hangups) (reason, failed error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx), nil
-		case failed = <-a.Failed():
-			return nil, failed
-		case <-h.signals:
-			if h.terminalClosed() {
-				return errHangup, nil
+	ctx, cancel := context.WithCancel(ctx)
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
+	defer cancel()
+	reloading.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-h.reloads:
+				_, _ = a.Reload(ctx) // which logs why it fails
 			}
-			_, _ = a.Reload(ctx) // which logs why it fails
 		}
+	})
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx), nil
+	case failed = <-a.Failed():
+		return nil, failed
 	}
 }
 
