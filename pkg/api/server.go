@@ -75,6 +75,7 @@ type Server struct {
 	log     *slog.Logger
 	maxWait time.Duration
 	stop    context.CancelFunc
+	retire  context.CancelCauseFunc
 }
 
 // New returns a Server with all routes of the options.
@@ -90,6 +91,7 @@ func New(o Options) *Server {
 		o.Stopping = context.Background()
 	}
 	stopping, stop := context.WithCancel(o.Stopping)
+	streams, retire := context.WithCancelCause(stopping)
 
 	var sessions kit.Authenticator
 	origins := kit.NewOrigins("")
@@ -110,7 +112,7 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limits, Admin: o.Admin})
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin})
 
 	if o.Login != nil {
 		site := siteOf(o)
@@ -148,7 +150,7 @@ func New(o Options) *Server {
 	}
 	system.MountHealth(router, system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
 
-	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
+	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire}
 }
 
 // siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
@@ -183,6 +185,10 @@ func (s *Server) Routes() []string {
 		return path == console.Path || strings.HasPrefix(path, console.Path+"/")
 	})
 }
+
+// Retire ends the streams that clients send, when another Server, with other rules, serves from now on: clients send the
+// rest to that one. Every other request ends as it began.
+func (s *Server) Retire() { s.retire(kit.ErrReplaced) }
 
 // Drain prepares the shutdown: /readyz replies 503, so that load balancers send no
 // more requests, streams end, and requests that wait for the consequences of

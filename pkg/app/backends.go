@@ -107,7 +107,6 @@ func (a *App) openBackends(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.front.waiting.Store(errStarting())
 	a.backends = backends
 	a.onStop("the backends", func(context.Context) error { return closeBackends(backends) })
 	return nil
@@ -192,10 +191,14 @@ func (a *App) awaitBackend(ctx context.Context, backend string, open func() erro
 	said := ""
 	for delays := backoff.New(startRetryMin, startRetryMax); ; {
 		err := open()
-		if err == nil || !errors.Is(err, errs.Unavailable) || a.now().config.Backends[backend].Type == "file" {
-			if err == nil && said != "" {
+		if err == nil {
+			a.front.waiting.Store(errStarting())
+			if said != "" {
 				a.log.Info("the backend is available", "backend", backend)
 			}
+			return nil
+		}
+		if !errors.Is(err, errs.Unavailable) || a.now().config.Backends[backend].Type == "file" {
 			return err
 		}
 		a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for backend %s", backend))

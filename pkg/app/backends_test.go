@@ -31,6 +31,9 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		if attempts != c.attempts || !errors.Is(err, c.want) {
 			t.Errorf("%s: %d attempts ended with %v, want %d and %v", c.backend, attempts, err, c.attempts, c.want)
 		}
+		if waiting := a.front.waiting.Load(); err == nil && strings.Contains(waiting.Message, "waits") {
+			t.Errorf("the backend is there, and it says %v", waiting)
+		}
 	}
 	if waiting := a.front.waiting.Load(); waiting == nil || !strings.Contains(waiting.Message, "waits for backend away") {
 		t.Errorf("it says %v", waiting)

@@ -2,7 +2,9 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"os"
@@ -90,6 +92,25 @@ func lockFolder(folder, doing string) (*DataLock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// holderOf returns the process that holds a data folder; nil if none does. It writes nothing into the folder, which
+// may be that of something else.
+func holderOf(folder string) (*Holder, error) {
+	path := filepath.Join(folder, lockFile)
+	probe := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := probe.TryRLock()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, errs.Wrap(err, errs.Unavailable, "can't read the lock of the data folder %s", folder)
+	case free:
+		_ = probe.Unlock()
+		return nil, nil
+	}
+	h := readHolder(path)
+	return &h, nil
 }
 
 // publish writes the address and the token of the control server.

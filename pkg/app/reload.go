@@ -107,11 +107,12 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	// none finds nobody. After that nothing fails.
 	if a.has(roleFront) {
 		if err := next.newOperations(before.operations); err != nil {
+			next.close()
 			return nil, err
 		}
 	}
 	a.replace(next)
-	a.retire(before)
+	a.retire(before, next)
 	if err := before.retireOperations(context.WithoutCancel(ctx)); err != nil {
 		a.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
 	}
@@ -187,19 +188,16 @@ func Reload(ctx context.Context, folder string) (*Reloaded, error) {
 	if _, err := os.Stat(folder); err != nil {
 		return nil, errs.New(errs.Invalid, "there is no data folder %s; check --config and --data", folder)
 	}
-	lock, err := LockData(folder, "reload")
-	var held *Held
+	h, err := holderOf(folder)
 	switch {
-	case err == nil:
-		lock.Unlock()
-		return nil, errs.New(errs.Unavailable, "no belfry serves the data folder %s: nothing is to be reloaded", folder)
-	case !errors.As(err, &held):
+	case err != nil:
 		return nil, err
-	case held.Holder.Control == "":
-		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, held.Holder)
+	case h == nil:
+		return nil, errs.New(errs.Unavailable, "no belfry serves the data folder %s: nothing is to be reloaded", folder)
+	case h.Control == "":
+		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, h)
 	}
-	h := held.Holder
-	r, err := ask[Reloaded](ctx, h, "/reload", struct{}{})
+	r, err := ask[Reloaded](ctx, *h, "/reload", struct{}{})
 	if err == nil && len(r.Refused) > 0 {
 		return nil, errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", h, strings.Join(r.Refused, "\n"))
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -142,6 +143,119 @@ stores:
 			t.Errorf("over the bus: %v", err)
 		}
 	}
+}
+
+// A stream of creations ends at a reload: the line after those that have begun meets the new rules, in another stream.
+func TestAReloadEndsStreamsOfCreations(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Books: {expose: {}, uuid: client, policy: {create: "true", get: "true"}}
+`
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	body, lines := io.Pipe()
+	defer func() { _ = lines.Close() }()
+	send := func(body io.Reader) *bufio.Scanner {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+a.HTTPAddress()+"/books", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return bufio.NewScanner(res.Body)
+	}
+	go func() { _, _ = lines.Write([]byte(`{"uuid":"b1"}` + "\n")) }()
+	replies := send(body)
+	if !replies.Scan() || !strings.Contains(replies.Text(), `"status":201`) {
+		t.Fatal(replies.Text(), replies.Err())
+	}
+	p.reload(a, strings.Replace(text, `create: "true"`, `create: "false"`, 1))
+	if !replies.Scan() || !strings.Contains(replies.Text(), `{"line":2,"status":503,`) || !strings.Contains(replies.Text(), "the configuration of the server has changed: send this line") {
+		t.Error(replies.Text(), replies.Err())
+	}
+	if replies.Scan() || replies.Err() != nil {
+		t.Error("it does not end:", replies.Text(), replies.Err())
+	}
+	if again := send(strings.NewReader(`{"uuid":"b2"}`)); !again.Scan() || !strings.Contains(again.Text(), `"status":401`) {
+		t.Error(again.Text())
+	}
+	p.want(a, "GET", "/books/b1", "", http.StatusOK)
+}
+
+// An upload, which can take hours, is written with the rules that hold when its content has arrived; what does not
+// concern it does not end it.
+func TestAnUploadIsWrittenWithTheRulesAfterAReload(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Books: {expose: {}, uuid: client, policy: {create: "true", get: "true", update: "true"}}
+binaries: {binary: {map: {Books: [covers]}}}
+`
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1"}`, http.StatusCreated)
+	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+	defer transport.CloseIdleConnections()
+	upload := func(reload string) int {
+		t.Helper()
+		body, rest := io.Pipe()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+a.HTTPAddress()+"/binary/upload/Books/b1/covers/add", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "text/plain")
+		req.Header.Set("Expect", "100-continue") // sent once the handler reads the body
+		status := make(chan int, 1)
+		go func() {
+			res, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Error(err)
+				status <- 0
+				return
+			}
+			_ = res.Body.Close()
+			status <- res.StatusCode
+		}()
+		if _, err := rest.Write([]byte("a part")); err != nil {
+			t.Fatal(err)
+		}
+		p.reload(a, reload)
+		_, _ = rest.Write([]byte(", and the rest"))
+		_ = rest.Close()
+		return <-status
+	}
+	if status := upload(text + "limits: {loopback: true}\n"); status != http.StatusCreated {
+		t.Errorf("after a reload that does not concern it: %d", status)
+	}
+	if status := upload(strings.Replace(text, `update: "true"`, `update: "false"`, 1)); status != http.StatusUnauthorized {
+		t.Errorf("after a reload that takes the right: %d", status)
+	}
+	if _, book := p.do(a, "GET", "/books/b1", ""); strings.Count(book, `"hash"`) != 1 {
+		t.Error(book)
+	}
+}
+
+// A reload that fails at its last step, here since nothing can be subscribed to any more, leaves nothing half done.
+func TestAReloadThatFailsAtLastChangesNothing(t *testing.T) {
+	p := newPlace(t, books+"metrics: {listen: '127.0.0.1:0'}\n")
+	a, applied := p.reloadable()
+	before := a.now()
+	a.bus.Conn().Close()
+	p.write("belfry.yaml", books+"metrics: {listen: '127.0.0.1:0'}\nlimits: {loopback: true}\n")
+	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
+		t.Error(err)
+	}
+	if a.now() != before || len(*applied) > 0 {
+		t.Error("something has changed")
+	}
+	p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
 }
 
 // A configuration on a file system that does not answer holds up neither whoever gives up waiting, nor a stop.

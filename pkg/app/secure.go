@@ -138,7 +138,7 @@ func (s *secure) renew(p *plan) (changed []string) {
 	if s.files == nil || p.certificate == nil {
 		return nil
 	}
-	if s.files.Use(p.certificate) {
+	if s.files.Use(p.certificate, publicName(p.config)) {
 		changed = append(changed, "http.tls ("+p.config.HTTP.TLS.Cert+")")
 	}
 	return changed

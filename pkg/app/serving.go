@@ -42,7 +42,7 @@ type serving struct {
 	inUse sync.WaitGroup
 }
 
-// now returns what is served. Whoever uses several parts, or for long, uses use.
+// now returns what is served. Whoever needs what close ends uses use; everything else stays usable after a reload.
 func (a *App) now() *serving {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -65,12 +65,16 @@ func (a *App) replace(next *serving) (before *serving) {
 	return before
 }
 
-// retire ends what has been replaced, once nothing uses it. Streams of events end at once: what their clients
-// may receive is for the new rules to decide.
-func (a *App) retire(before *serving) {
+// retire ends what has been replaced, once nothing uses it. Streams end at once, and uploads are written with the new
+// rules: both last for long, and what their clients may receive or send is for these to decide.
+func (a *App) retire(before, next *serving) {
 	if before.live != nil {
-		before.live.Retire()
+		before.live.Retire(next.live)
 	}
+	for name, b := range before.binaries {
+		b.Retire(next.binaries[name])
+	}
+	before.api.Retire()
 	a.retiring.Go(func() {
 		before.inUse.Wait()
 		before.close()
@@ -95,9 +99,9 @@ func (a *App) startRetiring(context.Context) error {
 	return nil
 }
 
-// close ends the parts that run by themselves. Nothing uses them any more.
+// close ends the parts that run by themselves, and what keeps them reachable. Nothing uses them any more.
 func (g *serving) close() {
-	g.api.Drain() // else the app would keep its context until the stop
+	g.api.Drain() // else the context of the app's stop would keep the routes
 	if g.mapper != nil {
 		g.mapper.Close()
 	}

@@ -192,7 +192,8 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 const maxUserRequest = 1 << 20
 
 func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error) {
-	now := a.now()
+	now, done := a.use()
+	defer done()
 	if now.auth != nil {
 		return manageUsers(ctx, now.auth, q)
 	}

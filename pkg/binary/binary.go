@@ -79,6 +79,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -128,6 +129,7 @@ type Service struct {
 	retryTimeout time.Duration
 	now          func() time.Time
 	wait         func(ctx context.Context, d time.Duration) error
+	next         atomic.Pointer[Service] // which has replaced this one; nil: none
 }
 
 // New returns a service. Later changes of o have no effect.
@@ -149,6 +151,18 @@ func New(o Options) *Service {
 	s.quotas = newQuotas(o, s.grace, s.now)
 	if p := o.Previous; p != nil && p.quotas != nil && s.quotas != nil && p.quotas.quota == s.quotas.quota {
 		s.quotas = p.quotas
+	}
+	return s
+}
+
+// Retire has uploads whose content is still arriving written by another service over the same stores and storage, with
+// its rules: an upload can take hours.
+func (s *Service) Retire(next *Service) { s.next.Store(next) }
+
+// latest returns the service that has replaced this one, or this one.
+func (s *Service) latest() *Service {
+	for next := s.next.Load(); next != nil; next = s.next.Load() {
+		s = next
 	}
 	return s
 }

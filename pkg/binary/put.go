@@ -85,7 +85,7 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 }
 
 // Put stores a binary. The policy of update is evaluated before the body is read, and
-// again when the record is written. Once Put returns, content, record and event are durable.
+// again when the record is written, by the service that has replaced this one meanwhile, if one has. Once Put returns, content, record and event are durable.
 // After an error the object is unchanged, except that after Unavailable, Canceled
 // or Internal it may have the record, with its content.
 //
@@ -135,7 +135,7 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 		}
 		ctx = now
 	}
-	result, err := s.attach(ctx, up, &w)
+	result, err := s.latest().attach(ctx, up, &w)
 	if notWritten(err) {
 		return Result{}, err
 	}

@@ -16,9 +16,9 @@ const checkInterval = 10 * time.Second
 type Files struct {
 	log     *slog.Logger
 	now     func() time.Time
-	host    string
 	current atomic.Pointer[Pair]
 	mu      sync.Mutex // held while current changes
+	host    string     // a name that clients use; "" for any
 	failed  string     // why the files could not be used the last time; "": they could
 	warned  []string   // of current
 
@@ -26,22 +26,24 @@ type Files struct {
 	done chan struct{}
 }
 
-// NewFiles uses a pair until its files change. host is a name that clients use. Close ends it.
+// NewFiles uses a pair until its files change. host is a name that clients use, "" for any: a certificate for other names
+// is warned about. Close ends it.
 func NewFiles(p *Pair, host string, log *slog.Logger) *Files {
 	return newFiles(p, host, log, checkInterval, time.Now)
 }
 
 func newFiles(p *Pair, host string, log *slog.Logger, interval time.Duration, now func() time.Time) *Files {
-	f := &Files{log: log, now: now, host: host, stop: make(chan struct{}), done: make(chan struct{})}
-	f.Use(p)
+	f := &Files{log: log, now: now, stop: make(chan struct{}), done: make(chan struct{})}
+	f.Use(p, host)
 	go f.follow(interval)
 	return f
 }
 
-// Use has a pair used from now on, and reports whether it is another one.
-func (f *Files) Use(p *Pair) (changed bool) {
+// Use has a pair used from now on, for clients that use a name, and reports whether it is another pair.
+func (f *Files) Use(p *Pair, host string) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.host = host
 	return f.use(p)
 }
 
@@ -101,7 +103,7 @@ func (f *Files) check() {
 		f.use(next)
 	case err == nil:
 		f.warn(now)
-	case err != nil && err.Error() != f.failed:
+	case err.Error() != f.failed:
 		f.failed = err.Error()
 		f.log.Error("the certificate has changed and can't be used; the one before is", "error", err)
 	}

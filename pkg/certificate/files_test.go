@@ -152,4 +152,9 @@ func TestACertificateThatIsNotRenewedIsWarnedAbout(t *testing.T) {
 			t.Errorf("after %d days: %s", step.days, text)
 		}
 	}
+	f.Use(p, "b.example.com") // as after a reload of baseURL
+	f.check()
+	if text := logged.String(); strings.Count(text, "is not for b.example.com") != 1 {
+		t.Errorf("clients use another name: %s", text)
+	}
 }

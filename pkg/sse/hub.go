@@ -127,8 +127,11 @@ func New(o Options) *Hub {
 }
 
 // Retire ends all streams, and those that begin later: another hub, with other rules,
-// serves from now on. Clients connect again and resume there.
-func (h *Hub) Retire() { h.retire.Do(func() { close(h.retired) }) }
+// serves from now on, whose state the metrics show. Clients connect again and resume there.
+func (h *Hub) Retire(next *Hub) {
+	next.showState()
+	h.retire.Do(func() { close(h.retired) })
+}
 
 // isRetired reports whether Retire was called.
 func (h *Hub) isRetired() bool {

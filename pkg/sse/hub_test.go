@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/sse"
@@ -181,5 +183,38 @@ func TestAStoppingServerNotifiesClients(t *testing.T) {
 	}
 	if e.lastID() != "1" {
 		t.Errorf("it would resume from %s", e.lastID())
+	}
+}
+
+// The metrics show the hub that serves: one that is made for a reload counts only once it takes over.
+func TestMetricsShowTheHubThatServes(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	clients := func() float64 {
+		t.Helper()
+		all, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range all {
+			if family.GetName() == "belfry_live_clients" {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatal("there is no gauge")
+		return 0
+	}
+	w := newFixture(t)
+	w.open("Books", nil)
+	w.start(func(o *sse.Options) { o.Registry = registry })
+	before := w.hub
+	w.listen(sse.Subscription{}, anonymous())
+	w.start(func(o *sse.Options) { o.Registry = registry })
+	if n := clients(); n != 1 {
+		t.Errorf("%v clients, before the other hub serves", n)
+	}
+	before.Retire(w.hub)
+	if n := clients(); n != 0 {
+		t.Errorf("%v clients of the hub that serves now", n)
 	}
 }

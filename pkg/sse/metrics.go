@@ -40,7 +40,15 @@ func newMetrics(h *Hub) *metrics {
 	for _, reason := range []string{slow, ended, stopped, retired} {
 		m.dropped.WithLabelValues(reason)
 	}
-	for _, gauge := range []prometheus.Collector{
+	for _, gauge := range h.gauges() {
+		prom.Register(r, gauge) // those of a hub that serves stay until it retires
+	}
+	return m
+}
+
+// gauges are the state of a Hub.
+func (h *Hub) gauges() []prometheus.Collector {
+	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_clients", Help: "Clients of /events.",
 		}, func() float64 { return float64(h.clientCount()) }),
@@ -50,10 +58,14 @@ func newMetrics(h *Hub) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_window_bytes", Help: "Approximate memory of the events that are held for clients of /events.",
 		}, func() float64 { return float64(h.reader.size() + h.scan.size()) }),
-	} {
-		prom.Replace(r, gauge)
 	}
-	return m
+}
+
+// showState has the gauges show this hub, in place of another one.
+func (h *Hub) showState() {
+	for _, gauge := range h.gauges() {
+		prom.Replace(h.opts.Registry, gauge)
+	}
 }
 
 // lag returns how many events of the log have not been read.

@@ -35,6 +35,7 @@ type CallOptions struct {
 	Waiter   Waiter          // nil: Prefer: wait is ignored
 	MaxWait  time.Duration   // longest Prefer: wait
 	Stopping context.Context // ends all waiting
+	Streams  context.Context // ends streams that clients send, with ErrReplaced as the cause if that is why
 	Limits   *Limits         // nil: none
 
 	// Admin reports whether the user of a session, nil for nobody, is an admin; nil: nobody is.
@@ -47,8 +48,11 @@ type Calls struct{ o CallOptions }
 // NewCalls returns Calls with the options.
 func NewCalls(o CallOptions) *Calls { return &Calls{o} }
 
-// Stopping returns the context that ends when the process stops.
-func (c *Calls) Stopping() context.Context { return c.o.Stopping }
+// ErrReplaced is why a stream ends whose rules are not those of the server any more.
+var ErrReplaced = errs.New(errs.Unavailable, "the configuration of the server has changed")
+
+// Streams returns the context that ends the streams that clients send: when the process stops, or with ErrReplaced.
+func (c *Calls) Streams() context.Context { return c.o.Streams }
 
 // Session returns the session of a request's token, nil for none. It is read at
 // most once per request.

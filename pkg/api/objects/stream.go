@@ -28,7 +28,7 @@ import (
 const (
 	maxLine        = 1 << 20 // bytes: an object of the largest size, however much of it is escaped
 	maxStreamLines = 100_000
-	maxStreamTime  = 10 * time.Minute // a stream is served with the configuration that it began with
+	maxStreamTime  = 10 * time.Minute // then the client begins another one, perhaps at another process
 
 	linesInFlight = 64      // whose writes share the syncs of the backend
 	bytesInFlight = 2 << 20 // of lines
@@ -54,7 +54,7 @@ type stream struct {
 	renewed time.Time
 
 	creating sync.WaitGroup
-	stopping context.Context
+	ending   context.Context // in which no further line begins; its cause says why
 
 	// byUUID has the lines in flight, and some of those before, by the uuid that they name: of two with the same uuid
 	// the first one creates it.
@@ -100,7 +100,7 @@ func (r *resource) stream(x *kit.Exchange) error {
 	s := &stream{
 		resource: r, x: x, control: http.NewResponseController(x), request: q, lines: bufio.NewReaderSize(x.Request.Body, 64<<10),
 		weight: semaphore.NewWeighted(bytesInFlight), pending: make(chan *line, linesInFlight), byUUID: map[string]*line{},
-		began: time.Now(), renewed: time.Now(), stopping: r.calls.Stopping(),
+		began: time.Now(), renewed: time.Now(), ending: r.calls.Streams(),
 	}
 	// Replies are sent while the body is read. A connection that can't do so has HTTP/1.0, and its client reads afterwards.
 	_ = s.control.EnableFullDuplex()
@@ -118,7 +118,7 @@ func (r *resource) stream(x *kit.Exchange) error {
 		}
 		sent <- err
 	}()
-	defer context.AfterFunc(s.stopping, s.interrupt)()
+	defer context.AfterFunc(s.ending, s.interrupt)()
 	if failed := s.receive(ctx); failed != nil && ctx.Err() == nil {
 		s.number++
 		s.enqueue(ctx, s.failed(s.number, failed))
@@ -143,8 +143,8 @@ func (s *stream) receive(ctx context.Context) (err error) {
 		switch {
 		case errors.Is(failed, io.EOF):
 			return nil
-		case s.stopping.Err() != nil:
-			return errs.New(errs.Unavailable, "belfry is stopping: send this line and those after it again")
+		case s.ending.Err() != nil:
+			return s.ended()
 		case failed != nil && !errors.Is(failed, errLongLine):
 			return brokenBody(failed)
 		}
@@ -166,6 +166,15 @@ func (s *stream) receive(ctx context.Context) (err error) {
 			return err
 		}
 	}
+}
+
+// ended returns the error of the first line that does not begin.
+func (s *stream) ended() error {
+	why := "belfry is stopping"
+	if cause := context.Cause(s.ending); errors.Is(cause, kit.ErrReplaced) {
+		why = kit.ErrReplaced.Message
+	}
+	return errs.New(errs.Unavailable, "%s: send this line and those after it again", why)
 }
 
 // brokenBody returns the error to reply with when reading the body failed.
@@ -198,7 +207,7 @@ func (s *stream) readLine() ([]byte, error) {
 	for {
 		if s.lines.Buffered() == 0 {
 			_ = s.control.SetReadDeadline(time.Now().Add(idleTimeout))
-			if s.stopping.Err() != nil {
+			if s.ending.Err() != nil {
 				s.interrupt()
 			}
 		}
@@ -241,6 +250,10 @@ func (s *stream) begin(ctx context.Context, text []byte, failed error) error {
 	}
 	if err := s.weight.Acquire(ctx, int64(l.size)); err != nil {
 		return err
+	}
+	if s.ending.Err() != nil { // while it waited
+		s.weight.Release(int64(l.size))
+		return s.ended()
 	}
 	s.follow(l)
 	s.creating.Go(func() { s.create(ctx, l) })

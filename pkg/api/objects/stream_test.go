@@ -190,16 +190,21 @@ func TestALineIsAnsweredBeforeTheNextIsSent(t *testing.T) {
 	}
 }
 
-func TestAStoppingServerEndsStreams(t *testing.T) {
+func TestAServerThatStopsOrIsReplacedEndsStreams(t *testing.T) {
 	t.Parallel()
-	f := apitest.Start(t)
-	l := openStream(f, "/books")
-	f.API.Drain()
-	if s := l.next(503); s.Line != 2 {
-		t.Errorf("%+v", s)
-	}
-	if l.replies.Scan() {
-		t.Error(l.replies.Text())
+	for says, end := range map[string]func(*api.Server){
+		"belfry is stopping: send this line":                          (*api.Server).Drain,
+		"the configuration of the server has changed: send this line": (*api.Server).Retire,
+	} {
+		f := apitest.Start(t)
+		l := openStream(f, "/books")
+		end(f.API)
+		if s := l.next(503); s.Line != 2 || !strings.Contains(s.Problem.Detail, says) {
+			t.Errorf("%s: %+v", says, s)
+		}
+		if l.replies.Scan() {
+			t.Error(l.replies.Text())
+		}
 	}
 }
 
