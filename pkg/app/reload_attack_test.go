@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"runtime"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/nats-io/nats.go"
 
@@ -289,6 +292,12 @@ func TestAReloadThatCannotReadHoldsUpNothing(t *testing.T) {
 	}
 }
 
+// collectable returns what reports whether nothing refers to a value any more.
+func collectable[T any](value *T) func() bool {
+	p := weak.Make(value)
+	return func() bool { return p.Value() == nil }
+}
+
 // However often the configuration is reloaded, or refused: nothing of those before stays.
 func TestSoakReloadsLeaveNothing(t *testing.T) {
 	soak := kit.Soak(t, 6)
@@ -305,10 +314,13 @@ binaries: {binary: {map: {Books: [covers]}}}
 	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
 	p.write("book.json", `{}`)
 	p.config = p.load(text)
-	a, _ := p.reloadable()
+	a := p.start()
+	a.OnReload(Reloading{Read: func() (*config.Config, error) { return config.Load(p.path("belfry.yaml"), os.LookupEnv) }})
 	state := func() (goroutines, files int, heap uint64) {
 		var m runtime.MemStats
-		runtime.GC()
+		for range 3 { // what was in a sync.Pool is gone after the second
+			runtime.GC()
+		}
 		runtime.ReadMemStats(&m)
 		open, _ := os.ReadDir("/proc/self/fd") // none elsewhere
 		return runtime.NumGoroutine(), len(open), m.HeapAlloc
@@ -326,8 +338,16 @@ binaries: {binary: {map: {Books: [covers]}}}
 	}
 	a.retiring.Wait()
 	goroutines, files, heap := state()
-	rounds := 0
+	rounds, kept := 0, map[string]func() bool{}
 	for ; soak.More(); rounds++ {
+		now := a.now()
+		for part, collected := range map[string]func() bool{
+			"what was served": collectable(now), "the configuration": collectable(now.config), "the stores": collectable(now.set), "the routes": collectable(now.api),
+			"authentication": collectable(now.auth), "operations over the bus": collectable(now.operations), "streams": collectable(now.live),
+			"files": collectable(now.binaries["binary"]), "the worker": collectable(now.mapper),
+		} {
+			kept[fmt.Sprint(part, " of round ", rounds)] = collected
+		}
 		reload(rounds)
 	}
 	a.retiring.Wait()
@@ -336,6 +356,10 @@ binaries: {binary: {map: {Books: [covers]}}}
 		g, f, h := state()
 		if g > goroutines+spare || f > files+spare {
 			return errs.New(errs.Internal, "%d reloads: %d goroutines, then %d; %d files, then %d", rounds, goroutines, g, files, f)
+		}
+		maps.DeleteFunc(kept, func(_ string, collected func() bool) bool { return collected() })
+		if len(kept) > 0 {
+			return errs.New(errs.Internal, "%d reloads: %d parts are still in memory, such as %s", rounds, len(kept), slices.Min(slices.Collect(maps.Keys(kept))))
 		}
 		t.Logf("%d reloads: %d goroutines, then %d; %d files, then %d; %d KiB, then %d", rounds, goroutines, g, files, f, heap>>10, h>>10)
 		return nil

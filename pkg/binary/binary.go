@@ -129,7 +129,7 @@ type Service struct {
 	retryTimeout time.Duration
 	now          func() time.Time
 	wait         func(ctx context.Context, d time.Duration) error
-	next         atomic.Pointer[Service] // which has replaced this one; nil: none
+	current      *atomic.Pointer[Service] // of all that replace each other, the one that serves; nil: the first
 }
 
 // New returns a service. Later changes of o have no effect.
@@ -137,7 +137,10 @@ func New(o Options) *Service {
 	s := &Service{
 		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
 		maxSize: o.MaxSize, grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
-		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
+		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep, current: &atomic.Pointer[Service]{},
+	}
+	if o.Previous != nil {
+		s.current = o.Previous.current
 	}
 	if o.Properties != nil {
 		s.properties = map[string][]string{}
@@ -157,15 +160,10 @@ func New(o Options) *Service {
 
 // Retire has uploads whose content is still arriving written by another service over the same stores and storage, with
 // its rules: an upload can take hours.
-func (s *Service) Retire(next *Service) { s.next.Store(next) }
+func (s *Service) Retire(next *Service) { s.current.Store(next) }
 
 // latest returns the service that has replaced this one, or this one.
-func (s *Service) latest() *Service {
-	for next := s.next.Load(); next != nil; next = s.next.Load() {
-		s = next
-	}
-	return s
-}
+func (s *Service) latest() *Service { return cmp.Or(s.current.Load(), s) }
 
 // Name returns the name of the service.
 func (s *Service) Name() string { return s.name }

@@ -107,6 +107,7 @@ func Start(o Options) (*Server, error) {
 	var before limits
 	if o.Previous != nil {
 		before = o.Previous.limits
+		o.Previous = nil // or each would keep all those before it, with their stores
 	}
 	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
 		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
