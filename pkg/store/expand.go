@@ -35,10 +35,6 @@ const (
 	MaxExpandReads = 500      // objects; one that several objects name counts once for each Expansion
 	maxExpandBytes = 16 << 20 // of these objects as they are stored, after which no more are read
 
-	maxExpandChunk   = 16      // objects that are read at once
-	firstExpandChunk = 8       // before anything is known of their size
-	expandChunkBytes = 2 << 20 // that they are meant to have
-
 	maxExpandReaders = 8 // that read from one store at the same time: an object can have more than a MiB
 )
 
@@ -73,8 +69,7 @@ type expander struct {
 	expansions  []Expansion
 	projections []*Projection // of what each leads to
 	found       map[reference][]byte
-	read        int // objects
-	readBytes   int // of these, as they are stored
+	read        chunks
 	bytes       int // of what was found
 	limit       int // bytes that the page may have
 }
@@ -115,7 +110,7 @@ func (e *expander) unread(others, references []reference) []reference {
 
 // fetchAll reads references that have not been read, until they are too large.
 func (e *expander) fetchAll(ctx context.Context, all []reference) error {
-	for unread := e.unread(nil, all); len(unread) > 0 && e.bytes <= e.limit && e.readBytes <= maxExpandBytes; {
+	for unread := e.unread(nil, all); len(unread) > 0 && e.bytes <= e.limit && e.read.bytes <= maxExpandBytes; {
 		n := min(e.chunk(), len(unread))
 		if err := e.fetch(ctx, unread[:n]); err != nil {
 			return err
@@ -153,8 +148,7 @@ func (e *expander) fetch(ctx context.Context, all []reference) error {
 			return err
 		}
 		found[i] = read
-		e.read += len(uuids)
-		e.readBytes += bytes
+		e.read.add(len(uuids), bytes)
 	}
 	for _, r := range all {
 		if e.bytes > e.limit {
@@ -181,15 +175,9 @@ func (e Expansion) allows(uuid string) (bool, error) {
 
 // chunk returns how many objects to read next: about as many as the page still takes, and few where they are large.
 func (e *expander) chunk() int {
-	n := maxExpandChunk
-	if e.read == 0 {
-		n = firstExpandChunk
-	}
-	if e.readBytes > 0 {
-		n = min(n, expandChunkBytes*e.read/e.readBytes)
-	}
+	n := e.read.next()
 	if e.bytes > 0 {
-		n = min(n, max(0, e.limit-e.bytes)*e.read/e.bytes)
+		n = min(n, max(0, e.limit-e.bytes)*e.read.objects/e.bytes)
 	}
 	return max(1, n)
 }
@@ -262,7 +250,7 @@ func (l *listing) expand(ctx context.Context, list List) (List, error) {
 		end, unread := next, []reference(nil)
 		for ; end < len(list.Objects); end++ {
 			more := e.unread(unread, l.unexpanded[end].references)
-			if end > next && len(more) > e.chunk() || e.read+len(more) > MaxExpandReads {
+			if end > next && len(more) > e.chunk() || e.read.objects+len(more) > MaxExpandReads {
 				break
 			}
 			unread = more
@@ -303,7 +291,7 @@ func errTooManyReads(uuid string) error {
 
 // tooLarge returns the error of an object that is too large with those that it names.
 func (e *expander) tooLarge(uuid string) error {
-	if e.bytes <= e.limit && e.readBytes > maxExpandBytes {
+	if e.bytes <= e.limit && e.read.bytes > maxExpandBytes {
 		return errs.New(errs.TooLarge, "expand: the objects that %s names have more than %d bytes, which is more than one request reads: get them one by one", uuid, maxExpandBytes)
 	}
 	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose fields of these, as in fields=author.name", uuid, e.limit)

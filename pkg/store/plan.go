@@ -22,7 +22,7 @@ type Plan struct {
 func (l *listing) explain(list List) *Plan {
 	p := &Plan{Explanation: l.plan.Explain(), Read: l.reads, Bytes: l.bytes, Returned: len(list.Objects)}
 	if l.expander != nil {
-		p.Expanded = l.expander.read
+		p.Expanded = l.expander.read.objects
 	}
 	switch {
 	case l.narrowed:

@@ -25,6 +25,7 @@ type reader struct {
 
 	hits     []TextHit // of a search: those that are not read yet
 	moreHits bool      // there may be others
+	found    chunks    // of the hits that were read
 }
 
 // mayHaveMore reports whether there may be another object.

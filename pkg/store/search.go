@@ -78,9 +78,6 @@ func topField(field string) string {
 	return top
 }
 
-// searchChunk is how many objects of what a search finds are read at once: each may have more than a MiB.
-const searchChunk = 32
-
 // searchPage reads the next objects that have the words of a search.
 func (r *reader) searchPage(ctx context.Context, s query.Search, after []byte, limit int) (driver.Page, error) {
 	if len(r.hits) == 0 {
@@ -95,7 +92,7 @@ func (r *reader) searchPage(ctx context.Context, s query.Search, after []byte, l
 			return driver.Page{}, err
 		}
 	}
-	chunk := r.hits[:min(searchChunk, len(r.hits))]
+	chunk := r.hits[:min(r.found.next(), len(r.hits))]
 	r.hits = r.hits[len(chunk):]
 	uuids := make([]string, len(chunk))
 	for i, hit := range chunk {
@@ -106,9 +103,11 @@ func (r *reader) searchPage(ctx context.Context, s query.Search, after []byte, l
 		return driver.Page{}, err
 	}
 	var page driver.Page
+	r.found.add(len(chunk), 0)
 	for _, hit := range chunk {
 		if i := slices.IndexFunc(records, func(r driver.Record) bool { return r.UUID == hit.UUID }); i >= 0 {
 			page.Records, page.Positions = append(page.Records, records[i]), append(page.Positions, hit.Position)
+			r.found.add(0, len(records[i].Body))
 		}
 	}
 	if len(chunk) > 0 && (len(r.hits) > 0 || r.moreHits) {
