@@ -48,7 +48,11 @@ type textIndex struct {
 
 // newIndex makes an empty index in a folder that does not exist.
 func newIndex(folder string, s Settings) (*textIndex, error) {
-	b, err := bleve.New(folder, mappingOf(s))
+	m, err := mappingOf(s)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bleve.New(folder, m)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the search index %s can't be made", folder)
 	}
@@ -74,8 +78,11 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 }
 
 // mappingOf returns how bleve indexes a document of documentOf: nothing of it is stored.
-func mappingOf(s Settings) mapping.IndexMapping {
+func mappingOf(s Settings) (mapping.IndexMapping, error) {
 	m := bleve.NewIndexMapping()
+	if err := addPlain(m); err != nil {
+		return nil, err
+	}
 	m.ScoringModel = index.BM25Scoring
 	m.DefaultMapping = bleve.NewDocumentStaticMapping()
 	for i := range s.Fields {
@@ -83,7 +90,7 @@ func mappingOf(s Settings) mapping.IndexMapping {
 		f.Analyzer, f.Store, f.DocValues, f.IncludeInAll = analyzerOf(s.Language), false, false, false
 		m.DefaultMapping.AddFieldMappingsAt(fieldName(i), f)
 	}
-	return m
+	return m, nil
 }
 
 // fieldName is the name of a field in an index: those of objects may have dots, which bleve takes for levels.

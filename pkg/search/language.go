@@ -1,7 +1,7 @@
 package search
 
 import (
-	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
 	"github.com/blevesearch/bleve/v2/analysis/lang/ar"
 	"github.com/blevesearch/bleve/v2/analysis/lang/cjk"
 	"github.com/blevesearch/bleve/v2/analysis/lang/da"
@@ -21,7 +21,7 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
 	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
 	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
-	"github.com/blevesearch/bleve/v2/registry"
+	"github.com/blevesearch/bleve/v2/mapping"
 )
 
 // Each language has an analyzer of its own in bleve, which finds the stems of words.
@@ -41,19 +41,7 @@ func analyzerOf(language string) string {
 	return language
 }
 
-func init() {
-	err := registry.RegisterAnalyzer(plain, func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
-		tokenizer, err := cache.TokenizerNamed(unicode.Name)
-		if err != nil {
-			return nil, err
-		}
-		lower, err := cache.TokenFilterNamed(lowercase.Name)
-		if err != nil {
-			return nil, err
-		}
-		return &analysis.DefaultAnalyzer{Tokenizer: tokenizer, TokenFilters: []analysis.TokenFilter{lower}}, nil
-	})
-	if err != nil {
-		panic(err) // the name is taken
-	}
+// addPlain adds the analyzer without a language.
+func addPlain(m *mapping.IndexMappingImpl) error {
+	return m.AddCustomAnalyzer(plain, map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{lowercase.Name}})
 }

@@ -68,8 +68,10 @@ type Service struct {
 	opts    Options
 	indexes []*storeIndex
 	subs    []*nats.Subscription
-	slots   chan struct{} // of searches that are executed
+	slots   chan struct{}   // of searches that are executed
+	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
+	closing sync.RWMutex // held while it is canceled
 	running sync.WaitGroup
 	built   chan struct{} // one index or more were built
 	end     atomic.Uint64 // of the log, as far as is known
@@ -78,6 +80,7 @@ type Service struct {
 
 // Start opens the indexes, which are brought up to date in the background, and answers searches.
 func Start(o Options) (*Service, error) {
+	limitBeginnings()
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the folder of the search indexes can't be made")
 	}
@@ -87,13 +90,12 @@ func Start(o Options) (*Service, error) {
 		x.open()
 		s.indexes = append(s.indexes, x)
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.subscribe(); err != nil {
-		s.closeIndexes()
+		s.Close()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	s.running.Go(func() { s.run(ctx) })
+	s.running.Go(func() { s.run(s.ctx) })
 	return s, nil
 }
 
@@ -102,11 +104,10 @@ func (s *Service) Close() {
 	for _, sub := range s.subs {
 		_ = sub.Unsubscribe() // fails when the connection is closed already
 	}
+	s.closing.Lock()
 	s.cancel()
+	s.closing.Unlock()
 	s.running.Wait()
-	for range maxSearches { // those that are executed end
-		s.slots <- struct{}{}
-	}
 	s.closeIndexes()
 }
 

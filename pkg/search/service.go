@@ -20,6 +20,7 @@ const SubjectPrefix = "search."
 const (
 	queue       = "belfry"
 	searchLimit = 5 * time.Second // of one search
+	slotTimeout = time.Second     // until it begins
 )
 
 // maxSearches is how many searches are executed at once.
@@ -40,13 +41,11 @@ func (s *Service) subscribe() error {
 			if !strings.Contains(m.Reply, "_INBOX") {
 				return // belfry may publish where who asks may not
 			}
-			s.slots <- struct{}{}
-			go func() {
-				defer func() { <-s.slots }()
-				if data, err := json.Marshal(s.answer(x, m.Data)); err == nil {
+			s.do(func() {
+				if data, err := json.Marshal(s.admit(x, m.Data)); err == nil {
 					_ = m.Respond(data) // who asks gives up
 				}
-			}()
+			})
 		})
 		if err != nil {
 			return errs.Wrap(err, errs.Unavailable, "subscribing to %s", subject)
@@ -54,6 +53,30 @@ func (s *Service) subscribe() error {
 		s.subs = append(s.subs, sub)
 	}
 	return nil
+}
+
+// do runs a function that Close waits for, unless that has begun.
+func (s *Service) do(f func()) {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.ctx.Err() == nil {
+		s.running.Go(f)
+	}
+}
+
+// admit answers a search once others have ended, if that is soon: who waits longer gives up.
+func (s *Service) admit(x *storeIndex, data []byte) reply {
+	timer := time.NewTimer(slotTimeout)
+	defer timer.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+		return s.answer(x, data)
+	case <-timer.C:
+		return reply{Error: "q: too many searches at once; try again"}
+	case <-s.ctx.Done():
+		return reply{Error: "q: the process that searches stops; try again"}
+	}
 }
 
 func (s *Service) answer(x *storeIndex, data []byte) reply {
@@ -103,7 +126,7 @@ var _ store.Searcher = (*Client)(nil)
 
 // Search implements store.Searcher.
 func (c *Client) Search(ctx context.Context, name string, s store.TextSearch) ([]store.TextHit, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, searchLimit+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, searchLimit+2*slotTimeout)
 	defer cancel()
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -3,6 +3,7 @@ package search
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,7 +23,8 @@ const (
 // maxBeginnings is how many words of an index may begin as asked for: each is searched.
 const maxBeginnings = 1024
 
-func init() { searcher.DisjunctionMaxClauseCount = maxBeginnings }
+// limitBeginnings sets that for all indexes, before any is searched.
+var limitBeginnings = sync.OnceFunc(func() { searcher.DisjunctionMaxClauseCount = maxBeginnings })
 
 // term is a part of a search.
 type term struct {

@@ -255,7 +255,7 @@ func (b *bench) serveBooks(ctx context.Context, total int) (*server, error) {
 	if err := createLines(ctx, s.base+"/books", books(total), total); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	if err := published(s, 0); err == nil {
+	if err = published(s, 0); err == nil {
 		s.pause = time.Second
 		err = pollUntil(s, metricsPath, func(body []byte) bool {
 			return bytes.Contains(body, []byte("\nbelfry_search_behind{store=\"Books\"} 0\n")) && bytes.Contains(body, fmt.Appendf(nil, "\nbelfry_search_objects{store=\"Books\"} %v\n", float64(total)))

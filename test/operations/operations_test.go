@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ stores:
   Authors: {}
   Books:
     map: {Authors: {key: author, target: books, fields: title}}
+    search: {fields: [title]}
 `
 
 func configure(t *testing.T, backend, bus string) string {
@@ -217,6 +219,48 @@ func (w *history) audit(t *testing.T, conn *nats.Conn) {
 	t.Logf("%d requests about %d objects", len(w.all), len(want))
 }
 
+// searched waits until each title finds the objects that have it.
+func (w *history) searched(t *testing.T) {
+	t.Helper()
+	find := func(q client.Query) (map[string][]string, error) {
+		found := map[string][]string{}
+		for o, err := range w.store.List(t.Context(), q) {
+			if err != nil {
+				return nil, err
+			}
+			title, _ := o.Text("title")
+			uuid, _ := o.Text("uuid")
+			found[title] = append(found[title], uuid)
+		}
+		for _, uuids := range found {
+			slices.Sort(uuids)
+		}
+		return found, nil
+	}
+	want, err := find(client.Query{Page: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range w.all {
+		if title, has := a.object.Text("title"); has && want[title] == nil {
+			want[title] = nil // nothing has it any more
+		}
+	}
+	process.Eventually(t, time.Minute, func() error {
+		for title, uuids := range want {
+			found, err := find(client.Query{Words: title})
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(found[title], uuids) {
+				return fmt.Errorf("%s finds %v, and is the title of %v", title, found, uuids)
+			}
+		}
+		return nil
+	})
+	t.Logf("%d titles", len(want))
+}
+
 // effects counts the distinct events of each book in the log.
 func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]int, error) {
 	js, err := jetstream.New(conn)
@@ -277,6 +321,7 @@ func TestSoakEachRequestTakesEffectOnceWhenBelfryIsKilled(t *testing.T) {
 		more(20)
 	})
 	w.audit(t, conn)
+	w.searched(t)
 	if err := server.Stop(); err != nil {
 		t.Errorf("%v\n%s", err, server.Log())
 	}
@@ -313,6 +358,7 @@ func TestSoakEachRequestTakesEffectOnceWithTwoFronts(t *testing.T) {
 		more(10)
 	})
 	w.audit(t, conn)
+	w.searched(t)
 	for _, s := range servers {
 		if err := s.Stop(); err != nil {
 			t.Errorf("%v\n%s", err, s.Log())
