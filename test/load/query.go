@@ -28,6 +28,8 @@ const (
 	vocabulary  = 20_000
 	bodyWords   = 30
 	growthGoal  = 1.5
+
+	indexPatience = 10 // times two minutes, until the words are indexed
 )
 
 const bookStores = `
@@ -255,16 +257,18 @@ func (b *bench) serveBooks(ctx context.Context, total int) (*server, error) {
 	if err := createLines(ctx, s.base+"/books", books(total), total); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	if err = published(s, 0); err == nil {
-		s.pause = time.Second
-		err = pollUntil(s, metricsPath, func(body []byte) bool {
+	s.pause = time.Second
+	indexed := func() error {
+		return pollUntil(s, metricsPath, func(body []byte) bool {
 			return bytes.Contains(body, []byte("\nbelfry_search_behind{store=\"Books\"} 0\n")) && bytes.Contains(body, fmt.Appendf(nil, "\nbelfry_search_objects{store=\"Books\"} %v\n", float64(total)))
 		})
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.stop())
+	for range indexPatience {
+		if err = indexed(); err == nil {
+			return s, nil
+		}
 	}
-	return s, nil
+	return nil, errors.Join(err, s.stop())
 }
 
 // servePocketBase builds and starts PocketBase with the same objects.
