@@ -20,7 +20,7 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console and of queries; 0 skips these")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, listener, backends, console")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -86,6 +86,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"lists", func() error { return b.lists(ctx, rounds) }},
 		{"query", func() error { return b.queryRates(ctx, million) }},
 		{"files", func() error { return b.files(ctx, rounds) }},
+		{"fills", func() error { return b.fills(ctx, rounds, requests/4) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
@@ -110,6 +111,11 @@ func (b *bench) serveWith(ctx context.Context, configuration string) (*server, e
 	if err != nil {
 		return nil, err
 	}
+	return b.serveIn(ctx, home, configuration)
+}
+
+// serveIn starts belfry with its configuration and its data in a folder.
+func (b *bench) serveIn(ctx context.Context, home, configuration string) (*server, error) {
 	path := filepath.Join(home, "belfry.yaml")
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		return nil, err

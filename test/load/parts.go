@@ -89,22 +89,39 @@ type comparison struct {
 }
 
 func (c *comparison) measure(servers [2]*server, one func(s *server) (result, error)) error {
-	var rate [2]float64
+	var turns [2]turn
 	for i, s := range servers {
-		before := s.cpu()
-		r, err := one(s)
-		if err != nil {
+		var err error
+		if turns[i], err = takeTurn(s, one); err != nil {
 			return err
 		}
-		rate[i] = r.rate()
-		of := &c.of[i]
-		of.rates = append(of.rates, r.rate())
-		of.latencies = append(of.latencies, r.latencies...)
-		of.cpu += s.cpu() - before
-		of.requests += r.requests
 	}
-	c.ratios = append(c.ratios, rate[1]/rate[0])
+	c.add(turns)
 	return nil
+}
+
+// turn is one server's part of a round.
+type turn struct {
+	result
+	cpu time.Duration
+}
+
+func takeTurn(s *server, one func(s *server) (result, error)) (turn, error) {
+	before := s.cpu()
+	r, err := one(s)
+	return turn{r, s.cpu() - before}, err
+}
+
+// add adds a round.
+func (c *comparison) add(turns [2]turn) {
+	for i, t := range turns {
+		of := &c.of[i]
+		of.rates = append(of.rates, t.rate())
+		of.latencies = append(of.latencies, t.latencies...)
+		of.cpu += t.cpu
+		of.requests += t.requests
+	}
+	c.ratios = append(c.ratios, turns[1].rate()/turns[0].rate())
 }
 
 func (c *comparison) print() {
