@@ -120,7 +120,8 @@ func build(ctx context.Context, folder string, all []*target) (spent time.Durati
 	for i, batch := range batches(all) {
 		into := filepath.Join(folder, fmt.Sprint(i)) + string(filepath.Separator)
 		// What debuggers read is left out, as in go test; stacks have their lines nevertheless.
-		args := []string{"test", "-c", "-race", "-vet=off", "-ldflags=-s -w", "-o", into}
+		args := append([]string{"test", "-c"}, gotest.Race()...)
+		args = append(args, "-vet=off", "-ldflags=-s -w", "-o", into)
 		for _, t := range batch {
 			t.binary = filepath.Join(into, path.Base(t.path)+".test")
 			args = append(args, t.path)

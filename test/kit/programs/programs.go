@@ -17,13 +17,14 @@ import (
 	"time"
 
 	"belfry/test/kit/clock"
+	"belfry/test/kit/gotest"
 )
 
 // buildLimit ends a build that hangs. On a fresh machine one takes minutes.
 const buildLimit = 15 * time.Minute
 
-// sources are the folders and files of the project that its own programs are built from.
-var sources = []string{"go.mod", "go.sum", "cmd", "config", "listeners", "pkg"}
+// sources are the folders and files of the project that its own programs are built from, and the flags of their build.
+var sources = []string{"go.mod", "go.sum", "cmd", "config", "listeners", "pkg", "test/kit/gotest"}
 
 // Belfry builds belfry with the race detector and returns its path.
 func Belfry() (string, error) {
@@ -51,7 +52,7 @@ func NATS() (string, error) {
 // BelfryWithClock builds belfry with the race detector and a wall clock that package clock steps, and
 // returns its path.
 func BelfryWithClock() (string, error) {
-	return withClock(job{name: "clock-belfry", from: sources, changes: true}, nil, "-race", "-ldflags=-w", "belfry/cmd/belfry")
+	return withClock(job{name: "clock-belfry", from: sources, changes: true}, nil, append(gotest.Race(), "-ldflags=-w", "belfry/cmd/belfry")...)
 }
 
 // NATSWithClock is NATS with a wall clock that package clock steps.
@@ -87,7 +88,8 @@ func Examples() (string, error) {
 // races have their lines nevertheless.
 func race(packages string) func(ctx context.Context, root, target string) error {
 	return func(ctx context.Context, root, target string) error {
-		return run(ctx, root, nil, "go", "build", "-race", "-ldflags=-w", "-o", target+string(filepath.Separator), packages)
+		args := append([]string{"build"}, gotest.Race()...)
+		return run(ctx, root, nil, "go", append(args, "-ldflags=-w", "-o", target+string(filepath.Separator), packages)...)
 	}
 }
 

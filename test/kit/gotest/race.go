@@ -1,0 +1,19 @@
+package gotest
+
+// uninstrumented are packages that compute in one goroutine at a time, as the model does under a lock: the race detector
+// finds nothing in them, and takes most of their time. It still sees their locks, channels and goroutines, which are those of
+// the runtime. A package that synchronizes by sync/atomic must not be here: what it publishes would look like a race.
+var uninstrumented = []string{
+	"belfry/test/model",           // explores the states of a model one after the other
+	"golang.org/x/crypto/argon2",  // hashes passwords
+	"golang.org/x/crypto/blake2b", // for argon2
+}
+
+// Race returns the flags of go build and go test for the race detector.
+func Race() []string {
+	flags := []string{"-race"}
+	for _, name := range uninstrumented {
+		flags = append(flags, "-gcflags="+name+"=-race=false")
+	}
+	return flags
+}
