@@ -29,7 +29,7 @@ type serveCmd struct {
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	ctx, hangups := receiveHangups(ctx) // first: until then the signal ends the process
 	defer hangups.stop()
-	tuneCollector() // before the start, whose heap is small: the collector would run five times
+	tuneCollector()                // before the start, whose heap is small: the collector would run five times
 	signal.Ignore(syscall.SIGPIPE) // the end of a program that reads the output, as of a log, is not that of belfry
 	loaded, err := c.read()
 	if err != nil {
