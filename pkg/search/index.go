@@ -44,6 +44,7 @@ type textIndex struct {
 	settings Settings
 	at       atomic.Pointer[position]
 	stored   position // as it is in the index; used by who changes it alone
+	failed   bool     // a write failed: bleve may have lost what it had in memory, until the index is opened again
 }
 
 // newIndex makes an empty index in a folder that does not exist.
@@ -132,6 +133,7 @@ func (b *batch) write(at *position) error {
 		b.batch.SetInternal(stateKey, data)
 	}
 	if err := b.index.bleve.Batch(b.batch); err != nil {
+		b.index.failed = true
 		return errs.Wrap(err, errs.Unavailable, "the search index %s can't be written", b.index.folder)
 	}
 	if at != nil {

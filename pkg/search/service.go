@@ -89,7 +89,10 @@ func (s *Service) answer(x *storeIndex, data []byte) reply {
 	}
 	var r reply
 	if err == nil {
-		r.Hits, r.More, err = x.search(ctx, asked)
+		err = caught(func() (err error) {
+			r.Hits, r.More, err = x.search(ctx, asked)
+			return err
+		})
 	}
 	if err == nil {
 		return r

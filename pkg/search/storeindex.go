@@ -96,7 +96,11 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 		}
 	}
 	if len(uuids) > 0 || at.Sequence-current.stored.Sequence >= saveAfter {
-		if err := current.update(ctx, x.of.Store, uuids, at); err != nil {
+		err := caught(func() error { return current.update(ctx, x.of.Store, uuids, at) })
+		if err != nil {
+			if current.failed {
+				x.reopen()
+			}
 			return err
 		}
 	}
@@ -104,11 +108,36 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 	return nil
 }
 
+// reopen opens the index again after a write failed.
+func (x *storeIndex) reopen() {
+	x.using.Lock()
+	defer x.using.Unlock()
+	before := x.current.Swap(nil)
+	if err := caught(func() error { return before.bleve.Close() }); err != nil {
+		x.log.Warn("the search index can't be closed", "error", err)
+	}
+	x.open()
+}
+
+// caught calls a function of bleve, which panics where a write has failed before.
+func caught(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errs.Panicked(p)
+		}
+	}()
+	return do()
+}
+
 // build makes an index of what the store has, which then takes the place of the current one.
 func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 	defer x.building.Store(false)
 	began := time.Now()
-	built, err := x.buildNext(ctx, js)
+	var built *textIndex
+	err := caught(func() (err error) {
+		built, err = x.buildNext(ctx, js)
+		return err
+	})
 	switch {
 	case ctx.Err() != nil:
 		return

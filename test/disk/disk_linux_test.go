@@ -85,7 +85,7 @@ listen: `+strings.TrimPrefix(f.url, "http://")+`
 bus: {listen: ""}
 stores:
   Authors: {expose: {}}
-  Books: {expose: {}, map: {Authors: {key: author, target: books, limit: 100}}}
+  Books: {expose: {list: true}, search: {fields: [author]}, map: {Authors: {key: author, target: books, limit: 100}}}
 `), 0o600))
 	return f
 }
@@ -220,11 +220,37 @@ func (f *fixture) right() {
 		}
 		return nil
 	})
+	kit.WaitUntil(f, func() error {
+		if n := f.found(); n != len(f.accepted)+1 {
+			return fmt.Errorf("%d books are found by the words in them, %d were accepted", n, len(f.accepted)+1)
+		}
+		return nil
+	})
 	f.must(f.server.Stop())
 	out, errOut, exit, err := process.Run(process.Commands(f), "verify", "--config", f.config)
 	if err != nil || exit != 0 {
 		f.Errorf("verify exits with %d, %v: %s%s", exit, err, out, errOut)
 	}
+}
+
+// found counts the books that are found by the names of their authors.
+func (f *fixture) found() (n int) {
+	f.Helper()
+	for i := range authors {
+		for cursor := ""; ; {
+			_, text := f.ask("GET", fmt.Sprintf("/books?q=a%d&fields=uuid&limit=500&cursor=%s", i, cursor), "")
+			var page struct {
+				Items  []any
+				Cursor string
+			}
+			f.must(json.Unmarshal([]byte(text), &page))
+			n += len(page.Items)
+			if cursor = page.Cursor; cursor == "" {
+				break
+			}
+		}
+	}
+	return n
 }
 
 // ends waits until belfry has ended by itself, with a reason.
