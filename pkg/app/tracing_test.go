@@ -243,9 +243,10 @@ func TestASlowReceiverOfTracesDelaysNothing(t *testing.T) {
 	defer close(release)
 	p := newPlace(t, books+"tracing: {endpoint: '"+slow.URL+"'}\n")
 	a := p.start()
+	text := strings.Repeat("x", 1<<20)
 	for range 3000 { // more than wait for it at most
 		_, span := a.spans().Tracer("test").Start(t.Context(), "one")
-		span.SetAttributes(attribute.String("text", strings.Repeat("x", 1<<20)))
+		span.SetAttributes(attribute.String("text", text))
 		if recorded, ok := span.(interface{ Attributes() []attribute.KeyValue }); !ok || len(recorded.Attributes()[0].Value.AsString()) > 256 {
 			t.Fatal("the text of an attribute is not bounded")
 		}
