@@ -39,7 +39,7 @@ func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 	belfry(t, 0, "backup", "--config", first, "--place", place)
 	stop(t, s)
 	out, _ := belfry(t, 0, "restore", "--config", restored, "--place", place)
-	if !strings.Contains(out, "1 objects with unique fields, 1 values, 0 stale: 0 differences") {
+	if !strings.Contains(out, "1 object with unique fields, 1 value, 0 stale: 0 differences") {
 		t.Errorf("the restore prints %s", out)
 	}
 	s = process.Serve(t, restored)
