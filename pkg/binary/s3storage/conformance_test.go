@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/binary/binarytest"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/errs"
 	"belfry/test/backing"
 )
 
@@ -98,5 +99,11 @@ func (s keptStage) Commit(ctx context.Context, hash string) error {
 	if folder.err != nil {
 		return folder.err
 	}
-	return s.Staged.Commit(ctx, hash)
+	// The gateway may also refuse all attempts of a PUT with an internal error while others delete the same content.
+	for range 5 {
+		if err = s.Staged.Commit(ctx, hash); errs.KindOf(err) != errs.Unavailable {
+			break
+		}
+	}
+	return err
 }
