@@ -17,6 +17,7 @@ import (
 	"github.com/blevesearch/bleve/v2/search/query"
 	index "github.com/blevesearch/bleve_index_api"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -43,8 +44,8 @@ type textIndex struct {
 	folder   string
 	settings Settings
 	at       atomic.Pointer[position]
-	stored   position // as it is in the index; used by who changes it alone
-	failed   bool     // a write failed: bleve may have lost what it had in memory, until the index is opened again
+	stored   position     // as it is in the index; used by who changes it alone
+	waiting  atomic.Int64 // writes that are not on disk yet
 }
 
 // newIndex makes an empty index in a folder that does not exist.
@@ -53,7 +54,7 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := bleve.New(folder, m)
+	b, err := bleve.NewUsing(folder, m, bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, writing())
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the search index %s can't be made", folder)
 	}
@@ -62,7 +63,9 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 
 // openIndex opens an index that was built to the end with the same settings; false if there is none such.
 func openIndex(folder string, s Settings) (*textIndex, bool) {
-	b, err := bleve.OpenUsing(folder, map[string]any{"bolt_timeout": "5s"})
+	config := writing()
+	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
+	b, err := bleve.OpenUsing(folder, config)
 	if err != nil {
 		return nil, false
 	}
@@ -76,6 +79,13 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	x.stored = has.position
 	x.at.Store(&has.position)
 	return x, true
+}
+
+// writing configures how bleve writes: in the background, again and again while that fails, several writes at once. What is
+// not on disk when the process ends is followed again, as the position is written with it. If writes waited for the disk,
+// bleve would remove one that fails from what is being searched, which then panics.
+func writing() map[string]any {
+	return map[string]any{"unsafe_batch": true, "scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": 50, "PersisterNapUnderNumFiles": 1000}}
 }
 
 // mappingOf returns how bleve indexes a document of documentOf: nothing of it is stored.
@@ -97,10 +107,11 @@ func mappingOf(s Settings) (mapping.IndexMapping, error) {
 // fieldName is the name of a field in an index: those of objects may have dots, which bleve takes for levels.
 func fieldName(i int) string { return "f" + strconv.Itoa(i) }
 
-// Limits of one write to an index, which takes a sync of its disk.
+// Limits of the writes to an index.
 const (
 	maxBatch      = 500     // objects
 	maxBatchBytes = 4 << 20 // of text
+	maxWaiting    = 16      // writes that are not on disk
 	readAtOnce    = 32      // objects, each of which may have more than a MiB
 )
 
@@ -124,7 +135,10 @@ func (b *batch) set(r driver.Record) error {
 func (b *batch) full() bool { return b.batch.Size() >= maxBatch || b.bytes >= maxBatchBytes }
 
 // write writes the batch, and up to where the index has followed the log, if that is given, in one.
-func (b *batch) write(at *position) error {
+func (b *batch) write(ctx context.Context, at *position) error {
+	if err := b.index.awaitDisk(ctx, maxWaiting); err != nil {
+		return err
+	}
 	if at != nil {
 		data, err := json.Marshal(state{b.index.settings, *at})
 		if err != nil {
@@ -132,14 +146,37 @@ func (b *batch) write(at *position) error {
 		}
 		b.batch.SetInternal(stateKey, data)
 	}
+	b.index.waiting.Add(1)
+	b.batch.SetPersistedCallback(func(error) { b.index.waiting.Add(-1) }) // it is called once, when it is on disk
 	if err := b.index.bleve.Batch(b.batch); err != nil {
-		b.index.failed = true
+		b.index.waiting.Add(-1)
 		return errs.Wrap(err, errs.Unavailable, "the search index %s can't be written", b.index.folder)
 	}
 	if at != nil {
 		b.index.stored = *at
 	}
 	b.batch, b.bytes = b.index.bleve.NewBatch(), 0
+	return nil
+}
+
+// errStalled says that the disk of an index takes nothing.
+var errStalled = errs.New(errs.Unavailable, "the search index can't be written: is its disk full?")
+
+const (
+	diskInterval = 10 * time.Millisecond
+	diskTimeout  = 30 * time.Second
+)
+
+// awaitDisk waits until fewer writes than some wait for the disk.
+func (x *textIndex) awaitDisk(ctx context.Context, some int64) error {
+	for began := time.Now(); x.waiting.Load() >= some; {
+		if err := backoff.Sleep(ctx, diskInterval); err != nil {
+			return err
+		}
+		if time.Since(began) > diskTimeout {
+			return errStalled
+		}
+	}
 	return nil
 }
 
@@ -167,12 +204,12 @@ func (x *textIndex) update(ctx context.Context, s *store.Store, uuids []string, 
 			b.batch.Delete(uuid)
 		}
 		if b.full() && len(uuids) > 0 {
-			if err := b.write(nil); err != nil {
+			if err := b.write(ctx, nil); err != nil {
 				return err
 			}
 		}
 	}
-	return b.write(&at)
+	return b.write(ctx, &at)
 }
 
 // search returns hits in the order of their scores, and of their uuids where these are equal.
@@ -217,12 +254,17 @@ func readPosition(position []byte) ([]string, error) {
 	return []string{strconv.FormatFloat(score, 'g', -1, 64), string(position[8:])}, nil
 }
 
+const closeTimeout = 2 * time.Second
+
 // close closes the index, with its position.
 func (x *textIndex) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
 	if at := x.at.Load(); at != nil && *at != x.stored {
-		_ = x.batch().write(at) // else what was followed since the last batch is followed again
+		_ = x.batch().write(ctx, at)
 	}
-	_ = x.bleve.Close() // everything that was written is on disk
+	_ = x.awaitDisk(ctx, 1) // what is not on disk is followed again
+	_ = x.bleve.Close()
 }
 
 // remove removes a closed index.

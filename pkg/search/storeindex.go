@@ -98,7 +98,7 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 	if len(uuids) > 0 || at.Sequence-current.stored.Sequence >= saveAfter {
 		err := caught(func() error { return current.update(ctx, x.of.Store, uuids, at) })
 		if err != nil {
-			if current.failed {
+			if errors.Is(err, errStalled) {
 				x.reopen()
 			}
 			return err
@@ -108,7 +108,7 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 	return nil
 }
 
-// reopen opens the index again after a write failed.
+// reopen opens the index again: what bleve does in the background may have ended with a failure.
 func (x *storeIndex) reopen() {
 	x.using.Lock()
 	defer x.using.Unlock()
@@ -191,7 +191,7 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (bui
 			return nil, err
 		}
 		if b.full() {
-			if err := b.write(nil); err != nil {
+			if err := b.write(ctx, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -201,7 +201,7 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (bui
 		}
 	}
 	at := &position{Log: log.Created, Sequence: log.Last}
-	if err := b.write(at); err != nil {
+	if err := b.write(ctx, at); err != nil {
 		return nil, err
 	}
 	built.at.Store(at)

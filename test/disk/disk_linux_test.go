@@ -300,12 +300,17 @@ func TestADiskThatEventsFill(t *testing.T) {
 		if status != http.StatusCreated {
 			f.Fatalf("a write while the disk of the bus is full: %d %s", status, text)
 		}
+		if status, text = f.ask("GET", "/books?q=a1&fields=uuid&limit=1", ""); status != http.StatusOK && status != http.StatusServiceUnavailable {
+			f.Errorf("a search while the disk of the index is full: %d %s", status, text)
+		}
 		status, text = f.ask("GET", "/readyz", "")
 		full = full || status == http.StatusOK && strings.Contains(text, "can't be written")
 		return full && len(f.accepted)%10 == 0
 	})
 	f.fill("disk")
-	f.must(f.server.Stop())
+	if err := f.server.Stop(); err != nil {
+		f.Errorf("%v: %s", err, f.server.Log())
+	}
 	f.serve()
 	f.await("POST", "/books", `{"uuid":"meanwhile","author":"a1"}`, http.StatusCreated, "")
 	f.accepted = append(f.accepted, "meanwhile")
