@@ -116,9 +116,9 @@ func (a *App) checks(ctx context.Context) []console.Check {
 	}
 	all = append(all, relay)
 	for _, i := range a.searchStatus() {
-		c := console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: fmt.Sprintf("is being built; %d objects were read", i.Read)}
+		c := console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: "is being built; " + count.Of(i.Read, "object") + " read"}
 		if i.Ready {
-			c.Says = fmt.Sprintf("%d objects, %d events behind the log", i.Objects, i.Behind)
+			c.Says = count.Of(i.Objects, "object") + ", " + count.Of(i.Behind, "event") + " behind the log"
 		}
 		all = append(all, c)
 	}
