@@ -23,6 +23,7 @@ const (
 	queryConns  = 8
 	querySmall  = 10_000 // books of the store whose latencies those of many are compared with
 	queryPage   = 30
+	queryStream = 50_000 // lines
 	queryRounds = 5
 	perAuthor   = 100 // books
 	vocabulary  = 20_000
@@ -73,14 +74,21 @@ func (w words) text(n int) string {
 	return strings.Join(all, " ")
 }
 
-// books returns objects, one a line.
-func books(total int) io.Reader {
+// books returns objects, one a line, in parts that fit into a stream.
+func books(total int) (parts []io.Reader) {
+	for from := 0; from < total; from += queryStream {
+		parts = append(parts, booksFrom(from, min(from+queryStream, total), total))
+	}
+	return parts
+}
+
+func booksFrom(from, to, total int) io.Reader {
 	read, write := io.Pipe()
 	go func() {
-		w, lines := newWords(7), bytes.Buffer{}
-		for i := range total {
+		w, lines := newWords(uint64(from)), bytes.Buffer{}
+		for i := from; i < to; i++ {
 			fmt.Fprintf(&lines, `{"title":%q,"author":%q,"year":%d,"body":%q}`+"\n", w.text(4), author(i%max(1, total/perAuthor)), 1500+i%521, w.text(bodyWords))
-			if lines.Len() > 64<<10 || i == total-1 {
+			if lines.Len() > 64<<10 || i == to-1 {
 				if _, err := write.Write(lines.Bytes()); err != nil {
 					return
 				}
@@ -254,8 +262,10 @@ func (b *bench) serveBooks(ctx context.Context, total int) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := createLines(ctx, s.base+"/books", books(total), total); err != nil {
-		return nil, errors.Join(err, s.stop())
+	for i, part := range books(total) {
+		if err := createLines(ctx, s.base+"/books", part, min(queryStream, total-i*queryStream)); err != nil {
+			return nil, errors.Join(err, s.stop())
+		}
 	}
 	s.pause = time.Second
 	indexed := func() error {
@@ -289,5 +299,5 @@ func (b *bench) servePocketBase(ctx context.Context, total int) (*server, error)
 	if err := free.Close(); err != nil {
 		return nil, err
 	}
-	return startWith(ctx, "PocketBase", books(total), program, address, home)
+	return startWith(ctx, "PocketBase", io.MultiReader(books(total)...), program, address, home)
 }
