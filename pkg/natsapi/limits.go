@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/ratelimit"
@@ -67,7 +68,7 @@ func clientOf(m *nats.Msg) string {
 	if actor, err := header(m.Header, wire.HeaderActor); err == nil && actor != "" {
 		return "user " + actor
 	}
-	if strings.HasPrefix(m.Reply, importedReply) {
+	if strings.HasPrefix(m.Reply, bus.ImportedReply) {
 		var info struct{ Acc string }
 		if json.Unmarshal([]byte(m.Header.Get(headerRequestInfo)), &info) == nil && info.Acc != "" {
 			return "account " + info.Acc

@@ -3,7 +3,6 @@ package natsapi
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/pagememory"
@@ -63,7 +63,7 @@ func (v *service) subscribe() error {
 		micro.StatsVerb: func() any { return v.statistics() },
 	} {
 		answer := func(m *nats.Msg) {
-			if !isInbox(m.Reply) {
+			if !bus.IsInbox(m.Reply) {
 				return
 			}
 			if data, err := json.Marshal(describe()); err == nil {
@@ -112,26 +112,10 @@ func (v *service) unsubscribe() {
 	v.subs = nil
 }
 
-// importedReply begins the reply subject of a request that comes from another account, by
-// an import. The server sends the reply to the inbox that the request named there. It lets
-// no client name such a subject.
-const importedReply = "_R_."
-
-// isInbox reports whether a subject is an inbox. Requests name the subject of their
-// reply, and the server may publish where the requester may not: to the event log,
-// for instance.
-func isInbox(subject string) bool {
-	// A request from another cluster: _GR_.<cluster>.<server>.<subject>.
-	if parts := strings.SplitN(subject, ".", 4); len(parts) == 4 && parts[0] == "_GR_" {
-		subject = parts[3]
-	}
-	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, importedReply)
-}
-
 // receive starts handling a request, or rejects it at once.
 func (v *service) receive(e *endpoint, m *nats.Msg) {
 	received := v.server.opts.Now()
-	if m.Reply != "" && !isInbox(m.Reply) {
+	if m.Reply != "" && !bus.IsInbox(m.Reply) {
 		to := m.Reply
 		m.Reply = ""
 		err := errs.New(errs.Invalid, "the reply subject %.100q is not an inbox: the request was not executed", to)

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -38,8 +38,8 @@ func (s *Service) subscribe() error {
 	for _, x := range s.indexes {
 		subject := SubjectPrefix + x.of.Store.Name()
 		sub, err := s.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
-			if !strings.Contains(m.Reply, "_INBOX") {
-				return // belfry may publish where who asks may not
+			if !bus.IsInbox(m.Reply) {
+				return
 			}
 			s.do(func() {
 				if data, err := json.Marshal(s.admit(x, m.Data)); err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
 
@@ -44,7 +45,7 @@ func (w *Watch) subscribe() error {
 		SubjectConfirm: w.confirm,
 	} {
 		sub, err := w.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
-			if !isInbox(m.Reply) {
+			if !bus.IsInbox(m.Reply) {
 				return
 			}
 			if data, err := json.Marshal(answer(m)); err == nil {
@@ -57,15 +58,6 @@ func (w *Watch) subscribe() error {
 		w.subs = append(w.subs, sub)
 	}
 	return nil
-}
-
-// isInbox reports whether a subject is an inbox: belfry may publish where the requester
-// may not. A request from another cluster has _GR_.<cluster>.<server>.<subject>.
-func isInbox(subject string) bool {
-	if parts := strings.SplitN(subject, ".", 4); len(parts) == 4 && parts[0] == "_GR_" {
-		subject = parts[3]
-	}
-	return strings.HasPrefix(subject, "_INBOX")
 }
 
 // confirm records that what consumers have missed is dealt with.
