@@ -2,14 +2,19 @@ package search_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
+	"belfry/pkg/errs"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -29,6 +34,30 @@ type place struct {
 	settings search.Settings
 	folder   string
 	service  *search.Service
+	failures atomic.Int64 // of scans, that are still to come
+}
+
+// failing is a backend whose scans fail some times.
+type failing struct {
+	driver.Backend
+	times *atomic.Int64
+}
+
+func (f failing) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := f.Backend.Open(ctx, spec)
+	return failingStore{s, f.times}, err
+}
+
+type failingStore struct {
+	driver.Store
+	times *atomic.Int64
+}
+
+func (f failingStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	if after != nil && f.times.Add(-1) >= 0 {
+		return driver.Page{}, errs.New(errs.Unavailable, "the backend is away")
+	}
+	return f.Store.Scan(ctx, after, limit)
 }
 
 func newPlace(t *testing.T, s search.Settings) *place {
@@ -42,7 +71,7 @@ func newPlace(t *testing.T, s search.Settings) *place {
 		t.Fatal(err)
 	}
 	p.relay = outbox.NewRelay(outbox.Options{Publisher: p.bus})
-	p.store, err = store.Open(t.Context(), p.backend, store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())})
+	p.store, err = store.Open(t.Context(), failing{p.backend, &p.failures}, store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +282,27 @@ func TestTheIndexFollowsTheStore(t *testing.T) {
 	p.caughtUp()
 	if n := len(strings.Fields(p.find("build"))); n != 49 || p.find("three") != "b c" {
 		t.Errorf("%d objects that were written during a build are found, expected 49", n)
+	}
+}
+
+// A build that fails half way leaves nothing, and is repeated.
+func TestABuildThatFails(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+	for i := range 40 { // more than a page
+		p.save(fmt.Sprintf("o%02d", i), `{"title":"one"}`)
+	}
+	p.failures.Store(1)
+	p.start()
+	if _, err := p.store.List(t.Context(), store.ListOptions{Words: "one"}); !errors.Is(err, errs.Unavailable) {
+		t.Errorf("while the index is built: %v", err)
+	}
+	p.caughtUp()
+	if n := len(strings.Fields(p.find("one"))); n != 40 {
+		t.Errorf("%d of 40 objects are found", n)
+	}
+	folders, err := os.ReadDir(filepath.Join(p.folder, "Books"))
+	if err != nil || len(folders) != 1 {
+		t.Errorf("folders: %v, %v", folders, err)
 	}
 }
 

@@ -35,6 +35,7 @@ type storeIndex struct {
 	log      *slog.Logger
 	building atomic.Bool
 	read     atomic.Int64 // objects that a build has read
+	failed   string       // why the last build failed, so that it is logged once; used by builds alone
 
 	using   sync.RWMutex              // held for reading while current is searched
 	current atomic.Pointer[textIndex] // nil: there is none yet
@@ -139,12 +140,19 @@ func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 		return err
 	})
 	switch {
+	case err == nil && ctx.Err() != nil:
+		built.close() // the next start finds it
+		return
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		x.log.Error("the search index can't be built; retrying", "error", err)
+		if x.failed != err.Error() {
+			x.failed = err.Error()
+			x.log.Error("the search index can't be built; retrying", "error", err)
+		}
 		return
 	}
+	x.failed = ""
 	x.using.Lock()
 	before := x.current.Swap(built)
 	x.using.Unlock()
@@ -157,7 +165,7 @@ func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
-func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (built *textIndex, err error) {
+func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (*textIndex, error) {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	log, err := eventlog.GetState(limited, js) // before the store is read
@@ -171,28 +179,31 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (bui
 	if all := x.numbers(); len(all) > 0 {
 		next = all[len(all)-1] + 1
 	}
-	built, err = newIndex(x.numbered(next), x.of.Settings)
+	built, err := newIndex(x.numbered(next), x.of.Settings)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = built.bleve.Close()
-			err = errors.Join(err, built.remove())
-		}
-	}()
+	if err := x.fill(ctx, built, position{Log: log.Created, Sequence: log.Last}); err != nil {
+		_ = built.bleve.Close()
+		return nil, errors.Join(err, built.remove())
+	}
+	return built, nil
+}
+
+// fill has an index have what the store has, and follow the log from a position on.
+func (x *storeIndex) fill(ctx context.Context, built *textIndex, at position) error {
 	x.read.Store(0)
 	b, logged := built.batch(), time.Now()
 	for r, err := range driver.Records(ctx, x.of.Store.Driver(), buildPage) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := b.set(r); err != nil {
-			return nil, err
+			return err
 		}
 		if b.full() {
 			if err := b.write(ctx, nil); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if n := x.read.Add(1); time.Since(logged) > logInterval {
@@ -200,12 +211,11 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (bui
 			x.log.Info("the search index is being built", "objects", n)
 		}
 	}
-	at := &position{Log: log.Created, Sequence: log.Last}
-	if err := b.write(ctx, at); err != nil {
-		return nil, err
+	if err := b.write(ctx, &at); err != nil {
+		return err
 	}
-	built.at.Store(at)
-	return built, nil
+	built.at.Store(&at)
+	return nil
 }
 
 func (x *storeIndex) status(end uint64) Status {
