@@ -1,12 +1,5 @@
 package config
 
-import (
-	"errors"
-	"strings"
-
-	"belfry/pkg/store/object"
-)
-
 // maxSearchFields is how many properties of a store are searched at most: each has an index of its own.
 const maxSearchFields = 8
 
@@ -37,16 +30,7 @@ func readSearch(s *section) Search {
 }
 
 // parseTextField accepts a property, or one of the object in it.
-func parseTextField(text string) (string, error) {
-	name, inner, nested := strings.Cut(text, ".")
-	if _, err := parseOwnProperty(name); err != nil {
-		return "", err
-	}
-	if nested && !object.ValidProperty(inner) {
-		return "", errors.New("expected a property, or one of the object in it such as author.name")
-	}
-	return text, nil
-}
+func parseTextField(text string) (string, error) { return text, checkNested(text, parseOwnProperty) }
 
 // checkSearch refuses properties whose text must not be found.
 func (c *Config) checkSearch(st *Store, path string) {

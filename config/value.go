@@ -233,14 +233,19 @@ func parseIndexField(text string) (string, error) {
 	if descending && elements {
 		return "", errors.New("expected the elements of an array without a direction: they have no order")
 	}
-	name, inner, nested := strings.Cut(name, ".")
-	if _, err := parseProperty(name); err != nil {
-		return "", err
+	return text, checkNested(name, parseProperty)
+}
+
+// checkNested returns an error for what is neither a property nor one of the object in it.
+func checkNested(text string, parse func(string) (string, error)) error {
+	name, inner, nested := strings.Cut(text, ".")
+	if _, err := parse(name); err != nil {
+		return err
 	}
 	if nested && !object.ValidProperty(inner) {
-		return "", errors.New("expected a property, or one of the object in it such as address.city")
+		return errors.New("expected a property, or one of the object in it such as address.city")
 	}
-	return text, nil
+	return nil
 }
 
 // topProperty returns the top-level property of a field of an index.

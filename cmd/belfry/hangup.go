@@ -35,7 +35,7 @@ func receiveHangups(ctx context.Context) (context.Context, *hangups) {
 	return ctx, h
 }
 
-// follow tells the meanings of signals apart.
+// follow distinguishes the meanings of signals.
 func (h *hangups) follow(ctx context.Context) context.Context {
 	h.signals, h.reloads = make(chan os.Signal, 1), make(chan struct{}, 1)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -204,31 +204,9 @@ binaries: {binary: {map: {Books: [covers]}}}
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/books", `{"uuid":"b1"}`, http.StatusCreated)
-	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
-	defer transport.CloseIdleConnections()
 	upload := func(reload string) int {
 		t.Helper()
-		body, rest := io.Pipe()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+a.HTTPAddress()+"/binary/upload/Books/b1/covers/add", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "text/plain")
-		req.Header.Set("Expect", "100-continue") // sent once the handler reads the body
-		status := make(chan int, 1)
-		go func() {
-			res, err := transport.RoundTrip(req)
-			if err != nil {
-				t.Error(err)
-				status <- 0
-				return
-			}
-			_ = res.Body.Close()
-			status <- res.StatusCode
-		}()
-		if _, err := rest.Write([]byte("a part")); err != nil {
-			t.Fatal(err)
-		}
+		rest, status := p.begin(a, "PUT", "/binary/upload/Books/b1/covers/add", "text/plain", "a part")
 		p.reload(a, reload)
 		_, _ = rest.Write([]byte(", and the rest"))
 		_ = rest.Close()

@@ -301,28 +301,7 @@ stores:
 `
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	body, rest := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.HTTPAddress()+"/books", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Expect", "100-continue") // sent once the handler reads the body
-	status := make(chan int, 1)
-	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
-	go func() {
-		res, err := transport.RoundTrip(req)
-		if err != nil {
-			t.Error(err)
-			status <- 0
-			return
-		}
-		_ = res.Body.Close()
-		status <- res.StatusCode
-	}()
-	if _, err := rest.Write([]byte(`{"uuid":`)); err != nil {
-		t.Fatal(err)
-	}
+	rest, status := p.begin(a, "POST", "/books", "application/json", `{"uuid":`)
 	p.write("belfry.yaml", strings.NewReplacer("expose: {}", "expose: {url: /tomes}", `"true"`, `"false"`).Replace(text))
 	if _, err := a.Reload(t.Context()); err != nil {
 		t.Fatal(err)
@@ -337,6 +316,36 @@ stores:
 		t.Errorf("the request that had begun: %d", got)
 	}
 	p.want(a, "GET", "/tomes/b1", "", http.StatusOK)
+}
+
+// begin sends a request up to the beginning of its body, which is handled then. It returns where the rest is written,
+// and the status of the reply, 0 for none.
+func (p *place) begin(a *App, method, path, kind, beginning string) (rest *io.PipeWriter, status <-chan int) {
+	p.Helper()
+	body, rest := io.Pipe()
+	req, err := http.NewRequestWithContext(p.Context(), method, "http://"+a.HTTPAddress()+path, body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	req.Header.Set("Content-Type", kind)
+	req.Header.Set("Expect", "100-continue") // sent once the handler reads the body
+	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+	p.Cleanup(transport.CloseIdleConnections)
+	replied := make(chan int, 1)
+	go func() {
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			p.Error(err)
+			replied <- 0
+			return
+		}
+		_ = res.Body.Close()
+		replied <- res.StatusCode
+	}()
+	if _, err := rest.Write([]byte(beginning)); err != nil {
+		p.Fatal(err)
+	}
+	return rest, replied
 }
 
 // What a reload replaces is closed once nothing uses it, and not before: here a worker with an event.

@@ -120,7 +120,7 @@ func (x *storeIndex) reopen() {
 	x.open()
 }
 
-// caught calls a function of bleve, which panics where a write has failed before.
+// caught calls a function of bleve, whose panics are not to end the process.
 func caught(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -69,7 +69,7 @@ func TestARestoreOntoADiskThatGetsFull(t *testing.T) {
 		}
 		partly++
 		if !strings.Contains(out, "run `belfry restore` again") {
-			t.Errorf("with %d bytes free nobody is told what to do: %s", free, out)
+			t.Errorf("with %d bytes free the error does not say what to do: %s", free, out)
 		}
 		if exit, out := f.belfry("export", "Books", "--data", data); exit != 1 || !strings.Contains(out, "run `belfry restore` again") {
 			t.Errorf("with %d bytes free a part is used: exit %d: %s", free, exit, out)

@@ -197,7 +197,7 @@ func (b *bench) queryRates(ctx context.Context, million int) (err error) {
 	for _, q := range queries {
 		compared := &comparison{name: q.name, names: [2]string{"PocketB", "belfry"}, goal: q.goal}
 		grown := &comparison{name: fmt.Sprintf("%s: of %d objects beside %d", q.name, million, querySmall), names: [2]string{"few", "many"}}
-		requests, err := enough(other, q)
+		requests, err := enough(other, q, million)
 		if err != nil {
 			return err
 		}
@@ -225,9 +225,9 @@ func (b *bench) queryRates(ctx context.Context, million int) (err error) {
 }
 
 // enough returns how many requests take about two seconds.
-func enough(s *server, q query) (int, error) {
+func enough(s *server, q query, total int) (int, error) {
 	for n := 20; ; n *= 4 {
-		r, err := q.measure(s, querySmall, n)
+		r, err := q.measure(s, total, n)
 		if err != nil || r.took > time.Second || n > 10_000 {
 			return n, err
 		}
@@ -283,8 +283,8 @@ func (b *bench) serveBooks(ctx context.Context, total int) (*server, error) {
 
 // servePocketBase builds and starts PocketBase with the same objects.
 func (b *bench) servePocketBase(ctx context.Context, total int) (*server, error) {
-	program := filepath.Join(b.folder, "pocketbase")
-	if err := buildIn(ctx, filepath.Join("test", "servers", "pocketbase"), program); err != nil {
+	program, err := buildIn(ctx, filepath.Join("test", "servers", "pocketbase"), b.folder, "pocketbase", ".")
+	if err != nil {
 		return nil, err
 	}
 	home, err := os.MkdirTemp(b.folder, "pocketbase-")

@@ -124,16 +124,14 @@ func (s *server) cpu() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// buildIn builds the program of a module of its own.
-func buildIn(ctx context.Context, folder, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", folder, "-o", path, ".")
-	cmd.Stderr = os.Stderr
-	return cmd.Run()
+func build(ctx context.Context, folder, name, pkg string) (string, error) {
+	return buildIn(ctx, ".", folder, name, pkg)
 }
 
-func build(ctx context.Context, folder, name, pkg string) (string, error) {
+// buildIn builds a program of the module in a folder.
+func buildIn(ctx context.Context, module, folder, name, pkg string) (string, error) {
 	path := filepath.Join(folder, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", module, "-o", path, pkg)
 	cmd.Stderr = os.Stderr
 	return path, cmd.Run()
 }

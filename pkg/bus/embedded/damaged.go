@@ -29,7 +29,7 @@ func consumerFolders(folder string) ([]consumerFolder, error) {
 }
 
 // removeDamaged removes the folders of consumers, of those listed before the server started, that the server could not
-// read: after a power cut their files can be empty or cut off. The server goes on without such a consumer, and refuses
+// read: after a power cut their files can be empty or cut off. The server continues without such a consumer, and refuses
 // to create it again as long as the folder is there, so that its listener would never receive an event again. A
 // consumer that is created anew delivers all events of its stream, those that were handled as well.
 func (s *Server) removeDamaged(i *instance, before []consumerFolder) error {
