@@ -57,7 +57,7 @@ test: prepare ## Run every test with the race detector, and print the ten slowes
 .PHONY: slowest
 slowest: ## Print the ten slowest packages of the last make test
 	@echo "The slowest packages:"
-	@awk '$$1 == "ok" {printf "%9s  cpu %7s  %s\n", $$3, $$5, $$2}' .cache/test.log | sort -rn | head -n 10
+	@awk '$$1 == "ok" {printf "%9s  cpu %7s  %s\n", $$3, $$5, $$2}' .cache/test.log | sort -rn | sed -n 1,10p
 
 .PHONY: prepare
 prepare: ## Build the programs that tests run into the user's cache
