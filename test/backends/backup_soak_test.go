@@ -20,7 +20,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/process"
@@ -31,6 +30,7 @@ import (
 // each client's objects had between its beginning and its end, every copy equals its object, every file is there; and the
 // server has lost nothing.
 func TestSoakBackupsAreWhole(t *testing.T) {
+	t.Parallel()
 	t.Run("files", func(t *testing.T) {
 		soakBackups(t, 2, true, func(*testing.T, string) string { return "bus: {listen: 127.0.0.1:0}" })
 	})
@@ -38,15 +38,13 @@ func TestSoakBackupsAreWhole(t *testing.T) {
 		return // a round of the others takes a minute: make test has a backup under load on MongoDB beside this
 	}
 	t.Run("MongoDB", func(t *testing.T) {
-		url := backing.Mongo(t)
 		soakBackups(t, 1, false, func(t *testing.T, name string) string {
-			return fmt.Sprintf("bus: {url: %q}\nbackends: {default: {type: mongodb, database: %s, url: '%s?serverSelectionTimeoutMS=2000&timeoutMS=10000'}}", soakBus(t), name, url)
+			return fmt.Sprintf("bus: {url: %q}\nbackends: {default: %s}", soakBus(t), mongoDatabase("soak_"+name))
 		})
 	})
 	t.Run("DynamoDB", func(t *testing.T) {
-		url := backing.Dynalite(t).URL
 		soakBackups(t, 1, false, func(t *testing.T, name string) string {
-			return fmt.Sprintf("bus: {url: %q}\nbackends: {default: {type: dynamodb, region: eu-central-1, endpoint: '%s', tablePrefix: %s_}}", soakBus(t), url, name)
+			return fmt.Sprintf("bus: {url: %q}\nbackends: {default: {type: dynamodb, region: eu-central-1, endpoint: '%s', tablePrefix: soak_%s_}}", soakBus(t), servers.dynalite().URL, name)
 		})
 	})
 }
@@ -300,19 +298,23 @@ func (s *soaked) write(seed uint64) (stop func()) {
 	for i := range 3 {
 		s.clients = append(s.clients, &soakClient{name: fmt.Sprintf("c%d", i)})
 	}
-	_, stop = kit.Writing(len(s.clients)+1, func(i, n int) (string, bool) {
-		if i == len(s.clients) {
-			place := "add"
-			if n > 9 {
-				place = fmt.Sprint(n % 10) // is replaced
-			}
-			s.until("PUT", "/binary/upload/Authors/a0/photos/"+place, fmt.Sprintf("%d %s", n, strings.Repeat("picture", n%5000)))
-			return "", s.Context().Err() == nil && !s.Failed()
+	_, stop = kit.Writing(len(s.clients), func(i, n int) (string, bool) {
+		if i == 0 && n%5 == 0 {
+			s.upload(n / 5)
 		}
 		s.operate(s.clients[i], rand.New(rand.NewPCG(seed, uint64(i)<<32+uint64(n))), n)
 		return "", s.Context().Err() == nil && !s.Failed()
 	})
 	return stop
+}
+
+// upload uploads the n-th file.
+func (s *soaked) upload(n int) {
+	place := "add"
+	if n > 9 {
+		place = fmt.Sprint(n % 10) // is replaced
+	}
+	s.until("PUT", "/binary/upload/Authors/a0/photos/"+place, fmt.Sprintf("%d %s", n, strings.Repeat("picture", n*5%5000)))
 }
 
 func (s *soaked) operate(c *soakClient, r *rand.Rand, n int) {
@@ -332,13 +334,17 @@ func (s *soaked) operate(c *soakClient, r *rand.Rand, n int) {
 	c.all = append(c.all, o)
 	c.mu.Unlock()
 	body := fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":%q}`, uuid, r.IntN(3), o.title)
+	var wait []string
+	if r.IntN(2) == 0 { // until the copies are made: faster than the workers, clients would only make them late
+		wait = []string{"Prefer", "wait=10"}
+	}
 	switch {
 	case o.title == "":
-		s.until("DELETE", "/books/"+uuid, "")
+		s.until("DELETE", "/books/"+uuid, "", wait...)
 	case exists:
-		s.until("PUT", "/books/"+uuid, body)
+		s.until("PUT", "/books/"+uuid, body, wait...)
 	default:
-		s.until("POST", "/books", body)
+		s.until("POST", "/books", body, wait...)
 	}
 	c.mu.Lock()
 	c.all[len(c.all)-1].acknowledged = time.Now()
@@ -346,9 +352,9 @@ func (s *soaked) operate(c *soakClient, r *rand.Rand, n int) {
 }
 
 // until repeats a request until it has succeeded; or is refused because it has, before the server was killed.
-func (s *soaked) until(method, path, body string) {
+func (s *soaked) until(method, path, body string, headers ...string) {
 	for again := false; s.Context().Err() == nil; again = true {
-		r, err := ask(s.server.Load(), method, path, body)
+		r, err := request(s.server.Load().URL, method, path, body, headers...)
 		switch {
 		case err == nil && (r.status < 300 || again && (r.status == http.StatusNotFound || r.status == http.StatusConflict)):
 			return

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/process"
@@ -24,13 +23,13 @@ type installation struct {
 	text   string
 }
 
-func newInstallation(t *testing.T, mongoURL, name, backups, contents string) *installation {
+func newInstallation(t *testing.T, backups, contents string) *installation {
 	t.Helper()
 	server := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
 	return &installation{T: t, folder: t.TempDir(), text: fmt.Sprintf(`
 listen: 127.0.0.1:0
 bus: {url: %q}
-backends: {default: {type: mongodb, database: %s, url: '%s?serverSelectionTimeoutMS=2000&timeoutMS=10000'}}
+backends: {default: %s}
 stores:
   Authors: {expose: {}}
   Books:
@@ -41,7 +40,7 @@ stores:
 binaries:
   files: {%s, map: {Authors: [photos]}}
 backup: {%s}
-`, server.ClientURL(), name, mongoURL, contents, backups)}
+`, server.ClientURL(), mongo(), contents, backups)}
 }
 
 // config writes the configuration of one process.
@@ -49,11 +48,12 @@ func (i *installation) config(process string) string {
 	return write(i.T, i.folder, process+".yaml", i.text+"data: ./"+process+"\n")
 }
 
-// writers create books at several processes until stop is called, and return those that were acknowledged.
-func writers(t *testing.T, servers ...*process.Server) (acknowledged func() []string, stop func()) {
-	return kit.Writing(len(servers), func(server, n int) (string, bool) {
-		uuid := fmt.Sprintf("b%d-%d", server, n)
-		r, err := ask(servers[server], "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, n%3))
+// writers create books at several processes, each no faster than its copies are made, until stop is called, and return those
+// that were acknowledged.
+func writers(t *testing.T, fronts ...*process.Server) (acknowledged func() []string, stop func()) {
+	return kit.Writing(len(fronts), func(front, n int) (string, bool) {
+		uuid := fmt.Sprintf("b%d-%d", front, n)
+		r, err := request(fronts[front].URL, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, n%3), "Prefer", "wait=10")
 		if err != nil || r.status != http.StatusCreated {
 			t.Errorf("%s: %v %d %s", uuid, err, r.status, r.body)
 			return "", false
@@ -72,7 +72,7 @@ func export(t *testing.T, config, store string) string {
 // killed starts a command and kills it when a condition holds; the command may end before.
 func killed(t *testing.T, when func() bool, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), process.Program(t), args...)
+	cmd := exec.CommandContext(t.Context(), process.Commands(t), args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +93,9 @@ func killed(t *testing.T, when func() bool, args ...string) {
 // Two processes share stores on MongoDB, and make one backup of their schedule. Backups are killed and made under load; restores are
 // killed and made; and the result equals what was backed up.
 func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
-	s3 := backing.S3(t)
-	bucket := bucket(t, s3)
-	destination := "s3: {" + strings.TrimPrefix(bucket, "type: S3Storage, ") + ", prefix: backups/}"
-	mongoURL := backing.Mongo(t)
-	from := newInstallation(t, mongoURL, "first", destination+", schedule: 0 0 1 1 *", bucket+", prefix: first/")
+	t.Parallel()
+	destination := fmt.Sprintf("s3: {%s, prefix: %s/}", bucket(""), place())
+	from := newInstallation(t, destination+", schedule: 0 0 1 1 *", contents())
 	first, second := from.config("one"), from.config("two")
 	one := process.Serve(t, first)
 	two := process.Serve(t, second)
@@ -114,21 +112,21 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 	acknowledged, stopWriting := writers(t, one, two)
 	kit.WaitFor(t, "writes", func() bool { return len(acknowledged()) > 50 })
 	third := from.config("three")
-	place := t.TempDir()
-	killed(t, func() bool { found, _ := filepath.Glob(filepath.Join(place, "*", "*", "*")); return len(found) > 0 }, "backup", "--config", third, "--place", place)
+	folder := t.TempDir()
+	killed(t, func() bool { found, _ := filepath.Glob(filepath.Join(folder, "*", "*", "*")); return len(found) > 0 }, "backup", "--config", third, "--place", folder)
 	before := acknowledged()
-	belfry(t, 0, "backup", "--config", third, "--place", place)
+	belfryWithRace(t, 0, "backup", "--config", third, "--place", folder)
 	stopWriting()
-	belfry(t, 0, "backup", "verify", "--config", third, "--place", place)
+	belfry(t, 0, "backup", "verify", "--config", third, "--place", folder)
 
-	to := newInstallation(t, mongoURL, "loaded", destination, bucket+", prefix: loaded/")
+	to := newInstallation(t, destination, contents())
 	restored := to.config("one")
-	killed(t, func() bool { _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); return err == nil }, "restore", "--config", restored, "--place", place)
+	killed(t, func() bool { _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); return err == nil }, "restore", "--config", restored, "--place", folder)
 	if _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); err == nil {
 		if _, errOut := belfry(t, 1, "serve", "--config", restored); !strings.Contains(errOut, "run `belfry restore` again") {
 			t.Errorf("a restore was killed, and serve reports %s", errOut)
 		}
-		belfry(t, 0, "restore", "--config", restored, "--place", place)
+		belfry(t, 0, "restore", "--config", restored, "--place", folder)
 	}
 	verified(t, restored)
 	books := export(t, restored, "Books")
@@ -137,7 +135,7 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 			t.Errorf("%s was acknowledged before the backup, which lacks it", uuid)
 		}
 	}
-	if _, errOut := belfry(t, 2, "restore", "--config", restored, "--place", place); !strings.Contains(errOut, "is not empty") {
+	if _, errOut := belfry(t, 2, "restore", "--config", restored, "--place", folder); !strings.Contains(errOut, "is not empty") {
 		t.Errorf("a restore into data reports %s", errOut)
 	}
 
@@ -149,15 +147,15 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 	}
 	stop(t, one)
 	stop(t, two)
-	equal := newInstallation(t, mongoURL, "equal", destination, bucket+", prefix: equal/")
+	equal := newInstallation(t, destination, contents())
 	config := equal.config("one")
-	belfry(t, 0, "restore", "--config", config)
+	belfryWithRace(t, 0, "restore", "--config", config)
 	for _, store := range []string{"Authors", "Books"} {
 		if got, want := export(t, config, store), export(t, first, store); got != want {
 			t.Errorf("%s: restored %s\nwant %s", store, got, want)
 		}
 	}
-	s := process.Serve(t, config)
+	s := process.ServeWithoutRace(t, config)
 	if r := must(t, s, 200, "GET", "/binary/Authors/a0/photos/0", ""); string(r.body) != `"a picture"` {
 		t.Errorf("the file is %s", r.body)
 	}

@@ -5,29 +5,25 @@ import (
 	"path/filepath"
 	"testing"
 
-	"belfry/test/backing"
 	"belfry/test/process"
 )
 
 // The shipped configurations serve unchanged, with the addresses of the
 // environment.
 func TestShippedConfigurationsServe(t *testing.T) {
-	for _, c := range []struct {
-		file    string
-		prepare func(t *testing.T)
-	}{
-		{"mongodb.yaml", func(t *testing.T) { t.Setenv("MONGODB_URL", backing.Mongo(t)) }},
-		{"dynamodb.yaml", func(t *testing.T) {
-			t.Setenv("DYNAMODB_ENDPOINT", backing.Dynalite(t).URL)
-			s := backing.S3(t)
-			bucket(t, s)
-			t.Setenv("S3_ENDPOINT", s.Endpoint)
-			t.Setenv("S3_BUCKET", s.Bucket)
-		}},
+	t.Parallel()
+	for file, address := range map[string]func(){
+		"mongodb.yaml": func() { setenv("MONGODB_URL", servers.mongo().URL) },
+		"dynamodb.yaml": func() {
+			setenv("DYNAMODB_ENDPOINT", servers.dynalite().URL)
+			setenv("S3_ENDPOINT", servers.s3().Endpoint)
+			setenv("S3_BUCKET", servers.s3().Bucket)
+		},
 	} {
-		t.Run(c.file, func(t *testing.T) {
-			c.prepare(t)
-			config := inFolder(t, c.file)
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			address()
+			config := inFolder(t, file)
 			s := process.Serve(t, config, "--listen", "127.0.0.1:0")
 			must(t, s, 201, "POST", "/authors", `{"uuid":"ada","name":"Ada"}`)
 			must(t, s, 201, "POST", "/books", `{"uuid":"notes","author":"ada","title":"Notes","year":1843}`)
@@ -45,7 +41,7 @@ func TestShippedConfigurationsServe(t *testing.T) {
 }
 
 // inFolder copies a configuration and the files it refers to, so that the test has
-// its own data and the bus no port.
+// its own data.
 func inFolder(t *testing.T, file string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "config")
@@ -56,6 +52,5 @@ func inFolder(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("BELFRY_BUS_LISTEN", "127.0.0.1:0")
 	return write(t, folder, file, string(text))
 }

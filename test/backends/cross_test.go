@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"belfry/test/backing"
 	"belfry/test/process"
 )
 
@@ -32,7 +31,7 @@ stores:
     map:
       Books: {key: book, target: labels, fields: name, cascade: true}
       Authors: {key: authors, target: tags, fields: name}
-`, mongo(backing.Mongo(t)), dynamo(backing.Dynalite(t).URL)))
+`, mongo(), dynamo(servers.dynalite())))
 	s := process.Serve(t, config)
 	const books = 5
 	for _, author := range []string{"ada", "eve"} {

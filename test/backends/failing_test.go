@@ -28,6 +28,7 @@ func unavailable(t *testing.T, s *process.Server, method, path, body string) {
 // The server accepts connections and answers, but what it is built on is stopped: it replies to each
 // command that it failed.
 func TestBelfryWaitsForAServerThatAnswersThatItFails(t *testing.T) {
+	t.Parallel()
 	postgres := backing.StartPostgres(t)
 	server := backing.MongoOnPostgres(t, postgres)
 	postgres.Stop()
@@ -71,14 +72,15 @@ stores: {Books: {expose: {}}}
 
 // Belfry doesn't wait for what does not change by itself.
 func TestBelfryDoesNotStartWithAWrongPassword(t *testing.T) {
-	server := backing.StartMongo(t)
+	t.Parallel()
+	server := servers.mongo()
 	folder := t.TempDir()
 	config := write(t, folder, "belfry.yaml", fmt.Sprintf(`data: %s
 bus: {listen: ""}
 backends: {default: {type: mongodb, url: 'mongodb://someone:5ecret@%s/?authMechanism=SCRAM-SHA-256'}}
 stores: {Books: {expose: {}}}
 `, filepath.Join(folder, "data"), server.Address))
-	_, stderr, exit, err := process.Run(process.Program(t), "serve", "--config", config, "--listen", "127.0.0.1:0")
+	_, stderr, exit, err := process.Run(process.Commands(t), "serve", "--config", config, "--listen", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,42 +21,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tidwall/gjson"
 
+	"belfry/config"
+	"belfry/pkg/app"
 	"belfry/pkg/event"
-	"belfry/test/backing"
 	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 
-// TestMain sets the credentials that every server of AWS's protocols accepts.
-func TestMain(m *testing.M) {
-	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey, "AWS_REGION": "us-east-1",
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			panic(err)
-		}
-	}
-	process.Main(m)
-}
-
 const patience = time.Minute
-
-// mongo is a backend of a configuration on a server.
-func mongo(url string) string {
-	return fmt.Sprintf("{type: mongodb, url: '%s?serverSelectionTimeoutMS=2000&timeoutMS=10000'}", url)
-}
-
-func dynamo(url string) string {
-	return fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", url)
-}
-
-// bucket returns the settings of a binary service for a server. It sets an environment variable, so the
-// test can't run in parallel with others.
-func bucket(t *testing.T, s *backing.S3Server) string {
-	t.Helper()
-	t.Setenv("AWS_CA_BUNDLE", s.CAFile)
-	return fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s.Bucket, s.Region, s.Endpoint)
-}
 
 // write writes a file in a folder.
 func write(t *testing.T, folder, name, text string) string {
@@ -65,6 +38,21 @@ func write(t *testing.T, folder, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// serveInProcess starts a belfry in this process, with a folder of its own, and returns its URL.
+func serveInProcess(t *testing.T, text string) string {
+	t.Helper()
+	c, err := config.Load(write(t, t.TempDir(), "belfry.yaml", "listen: 127.0.0.1:0\nbus: {listen: \"\"}\n"+text), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Start(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Stop(context.Background()) })
+	return "http://" + a.HTTPAddress()
 }
 
 // reply is the response of a server.
@@ -82,13 +70,17 @@ func ask(s *process.Server, method, path, body string) (reply, error) {
 	return request(s.URL, method, path, body)
 }
 
-func request(base, method, path, body string) (reply, error) {
+// request sends a request. headers are names and values in turn.
+func request(base, method, path, body string, headers ...string) (reply, error) {
 	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
 	if err != nil {
 		return reply{}, err
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		req.Header.Set(pair[0], pair[1])
 	}
 	res, err := client.Do(req)
 	if err != nil {
@@ -142,14 +134,21 @@ func stop(t *testing.T, s *process.Server) {
 	}
 }
 
-// belfry runs a command to its end and returns its output: with the race detector what writes to backends, and serve.
+// belfry runs a command to its end and returns its output.
 func belfry(t *testing.T, exit int, args ...string) (out, errOut string) {
 	t.Helper()
-	program := process.Commands
-	if slices.Contains([]string{"migrate", "backup", "restore", "serve"}, args[0]) {
-		program = process.Program
-	}
-	out, errOut, got, err := process.Run(program(t), args...)
+	return run(t, process.Commands(t), exit, args...)
+}
+
+// belfryWithRace is belfry with the race detector, for what writes to backends: it takes several times as long.
+func belfryWithRace(t *testing.T, exit int, args ...string) (out, errOut string) {
+	t.Helper()
+	return run(t, process.Program(t), exit, args...)
+}
+
+func run(t *testing.T, program string, exit int, args ...string) (out, errOut string) {
+	t.Helper()
+	out, errOut, got, err := process.Run(program, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,33 +9,18 @@ import (
 
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/dynamostore"
-	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/mongostore"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
-	"belfry/test/backing"
 )
 
 // TestListsOnEachBackend runs the tests of lists on each backend.
 func TestListsOnEachBackend(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (driver.Backend, error){
-		"files": func(t *testing.T) (driver.Backend, error) { return filestore.Open(t.TempDir(), filestore.Options{}) },
-		"MongoDB": func(t *testing.T) (driver.Backend, error) {
-			return mongostore.Open(t.Context(), mongostore.Options{URL: "mongodb://" + backing.StartMongo(t).Address + "/", Database: "lists"})
-		},
-		"dynalite": func(t *testing.T) (driver.Backend, error) {
-			return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: backing.Dynalite(t).URL})
-		},
-		"dynoxide": func(t *testing.T) (driver.Backend, error) {
-			return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: backing.Dynoxide(t).URL})
-		},
-	} {
+	for name, at := range places() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			backend, err := open(t)
+			backend, err := at(t)()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +47,7 @@ func listsAreComplete(t *testing.T, backend driver.Backend) {
 		t.Fatal(err)
 	}
 	years := map[string]int{}
-	for i := range 60 {
+	for i := range 36 {
 		user, public, uuid := []string{"ada", "bob", "eve"}[i%3], i%4 == 0, fmt.Sprintf("n%02d", i)
 		years[uuid] = i * 7 % 5
 		o, err := object.Parse(fmt.Appendf(nil, `{"user":%q,"public":%t,"year":%d}`, user, public, years[uuid]))
@@ -73,7 +58,7 @@ func listsAreComplete(t *testing.T, backend driver.Backend) {
 			t.Fatal(err)
 		}
 	}
-	for user, want := range map[string]int{"ada": 20 + 10, "bob": 20 + 10, "": 15} {
+	for user, want := range map[string]int{"ada": 12 + 6, "bob": 12 + 6, "": 9} {
 		call := store.Call{Client: true}
 		if user != "" {
 			call.User = object.Object{"uuid": object.AppendString(nil, user)}
@@ -204,11 +189,13 @@ func filtersFind(t *testing.T, backend driver.Backend) {
 		{``, `-author,year`, "e d c a b f"},
 		{``, `author,year`, "f a b d c e"},
 	} {
-		for _, limit := range []int{2, 50} {
-			got := strings.Join(uuids(t.Context(), t, s, store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: limit}), " ")
-			if got != c.want {
-				t.Errorf("filter %s sort %s limit %d: %s, want %s", c.filter, c.sort, limit, got, c.want)
-			}
+		limit := 2 // where there is more than one page of it
+		if len(c.want) <= len("a b") {
+			limit = 50
+		}
+		got := strings.Join(uuids(t.Context(), t, s, store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: limit}), " ")
+		if got != c.want {
+			t.Errorf("filter %s sort %s limit %d: %s, want %s", c.filter, c.sort, limit, got, c.want)
 		}
 		counted, err := s.List(t.Context(), store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: 1, Fields: "none", Count: store.CountExact})
 		if err != nil {
@@ -238,7 +225,7 @@ func expansionsAreRead(t *testing.T, backend driver.Backend) {
 	}
 	pages, writers := stores[0], stores[1]
 	var want []string
-	for i := range 45 {
+	for i := range 30 {
 		page, writer := fmt.Sprintf("p%02d", i), fmt.Sprintf("w%02d", i)
 		save := func(s *store.Store, uuid, body string) {
 			o, err := object.Parse([]byte(body))

@@ -1,31 +1,24 @@
 package backends
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"belfry/config"
-	"belfry/pkg/app"
-	"belfry/test/backing"
 )
 
 // TestQuotasHoldOnEachBackend: many uploads at once, through two belfrys that know nothing of each other, store no more
 // than the quota. Those that share a folder are in pkg/binary: only one process can use it.
 func TestQuotasHoldOnEachBackend(t *testing.T) {
 	t.Parallel()
-	for name, backend := range map[string]func(*testing.T) string{
-		"MongoDB":  func(t *testing.T) string { return mongo(backing.Mongo(t)) },
-		"DynamoDB": func(t *testing.T) string { return dynamo(backing.Dynoxide(t).URL) },
+	for name, backend := range map[string]func() string{
+		"MongoDB":  mongo,
+		"DynamoDB": func() string { return dynamo(servers.dynoxide()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			quotaHolds(t, backend(t))
+			quotaHolds(t, backend())
 		})
 	}
 }
@@ -33,7 +26,15 @@ func TestQuotasHoldOnEachBackend(t *testing.T) {
 func quotaHolds(t *testing.T, backend string) {
 	t.Helper()
 	const size, quota, books = 10_000, 200_000, 12
-	urls := []string{serveInProcess(t, backend, quota), serveInProcess(t, backend, quota)}
+	config := fmt.Sprintf(`
+backends: {shared: %s}
+stores:
+  Books: {backend: shared, expose: {}}
+  UploadQuotas: {backend: shared}
+binaries:
+  binary: {map: {Books: [covers]}, maxSize: 10000, quota: {address: %d}}
+`, backend, quota)
+	urls := []string{serveInProcess(t, config), serveInProcess(t, config)}
 	for i := range books {
 		if r, err := request(urls[0], "POST", "/books", fmt.Sprintf(`{"uuid":"b%d"}`, i)); err != nil || r.status != 201 {
 			t.Fatalf("%v: %+v", err, r)
@@ -62,28 +63,4 @@ func quotaHolds(t *testing.T, backend string) {
 	if n := stored.Load(); n > quota || n < quota-3*size || refused.Load() == 0 {
 		t.Errorf("%d bytes of a quota of %d are stored, and %d uploads are refused", n, quota, refused.Load())
 	}
-}
-
-// serveInProcess starts a belfry on a backend, with a folder of its own for the rest, and returns its URL.
-func serveInProcess(t *testing.T, backend string, quota int) string {
-	t.Helper()
-	c, err := config.Load(write(t, t.TempDir(), "belfry.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-bus: {listen: ""}
-backends: {shared: %s}
-stores:
-  Books: {backend: shared, expose: {}}
-  UploadQuotas: {backend: shared}
-binaries:
-  binary: {map: {Books: [covers]}, maxSize: 10000, quota: {address: %d}}
-`, backend, quota)), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := app.Start(t.Context(), c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.Stop(context.Background()) })
-	return "http://" + a.HTTPAddress()
 }

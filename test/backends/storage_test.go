@@ -14,10 +14,9 @@ import (
 
 // Acknowledged uploads exist in the end, and objects can be written while connections to S3 fail.
 func TestSoakBelfryRecoversFromFaultsOfConnectionsToS3(t *testing.T) {
+	t.Parallel()
 	soak := kit.Soak(t, 1)
-	server := backing.S3(t)
-	p := backing.StartProxy(t, strings.TrimPrefix(server.Endpoint, "https://"))
-	server.Endpoint = "https://" + p.Address
+	p := backing.StartProxy(t, strings.TrimPrefix(servers.s3().Endpoint, "https://"))
 	config := write(t, t.TempDir(), "belfry.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 bus: {listen: ""}
@@ -25,8 +24,8 @@ stores:
   Authors: {expose: {}}
   Books: {expose: {}, map: {Authors: {key: author, target: books}}}
 binaries:
-  binary: {%s, map: {Books: [covers]}}
-`, bucket(t, server)))
+  binary: {type: S3Storage, %s, prefix: %s/, map: {Books: [covers]}}
+`, bucket("https://"+p.Address), place()))
 	s := process.Serve(t, config)
 	must(t, s, 201, "POST", "/authors", `{"uuid":"ada"}`)
 	u := &uploads{t: t, server: s, there: map[string]string{}}
@@ -142,7 +141,7 @@ func (u *uploads) start(clients int) (stop func()) {
 }
 
 func (u *uploads) one(book string) {
-	r, err := ask(u.server, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"ada"}`, book))
+	r, err := request(u.server.URL, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"ada"}`, book), "Prefer", "wait=10") // no faster than the worker
 	if err != nil || r.status != http.StatusCreated {
 		u.t.Errorf("POST %s: %v, status %d: %s", book, err, r.status, r.body)
 		return

@@ -13,11 +13,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/dynamostore"
-	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/mongostore"
 	"belfry/pkg/store/object"
-	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/process"
 )
@@ -26,15 +22,12 @@ import (
 // at the next start.
 func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 	t.Parallel()
-	url, folder, place := backing.Mongo(t), t.TempDir(), t.TempDir()
+	folder, place := t.TempDir(), t.TempDir()
 	config := func(name, backend string) string {
 		return write(t, folder, name+".yaml", fmt.Sprintf("listen: 127.0.0.1:0\ndata: ./%s\nbus: {listen: \"\"}\nbackends: {default: %s}\nstores: {Books: {expose: {}, unique: [slug]}}\n", name, backend))
 	}
-	on := func(database string) string {
-		return fmt.Sprintf("{type: mongodb, database: %s, url: %q}", database, url)
-	}
-	first, restored, moved := config("first", on("first")), config("restored", on("restored")), config("moved", "{}")
-	s := process.Serve(t, first)
+	first, restored, moved := config("first", mongo()), config("restored", mongo()), config("moved", "{}")
+	s := process.ServeWithoutRace(t, first)
 	must(t, s, 201, "POST", "/books", `{"uuid":"a","slug":"x"}`)
 	belfry(t, 0, "backup", "--config", first, "--place", place)
 	stop(t, s)
@@ -42,12 +35,12 @@ func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 	if !strings.Contains(out, "1 object with unique fields, 1 value, 0 stale: 0 differences") {
 		t.Errorf("the restore prints %s", out)
 	}
-	s = process.Serve(t, restored)
+	s = process.ServeWithoutRace(t, restored)
 	must(t, s, 409, "POST", "/books", `{"uuid":"b","slug":"x"}`)
 	must(t, s, 201, "POST", "/books", `{"uuid":"b","slug":"y"}`)
 	stop(t, s)
 	belfry(t, 0, "migrate", "--from", restored, "--to", moved)
-	s = process.Serve(t, moved)
+	s = process.ServeWithoutRace(t, moved)
 	process.Eventually(t, patience, func() error {
 		r, err := ask(s, "POST", "/books", `{"uuid":"c","slug":"z"}`)
 		if err == nil && r.status != 201 {
@@ -63,56 +56,33 @@ func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 
 // Writers in several processes compete for few values on every backend: never do two objects have one.
 func TestSoakValuesAreUniqueOnEachBackend(t *testing.T) {
+	t.Parallel()
 	for soak := kit.Soak(t, 1); soak.More(); {
 		seed := soak.Rand().Uint64()
-		for name, open := range map[string]func(t *testing.T) func() (driver.Backend, error){
-			"files": func(t *testing.T) func() (driver.Backend, error) {
-				b, err := filestore.Open(t.TempDir(), filestore.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = b.Close() })
-				return func() (driver.Backend, error) { return b, nil }
-			},
-			"FerretDB": func(t *testing.T) func() (driver.Backend, error) {
-				url := backing.Mongo(t)
-				return func() (driver.Backend, error) {
-					return mongostore.Open(t.Context(), mongostore.Options{URL: url, Database: "unique"})
-				}
-			},
-			"dynoxide": func(t *testing.T) func() (driver.Backend, error) { return onDynamo(t, backing.Dynoxide(t).URL) },
-			"dynalite": func(t *testing.T) func() (driver.Backend, error) { return onDynamo(t, backing.Dynalite(t).URL) },
-		} {
-			t.Run(name, func(t *testing.T) { race(t, open(t), seed, soak.Long()) })
+		for name, at := range places() {
+			t.Run(name, func(t *testing.T) { race(t, at(t), seed, soak.Long(), name == "files") })
 		}
-	}
-}
-
-func onDynamo(t *testing.T, url string) func() (driver.Backend, error) {
-	return func() (driver.Backend, error) {
-		return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: url, TablePrefix: "unique_", Timeout: time.Minute})
 	}
 }
 
 // race has three processes of two writers each create, change and delete objects, and compares them with their claims
 // after each round. Some writers give up in the middle of a write, as in a crash.
-func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long bool) {
+func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long, alone bool) {
 	rounds, writes := 2, 6
 	if long {
 		rounds, writes = 10, 20
 	}
 	var processes []*store.Store
-	var opened driver.Backend
 	for range 3 {
+		if len(processes) > 0 && alone { // a folder is one process's, which opens a store once: others write with locks of their own
+			processes = append(processes, processes[0].WithOptions(func(o *store.Options) { o.Locker = store.NewKeyLock() }))
+			continue
+		}
 		b, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(processes) > 0 && b == opened { // a folder is one process's, which opens a store once: others write with locks of their own
-			processes = append(processes, processes[0].WithOptions(func(o *store.Options) { o.Locker = store.NewKeyLock() }))
-			continue
-		}
-		opened = b
+		t.Cleanup(func() { _ = b.Close() })
 		s, err := store.Open(t.Context(), b, store.Options{Name: "Books", Unique: [][]string{{"slug"}, {"team", "number"}}, NoEvents: true, FenceAfter: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)

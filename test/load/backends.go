@@ -52,9 +52,9 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	if err := b.compare(ctx, "file", "{type: file}", requests, 0, b.serveLimit); err != nil {
 		return err
 	}
-	return withServers(ctx, func(h *host) error {
+	return backing.WithHost(ctx, func(h *backing.Host) error {
 		for _, d := range []database{
-			h.mongo(),
+			mongoDatabase(h),
 			{"dynamodb", backing.Dynoxide(h).URL, "{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backendRequests, countDynamo},
 		} {
 			err := b.compare(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause, func(ctx context.Context) (*server, error) {
@@ -71,10 +71,10 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	})
 }
 
-// mongo returns an existing server, or starts one. The latter is
+// mongoDatabase returns an existing server, or starts one. The latter is
 // FerretDB, whose figures say little about MongoDB: it is used with one
 // connection, and scans the collection where MongoDB uses an index.
-func (h *host) mongo() database {
+func mongoDatabase(h *backing.Host) database {
 	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}", backendRequests, countMongo}
 	if d.url == "" {
 		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load and bare are written to")

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"belfry/test/backing"
 )
 
 const (
@@ -40,8 +42,8 @@ func (b *bench) consoleViews(ctx context.Context, objects int) error {
 	if err != nil {
 		return err
 	}
-	return withServers(ctx, func(h *host) error {
-		d := h.mongo()
+	return backing.WithHost(ctx, func(h *backing.Host) error {
+		d := mongoDatabase(h)
 		size := consoleSize{objects: 1000, updates: 50, children: 100, users: 100, mails: 50, letters: 200, conns: 1, pause: metricsPause}
 		return b.consoleOf(ctx, d.name, on(fmt.Sprintf(d.backend, d.url)), size)
 	})

@@ -42,8 +42,8 @@ func Commands(t testing.TB) string {
 	return program
 }
 
-// Main runs the tests of a package that uses StartBus.
-func Main(m *testing.M) {
+// Main runs the tests of a package that uses StartBus: a testing.M, perhaps with something around it.
+func Main(m interface{ Run() int }) {
 	if folder := os.Getenv(busFolder); folder != "" {
 		if err := serveBus(folder); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -90,11 +90,22 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 	return ServeLater(t, config, args...)()
 }
 
+// ServeWithoutRace is Serve for a belfry as users run it, in a test of something else than what it does while it serves.
+func ServeWithoutRace(t testing.TB, config string, args ...string) *Server {
+	t.Helper()
+	return serveLater(t, Commands(t), config, args...)()
+}
+
 // ServeLater is Serve for a belfry that can't serve yet. wait returns it once it
 // serves.
 func ServeLater(t testing.TB, config string, args ...string) (wait func() *Server) {
 	t.Helper()
-	s, err := Launch(Program(t), append([]string{"--config", config}, args...)...)
+	return serveLater(t, Program(t), config, args...)
+}
+
+func serveLater(t testing.TB, program, config string, args ...string) (wait func() *Server) {
+	t.Helper()
+	s, err := Launch(program, append([]string{"--config", config}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

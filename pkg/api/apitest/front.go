@@ -41,24 +41,21 @@ type Front struct {
 	Events   *Events
 }
 
-// Start starts a Front. change may have functions that set its options
-// (func(*api.Options)) and those of its HTTP server (func(*http.Server)).
+// Start starts a Front. change may have another backend (driver.Backend), which Start does not close, and functions that set
+// its options (func(*api.Options)), those of requests with a key (func(*idempotent.Options)) and those of its HTTP server
+// (func(*http.Server)).
 func Start(t *testing.T, change ...any) *Front {
 	t.Helper()
 	f := &Front{T: t, Faults: &Faults{}, Logs: newLog(), Events: &Events{}}
-	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
-	f.Must(err)
-	t.Cleanup(func() { f.Must(backend.Close()) })
+	var keyed idempotent.Options
 	o := api.Options{
-		Objects: f.stores(backend),
+		Objects: f.stores(f.backend(change)),
 		Logger:  slog.New(slog.NewJSONHandler(f.Logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	o.Keyed = idempotent.New(idempotent.Options{Requests: f.Requests})
-	for _, c := range change {
-		if c, ok := c.(func(*api.Options)); ok {
-			c(&o)
-		}
-	}
+	keyed.Requests = f.Requests
+	apply(change, &keyed)
+	o.Keyed = idempotent.New(keyed)
+	apply(change, &o)
 	for _, served := range o.Objects {
 		if served.Store.Name() == "Books" {
 			f.Books = served.Store
@@ -67,14 +64,33 @@ func Start(t *testing.T, change ...any) *Front {
 	f.API = api.New(o)
 	f.Server = httptest.NewUnstartedServer(nil)
 	f.Config = f.API.HTTPServer()
-	for _, c := range change {
-		if c, ok := c.(func(*http.Server)); ok {
-			c(f.Config)
-		}
-	}
+	apply(change, f.Config)
 	f.Start()
 	t.Cleanup(f.Close)
 	return f
+}
+
+// apply calls the functions that change a value.
+func apply[T any](change []any, to *T) {
+	for _, c := range change {
+		if c, ok := c.(func(*T)); ok {
+			c(to)
+		}
+	}
+}
+
+// backend returns the one that a test gives, or one in a new folder.
+func (f *Front) backend(change []any) driver.Backend {
+	f.Helper()
+	for _, c := range change {
+		if given, ok := c.(driver.Backend); ok {
+			return given
+		}
+	}
+	made, err := filestore.Open(f.TempDir(), filestore.Options{})
+	f.Must(err)
+	f.Cleanup(func() { f.Must(made.Close()) })
+	return made
 }
 
 func (f *Front) stores(backend driver.Backend) []objects.Options {
