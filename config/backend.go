@@ -10,7 +10,10 @@ type Backend struct {
 }
 
 // FileBackend keeps objects in a folder.
-type FileBackend struct{ Folder string }
+type FileBackend struct {
+	Folder string
+	Cache  int64 // bytes of blocks; 0: according to the memory of the process
+}
 
 // MongoBackend names a database. The URL may hold a password.
 type MongoBackend struct {
@@ -41,6 +44,7 @@ func (c *Config) readBackend(name string, s *section) Backend {
 	case "file":
 		b.File = &FileBackend{}
 		c.folder(s, &b.File.Folder, "stores", name)
+		decode(s, "cache", &b.File.Cache, sizeIn(1<<40))
 	case "mongodb":
 		m := MongoBackend{URL: "mongodb://127.0.0.1:27017", Database: "belfry"}
 		s.doc.markSecret(join(s.path, "url"))

@@ -78,7 +78,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "static", c.Static, &Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
 	equal(t, "pages", c.Pages, Pages{Folder: absPath(t, "testdata/schemas"), Paths: map[string]string{"login": "/login"}})
 	equal(t, "backends", c.Backends, map[string]Backend{
-		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects")}},
+		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
 		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
 	})
@@ -171,7 +171,7 @@ func TestEmptyFileMeansAllDefaults(t *testing.T) {
 		equal(t, "events", c.Events, EventStreams{Clients: 10_000, Address: 200, Heartbeat: 15 * time.Second, Buffer: 16 << 20})
 		equal(t, "documents", c.Documents, Documents{OpenAPI: true, AsyncAPI: true})
 		equal(t, "backends", c.Backends, map[string]Backend{
-			"default": {Type: "file", File: &FileBackend{filepath.Join(data, "stores", "default")}},
+			"default": {Type: "file", File: &FileBackend{Folder: filepath.Join(data, "stores", "default")}},
 		})
 		equal(t, "mailers", c.Mailers, map[string]Mailer{"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}}})
 		equal(t, "binaries", len(c.Binaries), 0)

@@ -50,7 +50,7 @@ func TestUnknownKeys(t *testing.T) {
 		{"a level too high", "stores:\n  Books:\n  expose: {public: true}\n", []string{
 			"3:12: stores.expose.public: unknown key; " + knownOfStore}},
 		{"of another type", "backends:\n  default: {type: file, database: x}\nmailers:\n  m: {host: a}\n", []string{
-			"2:25: backends.default.database: unknown key of a backend of type file; expected one of type, folder",
+			"2:25: backends.default.database: unknown key of a backend of type file; expected one of type, folder, cache",
 			"4:7: mailers.m.host: unknown key of a mailer of type file; expected one of type, folder"}},
 		{"every section is strict", `
 log: {x: 1}

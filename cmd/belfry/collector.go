@@ -7,13 +7,13 @@ import (
 	"runtime/metrics"
 )
 
-// heapHeadroom is how many bytes the heap may grow between two collections besides doubling.
+// heapHeadroom is how many bytes the heap may grow between two collections besides those that the collector scans.
 const heapHeadroom = 128 << 20
 
-// tuneCollector lets the heap grow to twice its live objects plus heapHeadroom before the collector
-// runs. By default it runs when the heap has doubled, which with 20 MB of live objects is many times a
-// second. The percentage is set again after each collection, so with many live objects it approaches
-// the default, and memory use stays bounded. GOGC or GOMEMLIMIT in the environment take precedence.
+// tuneCollector lets the heap grow by as many bytes as the collector scans, plus heapHeadroom, before it runs. By default
+// it runs when the heap has doubled: with 20 MB of live objects many times a second, and with a large cache of blocks, which
+// it does not scan, only after as much memory again is used. The percentage is set again after each collection.
+// GOGC or GOMEMLIMIT in the environment take precedence.
 func tuneCollector() {
 	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
 		if os.Getenv(name) != "" {
@@ -25,16 +25,16 @@ func tuneCollector() {
 }
 
 func setCollectorPercent() {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	debug.SetGCPercent(collectorPercent(sample[0].Value.Uint64()))
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
+	metrics.Read(samples)
+	debug.SetGCPercent(collectorPercent(samples[0].Value.Uint64(), samples[1].Value.Uint64()))
 }
 
-// collectorPercent is the GOGC that lets a heap with so many live bytes grow by as many plus
+// collectorPercent is the GOGC that lets a heap with so many live bytes grow by the scanned ones plus
 // heapHeadroom.
-func collectorPercent(live uint64) int {
+func collectorPercent(live, scanned uint64) int {
 	const smallest = 4 << 20 // the runtime collects no smaller heap
-	return int(100 + 100*heapHeadroom/max(live, smallest))
+	return int(100 * (min(scanned, live) + heapHeadroom) / max(live, smallest))
 }
 
 // sentinel holds a pointer, so that the runtime allocates it alone and frees it in the next collection.

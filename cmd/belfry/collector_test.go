@@ -8,14 +8,19 @@ import (
 )
 
 func TestCollectorPercentLeavesHeadroom(t *testing.T) {
-	for live, want := range map[uint64]int{
-		0:                 3300, // as of a heap of 4 MB
-		20 << 20:          740,  // 20 MB may grow by 148 MB
-		heapHeadroom:      200,
-		10 * heapHeadroom: 110,
+	for _, c := range []struct {
+		live, scanned uint64
+		want          int
+	}{
+		{0, 0, 3200},              // as of a heap of 4 MB
+		{20 << 20, 20 << 20, 740}, // 20 MB may grow by 148 MB
+		{20 << 20, 30 << 20, 740}, // what is scanned was measured before something was freed
+		{1 << 30, 20 << 20, 14},   // a cache of 1 GB does not double
+		{heapHeadroom, heapHeadroom, 200},
+		{10 * heapHeadroom, 10 * heapHeadroom, 110},
 	} {
-		if got := collectorPercent(live); got != want {
-			t.Errorf("%d bytes: %d %%, want %d", live, got, want)
+		if got := collectorPercent(c.live, c.scanned); got != c.want {
+			t.Errorf("%d live bytes, %d scanned: %d %%, want %d", c.live, c.scanned, got, c.want)
 		}
 	}
 }

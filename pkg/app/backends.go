@@ -33,7 +33,7 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitS
 			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log,
 		})
 	default:
-		return filestore.Open(b.File.Folder, filestore.Options{AwaitSpace: awaitSpace})
+		return filestore.Open(b.File.Folder, filestore.Options{CacheBytes: cacheBytes(b.File.Cache), AwaitSpace: awaitSpace})
 	}
 }
 
