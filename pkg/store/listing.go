@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -284,13 +285,18 @@ func (l *listing) pop(record driver.Record) {
 }
 
 // fetchSize is how many objects are read at once. One more than the page needs says whether there is a next page; when
-// many are not shown, more at once cost less. Of many ranges each likely has a small part of the page.
+// many are not shown, more at once cost less. Of several ranges that are merged each likely has its share of the page,
+// and rarely so much more.
 func (l *listing) fetchSize(objects int) int {
+	missing, merged := l.limit+1-objects, len(l.readers)
+	if l.plan.InTurn() {
+		merged = 1
+	}
 	switch {
 	case !l.sifts:
 		return l.limit - objects
-	case len(l.readers) > manyReaders:
-		return max(minFetch, 2*l.limit/len(l.readers))
+	case merged > 1 && (l.reads <= l.limit || merged > manyReaders):
+		return max(minFetch, missing/merged+int(math.Sqrt(float64(missing))))
 	case l.reads > l.limit:
 		return MaxPage
 	default:
