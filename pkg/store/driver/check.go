@@ -36,6 +36,20 @@ func (q *Query) Check(ix Index) error {
 	return CheckLimit(q.Limit)
 }
 
+// Check reports errs.Internal for a condition whose keys don't end with those parts that follow Query.Equal. ix and of are the
+// indexes that the condition and the query name, or the zero Index when there is none.
+func (c *KeyCondition) Check(ix Index, q Query, of Index) error {
+	if ix.Name == "" {
+		return errs.New(errs.Internal, "the store has no index %q", c.Index)
+	}
+	for _, parts := range c.Equal {
+		if len(parts) < 1 || ix.Parts-len(parts) != of.Parts-len(q.Equal) {
+			return errs.New(errs.Internal, "a condition on the index %q needs as many parts after those that are given as the query of %q", c.Index, q.Index)
+		}
+	}
+	return nil
+}
+
 // CheckLimit reports errs.Internal for a page limit below 1.
 func CheckLimit(limit int) error {
 	if limit < 1 {

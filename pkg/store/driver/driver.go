@@ -155,6 +155,7 @@ type Page struct {
 	Records   []Record
 	Positions [][]byte // of each record: After of a page that begins after it
 	Next      []byte   // After of the next page; nil on the last page
+	Keys      int      // keys that Intersecter.Intersect compared
 
 	bytes int // of the bodies
 }
@@ -234,6 +235,27 @@ type KeyCounter interface {
 	// are more than limit. Limit, After and Descending of the query do not matter. A query without an Index is about all
 	// live records.
 	CountKeys(ctx context.Context, q Query, limit int) (n int, all bool, err error)
+}
+
+// KeyCondition is met by a record that has one of a few keys besides the one by which a query finds it: a key of
+// Index that begins with one of Equal and ends with the parts that follow Query.Equal in the key that was found. So these
+// records have the same order in both indexes. Index may be one with Index.Multi, whatever parts are given.
+type KeyCondition struct {
+	Index string
+	Equal [][][]byte // leading parts, each as many as the others have
+}
+
+// Intersecter is implemented by a store that finds what several indexes have in common by their keys, without reading
+// other records, and for which moving to a key in an index costs not much more than reading the next one does.
+type Intersecter interface {
+	// Intersect is Query, for the records that meet all conditions. Where most records meet them it may read the others,
+	// too, but never more than about twice as many as it returns. A page ends after about maxKeys keys were compared, and
+	// then may have no record: only Next says whether there may be more. Positions are those of Query.
+	Intersect(ctx context.Context, q Query, conditions []KeyCondition, maxKeys int) (Page, error)
+
+	// CountCommon returns how many records all pages of Intersect have, as of one moment; or, if all is false, how many were
+	// found when maxKeys keys had been compared. Limit, After and Descending of the query do not matter.
+	CountCommon(ctx context.Context, q Query, conditions []KeyCondition, maxKeys int) (n int, all bool, err error)
 }
 
 // IndexLagger is implemented by a store whose indexes lag behind its records.

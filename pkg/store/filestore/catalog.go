@@ -35,6 +35,11 @@ type index struct {
 	Filled bool `json:"filled"`
 }
 
+// driver returns the index as it was given to Open; the zero Index when there is none.
+func (i index) driver() driver.Index {
+	return driver.Index{Name: i.Name, Parts: i.Parts, Multi: i.Multi}
+}
+
 func (b *Backend) checkLayout() error {
 	key := appendPrefix(nil, catalog, 'f')
 	value, err := b.read(key)
@@ -97,7 +102,7 @@ func (d *definition) reconcile(wanted []driver.Index) (added, dropped []index) {
 	have := make(map[driver.Index]index)
 	for _, ix := range d.Indexes {
 		if ix.Filled {
-			have[driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}] = ix
+			have[ix.driver()] = ix
 		} else {
 			dropped = append(dropped, ix)
 		}

@@ -24,6 +24,8 @@ func TestReadsWaitUntilWhatTheyReadIsSynced(t *testing.T) {
 		"get of a create":            {create("b", "1"), get("b")},
 		"query of an update":         {next("a", "2"), query("2")},
 		"query without a record":     {next("a", "2"), query("1")},
+		"intersection":               {next("a", "2"), intersect("2")},
+		"count of an intersection":   {next("a", "2"), countCommon("1")},
 		"scan":                       {next("a", "2"), scan},
 		"scan without a record":      {next("a", ""), scan},
 		"pending events":             {next("a", "2"), pending},
@@ -121,6 +123,23 @@ func get(uuid string) func(context.Context, *store) error {
 func query(writer string) func(context.Context, *store) error {
 	return func(ctx context.Context, s *store) error {
 		_, err := s.Query(ctx, driver.Query{Index: "writer", Equal: [][]byte{[]byte(writer)}, Limit: 10})
+		return err
+	}
+}
+
+// intersect reads what the index has in common with itself.
+func intersect(writer string) func(context.Context, *store) error {
+	return func(ctx context.Context, s *store) error {
+		part := [][]byte{[]byte(writer)}
+		_, err := s.Intersect(ctx, driver.Query{Index: "writer", Equal: part, Limit: 10}, []driver.KeyCondition{{Index: "writer", Equal: [][][]byte{part}}}, 10)
+		return err
+	}
+}
+
+func countCommon(writer string) func(context.Context, *store) error {
+	return func(ctx context.Context, s *store) error {
+		part := [][]byte{[]byte(writer)}
+		_, _, err := s.CountCommon(ctx, driver.Query{Index: "writer", Equal: part, Limit: 10}, []driver.KeyCondition{{Index: "writer", Equal: [][][]byte{part}}}, 10)
 		return err
 	}
 }

@@ -18,7 +18,7 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 		return driver.Page{}, err
 	}
 	ix := s.indexes[q.Index]
-	if err := q.Check(driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}); err != nil {
+	if err := q.Check(ix.driver()); err != nil {
 		return driver.Page{}, err
 	}
 	snapshot := s.b.db.NewSnapshot()
@@ -99,13 +99,18 @@ func (s *store) recordAt(from pebble.Reader, uuid string) (record driver.Record,
 	*buf = appendUUIDKey(*buf, s.id, kindObject, uuid)
 	value, closer, err := from.Get(*buf)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return record, errs.New(errs.Internal, "the data folder is corrupt: an index refers to the object %s, which does not exist", uuid)
+		return record, errAbsent(uuid)
 	}
 	if err != nil {
 		return record, wrapReadError(err)
 	}
 	record, err = liveRecord(uuid, value)
 	return record, errors.Join(err, wrapReadError(closer.Close()))
+}
+
+// errAbsent is the error of an index entry without a record.
+func errAbsent(uuid string) error {
+	return errs.New(errs.Internal, "the data folder is corrupt: an index refers to the object %s, which does not exist", uuid)
 }
 
 // Scan implements driver.Store.

@@ -94,6 +94,11 @@ func (f *fixture) wantCanceled(ctx context.Context, s *testStore, events []drive
 			return err
 		},
 	}
+	if i, ok := s.intersecter(); ok {
+		q := driver.Query{Index: "color", Limit: 1}
+		methods["Intersect"] = func() error { _, err := i.Intersect(ctx, q, nil, 1); return err }
+		methods["CountCommon"] = func() error { _, _, err := i.CountCommon(ctx, q, nil, 1); return err }
+	}
 	for name, call := range methods {
 		if err := call(); errs.KindOf(err) != errs.Canceled {
 			f.Errorf("%s with an ended context: error %v, want one of kind %q", name, err, errs.Canceled)

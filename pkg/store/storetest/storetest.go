@@ -73,6 +73,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Index", indexTests()},
 		group{"Scan", scanTests()},
 		group{"Many", manyTests()},
+		group{"Intersect", intersectTests()},
 		group{"Pending", pendingTests()},
 		group{"Purge", purgeTests()},
 		group{"Limits", limitTests()},
