@@ -73,10 +73,15 @@ func (l *listing) count(ctx context.Context, mode CountMode) (*Count, error) {
 		}
 		limit = maxEstimateKeys
 	}
-	if counter, ok := l.store.driver.(driver.KeyCounter); ok && l.plan.Countable() {
+	counter, ok := l.store.driver.(driver.KeyCounter)
+	switch {
+	case !ok || !l.plan.Countable():
+		return l.countObjects(ctx)
+	case l.plan.Intersects():
+		return l.countCommon(ctx, counter, limit)
+	default:
 		return l.countKeys(ctx, counter, limit)
 	}
-	return l.countObjects(ctx)
 }
 
 // estimate returns the number of all objects as the backend has it; false if not all are counted, or it is not known at once.
@@ -111,6 +116,27 @@ func (l *listing) countKeys(ctx context.Context, counter driver.KeyCounter, limi
 	return &Count{int64(total), Exact}, nil
 }
 
+// countCommon counts what ranges have in common with other indexes by comparing their keys, as many as the limit for all ranges.
+func (l *listing) countCommon(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
+	count, reads := &Count{0, Exact}, l.plan.Reads()
+	for _, r := range reads {
+		q, _ := r.Query()
+		n, all, err := 0, true, error(nil)
+		if conditions := r.Conditions(); len(conditions) > 0 {
+			n, all, err = l.store.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit/len(reads))
+		} else if n, all, err = counter.CountKeys(ctx, q, limit/len(reads)); !all {
+			n = limit / len(reads)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if count.Value += int64(n); !all {
+			count.Accuracy = AtLeast
+		}
+	}
+	return count, nil
+}
+
 // countObjects counts by reading objects.
 func (l *listing) countObjects(ctx context.Context) (*Count, error) {
 	count := &Count{0, Exact}
@@ -120,6 +146,10 @@ func (l *listing) countObjects(ctx context.Context) (*Count, error) {
 			return count, nil
 		}
 		next, err := l.next(ctx, 0)
+		if err == nil && next == nil && l.stopped() {
+			count.Accuracy = AtLeast
+			return count, nil
+		}
 		if err != nil || next == nil {
 			return count, err
 		}

@@ -24,6 +24,7 @@ func TestCounts(t *testing.T) {
 	for filter, want := range map[string]int64{
 		"": 40, "year == 1": 8, "year in [1, 2]": 16, "year == 1 || year == 2": 16, "year == 1 || year < 2": 16, "year != 1": 32, "year > 9": 0,
 		`author == "ada" && year >= 3`: 8, `author == "ada" || year == 1`: 24, `"t1" in tags`: 13, `"t1" in tags || "all" in tags`: 40,
+		`year == 1 && "t1" in tags`: 3, `year in [1, 2] && "t1" in tags && "all" in tags`: 6, `year == 1 && ("t1" in tags || "t2" in tags)`: 5,
 		`title == "` + long + `0"`: 20, `uuid in ["n01", "n02", "zz"]`: 2, `year in []`: 0, `year == 1 && title.startsWith("x")`: 8,
 	} {
 		for _, mode := range []store.CountMode{store.CountExact, store.CountEstimate} {
@@ -116,7 +117,10 @@ func TestPlans(t *testing.T) {
 		{`author == "ada" && year > 1843`, ``, `"reads":[{"index":["author","-year"],"range":["author == \"ada\"","year > 1843"]}],"order":["-year","uuid"],"read":2,`},
 		{`author == "ada"`, `year`, `"reads":[{"index":["author","-year"],"range":["author == \"ada\""],"backward":true}],"order":["year","-uuid"],"read":2,`},
 		{`year in [1841, 1843] && "red" in tags`, `year`,
-			`"reads":[{"index":["year"],"range":["year == 1841"]},{"index":["year"],"range":["year == 1843"]}],"combined":"merged","order":["year","uuid"],"checked":["\"red\" in tags"],"read":2,`},
+			`"reads":[{"index":["year"],"range":["year == 1841"],"intersected":[{"index":["tags[]"],"range":["\"red\" in tags"]}]},` +
+				`{"index":["year"],"range":["year == 1843"],"intersected":[{"index":["tags[]"],"range":["\"red\" in tags"]}]}],"combined":"merged","order":["year","uuid"],"read":2,"bytes":296,"keys":2,`},
+		{`year in [1841, 1843] && !("red" in tags)`, `year`,
+			`"reads":[{"index":["year"],"range":["year == 1841"]},{"index":["year"],"range":["year == 1843"]}],"combined":"merged","order":["year","uuid"],"checked":["!(\"red\" in tags)"],"read":2,`},
 		{`"red" in tags || year < 1841`, ``, `"reads":[{"index":["tags[]"],"range":["\"red\" in tags"],"alternative":1},{"index":["year"],"range":["year < 1841"],"alternative":2}],"combined":"inTurn",`},
 		{`uuid == "n1"`, ``, `"reads":[{"uuid":"n1"}],"order":["uuid"],"read":1,`},
 		{`year != 1841`, ``, `"range":["year < 1841 in the order of all types"]},{"index":["year"],"range":["year > 1841 in the order of all types"]}`},

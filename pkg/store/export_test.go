@@ -6,3 +6,10 @@ func SetMaxAttempts(n int) (restore func()) {
 	maxAttempts = n
 	return func() { maxAttempts = before }
 }
+
+// SetMaxListKeys changes how many keys a list compares, and returns what restores it.
+func SetMaxListKeys(n int) (restore func()) {
+	before := maxListKeys
+	maxListKeys = n
+	return func() { maxListKeys = before }
+}

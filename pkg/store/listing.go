@@ -21,6 +21,9 @@ const (
 	maxReadBytes = MaxPageBytes
 )
 
+// maxListKeys is how many keys one list compares at most for intersections of indexes.
+var maxListKeys = 100_000
+
 // List returns a page of the objects that match, for a client without those that
 // the policy denies and without the fields it must not see.
 //
@@ -115,6 +118,9 @@ func (l *listing) begin(cursor, before string) error {
 			}
 		}
 	}
+	if _, ok := l.store.driver.(driver.Intersecter); ok {
+		l.plan = l.plan.Intersecting(l.store.opts.Indexes)
+	}
 	switch {
 	case cursor != "" && before != "":
 		return errs.New(errs.Invalid, "before: a page is after a cursor or before one: give one of both")
@@ -123,7 +129,7 @@ func (l *listing) begin(cursor, before string) error {
 	case cursor != "":
 		l.other = l.plan.Reversed()
 	}
-	l.sifts = l.each || l.plan.Sifts() || len(l.plan.Reads()) > 1
+	l.sifts = l.each || l.plan.Sifts() || l.plan.Intersects() || len(l.plan.Reads()) > 1
 	l.read()
 	place, err := l.store.place(l.plan, cursor)
 	if err != nil || place == nil {
@@ -134,8 +140,12 @@ func (l *listing) begin(cursor, before string) error {
 
 // read makes the readers.
 func (l *listing) read() {
-	for _, r := range l.plan.Reads() {
-		l.readers = append(l.readers, &reader{store: l.store, read: r, more: true, bytes: maxReadBytes / len(l.plan.Reads())})
+	reads := l.plan.Reads()
+	for _, r := range reads {
+		l.readers = append(l.readers, &reader{
+			store: l.store, read: r, conditions: r.Conditions(), more: true,
+			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads),
+		})
 	}
 }
 
@@ -182,6 +192,9 @@ func (l *listing) fill(ctx context.Context) (List, error) {
 			return l.continued(list), nil
 		}
 		next, err := l.next(ctx, len(list.Objects))
+		if err == nil && next == nil && l.stopped() {
+			return l.continued(list), nil
+		}
 		if err != nil || next == nil {
 			return list, err
 		}
@@ -240,7 +253,10 @@ func (l *listing) shows(ctx context.Context, r *reader) (bool, error) {
 	return err == nil, err
 }
 
-// next returns the reader that has the next object, nil at the end.
+// stopped reports whether a reader has compared as many keys as one list may, so that the next object is not known.
+func (l *listing) stopped() bool { return slices.ContainsFunc(l.readers, (*reader).stopped) }
+
+// next returns the reader that has the next object, nil at the end and when a reader has stopped.
 func (l *listing) next(ctx context.Context, objects int) (first *reader, err error) {
 	if err := l.fetchAll(ctx, l.fetchSize(objects)); err != nil {
 		return nil, err
@@ -248,6 +264,9 @@ func (l *listing) next(ctx context.Context, objects int) (first *reader, err err
 	for _, r := range l.readers {
 		if err := r.fetch(ctx, l.fetchSize(objects)); err != nil {
 			return nil, err
+		}
+		if r.stopped() {
+			return nil, nil
 		}
 		if r.head != nil && l.plan.InTurn() {
 			return r, nil

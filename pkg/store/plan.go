@@ -14,6 +14,7 @@ type Plan struct {
 	Rule     string `json:"rule,omitempty"`     // forEach: it was evaluated for each object; reads: for each of what it allows, which was read
 	Read     int    `json:"read"`               // objects for this page; one that several reads found counts once
 	Bytes    int    `json:"bytes"`              // of these
+	Keys     int    `json:"keys,omitempty"`     // of indexes that were compared for intersections
 	Expanded int    `json:"expanded,omitempty"` // objects that were read because those of the page name them
 	Returned int    `json:"returned"`
 }
@@ -21,6 +22,9 @@ type Plan struct {
 // explain returns how a page was read.
 func (l *listing) explain(list List) *Plan {
 	p := &Plan{Explanation: l.plan.Explain(), Read: l.reads, Bytes: l.bytes, Returned: len(list.Objects)}
+	for _, r := range l.readers {
+		p.Keys += r.keys
+	}
 	if l.expander != nil {
 		p.Expanded = l.expander.read.objects
 	}

@@ -23,6 +23,10 @@ type reader struct {
 	more  bool          // there may be another page
 	bytes int           // of a page
 
+	conditions []driver.KeyCondition // that the objects of the range meet; none: all of them are read
+	keys       int                   // that were compared for these
+	maxKeys    int
+
 	hits     []TextHit // of a search: those that are not read yet
 	moreHits bool      // there may be others
 	found    chunks    // of the hits that were read
@@ -34,6 +38,9 @@ func (r *reader) mayHaveMore() bool { return r.more || r.at < len(r.page.Records
 // needsPage reports whether a page must be read before the next object is known.
 func (r *reader) needsPage() bool { return r.head == nil && r.at >= len(r.page.Records) && r.more }
 
+// stopped reports whether the next object is not known because too many keys were compared.
+func (r *reader) stopped() bool { return r.needsPage() && len(r.conditions) > 0 && r.keys >= r.maxKeys }
+
 // fetch decodes the next object, if there is one, and reads a page of up to limit objects if need be.
 func (r *reader) fetch(ctx context.Context, limit int) (err error) {
 	for r.head == nil {
@@ -41,13 +48,17 @@ func (r *reader) fetch(ctx context.Context, limit int) (err error) {
 			r.head, err = object.Decode(r.record().Body)
 			return err
 		}
-		if !r.more {
+		if r.stopped() && r.page.Next != nil {
+			r.after = r.page.Next // what is before it was compared
+		}
+		if !r.more || r.stopped() {
 			return nil
 		}
 		if r.page, err = r.readPage(ctx, limit); err != nil {
 			return err
 		}
 		r.at, r.more = 0, r.page.Next != nil
+		r.keys += r.page.Keys
 	}
 	return nil
 }
@@ -75,6 +86,9 @@ func (r *reader) readPage(ctx context.Context, limit int) (driver.Page, error) {
 		return r.store.driver.Scan(ctx, after, limit)
 	}
 	q.After, q.Limit, q.MaxBytes = after, limit, r.bytes
+	if len(r.conditions) > 0 {
+		return r.store.driver.(driver.Intersecter).Intersect(ctx, q, r.conditions, r.maxKeys-r.keys)
+	}
 	return r.store.driver.Query(ctx, q)
 }
 

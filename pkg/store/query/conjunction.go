@@ -40,16 +40,44 @@ func (c conjunction) hasDomain(name string) bool {
 
 // points returns the parts that a field can have.
 func (c conjunction) points(name string) [][]byte {
-	d, ok := c.domains[name]
-	if !ok {
-		i := slices.IndexFunc(c.conditions, func(one condition) bool { return one.field.name == name && one.isPoints() })
-		d = c.conditions[i].domain()
+	if d, ok := c.domains[name]; ok {
+		return d.points()
 	}
-	parts := make([][]byte, len(d))
-	for i, in := range d {
-		parts[i] = in.from.part
+	i := c.element(name, make([]bool, len(c.conditions)))
+	return c.conditions[i].domain().points()
+}
+
+// element returns the first condition that is not held yet and gives the elements of an array one of a few parts; -1 for none.
+func (c conjunction) element(name string, held []bool) int {
+	for i, one := range c.conditions {
+		if one.field.name == name && one.isPoints() && !held[i] {
+			return i
+		}
 	}
-	return parts
+	return -1
+}
+
+// hold marks the conditions on a field as held. One key holds one condition on the elements of an array.
+func (c conjunction) hold(held []bool, f field) {
+	if f.elements {
+		if i := c.element(f.name, held); i >= 0 {
+			held[i] = true
+		}
+		return
+	}
+	for i, one := range c.conditions {
+		held[i] = held[i] || one.field.name == f.name
+	}
+}
+
+// unheld returns the conditions that what has the keys of those that are held may not meet.
+func (c conjunction) unheld(held []bool) (all []condition) {
+	for i, one := range c.conditions {
+		if !held[i] || slices.ContainsFunc(one.literals, func(literal []byte) bool { return !isExact(literal) }) {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // needs returns the fields of the smallest index that supports the conjunction in an order.

@@ -25,6 +25,14 @@ type ExplainedRead struct {
 	Range       []string `json:"range,omitempty"` // of the index, as conditions; none: all of it
 	Backward    bool     `json:"backward,omitempty"`
 	Alternative int      `json:"alternative,omitempty"` // which alternative of the filter it is for, if there are several
+
+	Intersected []ExplainedRange `json:"intersected,omitempty"` // of the range, only what these have as well is read
+}
+
+// ExplainedRange is a range of an index of which keys alone are read.
+type ExplainedRange struct {
+	Index []string `json:"index"` // its fields
+	Range []string `json:"range"` // as conditions on the first ones
 }
 
 // Explain returns what the list reads.
@@ -68,21 +76,49 @@ func (r Read) explain() ExplainedRead {
 	if r.only != nil {
 		return ExplainedRead{UUID: *r.only}
 	}
-	for _, f := range r.fields {
-		e.Index = append(e.Index, order{f}.text())
+	e.Index, e.Range = r.fields.names(), r.fields.held(r.equal)
+	if r.ranged {
+		e.Range = append(e.Range, r.span.texts(r.fields[len(r.equal)])...)
 	}
-	for i, part := range r.equal {
-		f := r.fields[i]
+	for _, o := range r.others {
+		e.Intersected = append(e.Intersected, o.explain())
+	}
+	return e
+}
+
+func (o other) explain() ExplainedRange {
+	fields := o.index.fields()
+	e := ExplainedRange{Index: fields.names(), Range: fields.held(o.equal[0])}
+	if len(o.equal) == 1 {
+		return e
+	}
+	either := make([]string, len(o.equal))
+	for i, parts := range o.equal {
+		either[i] = strings.Join(fields.held(parts), " && ")
+	}
+	e.Range = []string{strings.Join(either, " || ")}
+	return e
+}
+
+// names are those of the fields, each with its direction.
+func (o order) names() (all []string) {
+	for _, f := range o {
+		all = append(all, order{f}.text())
+	}
+	return all
+}
+
+// held writes the leading parts of a key as conditions on the fields.
+func (o order) held(parts [][]byte) (all []string) {
+	for i, part := range parts {
+		f := o[i]
 		if f.descending {
 			part = invert(part[:len(part)-1])
 			part = part[:len(part)-1]
 		}
-		e.Range = append(e.Range, point(part).texts(f)...)
+		all = append(all, point(part).texts(f)...)
 	}
-	if r.ranged {
-		e.Range = append(e.Range, r.span.texts(r.fields[len(r.equal)])...)
-	}
-	return e
+	return all
 }
 
 // texts writes an interval of a field as conditions.

@@ -91,6 +91,18 @@ func (f field) part(value []byte) []byte {
 	return part
 }
 
+// keyParts returns the parts as an index of the field has them, each as the parts of a key.
+func (f field) keyParts(parts [][]byte) [][][]byte {
+	all := make([][][]byte, len(parts))
+	for i, part := range parts {
+		if f.descending {
+			part = invert(part)
+		}
+		all[i] = [][]byte{part}
+	}
+	return all
+}
+
 // invert returns a part so that the order of parts is reversed. The terminator is above
 // every inverted byte, so that of two parts that begin alike the longer one comes first:
 // no part has a zero byte where another one ends.

@@ -25,13 +25,24 @@ var shelfIndexes = []query.Index{
 	query.NewIndex([]string{"a", "n.x"}),
 	query.NewIndex([]string{"tags[]"}),
 	query.NewIndex([]string{"b", "tags[]"}),
+	query.NewIndex([]string{"c", "-a"}),
+	query.NewIndex([]string{"tags[]", "-a"}),
+	query.NewIndex([]string{"n.x", "-a"}),
 }
 
-func openShelf(t *testing.T, r *rand.Rand, size int) (*store.Store, []object.Object) {
+// often are values that many objects have, so that they meet several conditions at once.
+var often = []string{"1", "true", `"a"`, "0.1"}
+
+func openShelf(t *testing.T, r *rand.Rand, size int) ([]*store.Store, []object.Object) {
 	t.Helper()
-	s := openStore(t, "Shelf", shelfIndexes)
+	stores := openStores(t, "Shelf", shelfIndexes)
 	values := libraryValues()
-	pick := func() string { return values[r.IntN(len(values))] }
+	pick := func() string {
+		if r.IntN(2) == 0 {
+			return often[r.IntN(len(often))]
+		}
+		return values[r.IntN(len(values))]
+	}
 	objects := make([]object.Object, size)
 	for i := range objects {
 		o := object.Object{"uuid": []byte(strconv.Quote(fmt.Sprintf("u%03d", i)))}
@@ -64,12 +75,12 @@ func openShelf(t *testing.T, r *rand.Rand, size int) (*store.Store, []object.Obj
 		if r.IntN(8) == 0 {
 			o["tags"] = []byte(`"no array"`)
 		}
-		if _, err := s.Save(t.Context(), o, ""); err != nil {
+		if _, err := stores[0].Save(t.Context(), o, ""); err != nil {
 			t.Fatal(err)
 		}
 		objects[i] = o
 	}
-	return s, objects
+	return stores, objects
 }
 
 // valueIn returns the value of a field by other means than the code under test.
@@ -106,9 +117,9 @@ func randomExpression(r *rand.Rand, depth int) expression {
 		case 0:
 			return expression{"!(" + a.text + ")", func(o object.Object) bool { return !a.holds(o) }}
 		case 1:
-			return expression{"(" + a.text + " || " + b.text + ")", func(o object.Object) bool { return a.holds(o) || b.holds(o) }}
+			return a.or(b)
 		default:
-			return expression{"(" + a.text + " && " + b.text + ")", func(o object.Object) bool { return a.holds(o) && b.holds(o) }}
+			return a.and(b)
 		}
 	}
 	literal := literals[r.IntN(len(literals))]
@@ -126,14 +137,7 @@ func randomExpression(r *rand.Rand, depth int) expression {
 	case 2:
 		return expression{"has(" + field + ")", func(o object.Object) bool { return len(valueIn(o, field)) > 0 }}
 	case 3:
-		return expression{literal + " in tags", func(o object.Object) bool {
-			found := false
-			object.Elements(o["tags"], func(v []byte) bool {
-				found = found || comparison{"v", "==", literal}.holds(object.Object{"v": v})
-				return true
-			})
-			return found
-		}}
+		return hasElement(literal)
 	case 4, 5:
 		op := []string{"<", "<=", ">", ">=", "startsWith"}[r.IntN(5)]
 		if literal[0] != '"' && (op == "startsWith" || strings.ContainsAny(literal[:1], "tfn")) {
@@ -143,6 +147,56 @@ func randomExpression(r *rand.Rand, depth int) expression {
 	default:
 		return equal
 	}
+}
+
+func hasElement(literal string) expression {
+	return expression{literal + " in tags", func(o object.Object) bool {
+		found := false
+		object.Elements(o["tags"], func(v []byte) bool {
+			found = found || comparison{"v", "==", literal}.holds(object.Object{"v": v})
+			return true
+		})
+		return found
+	}}
+}
+
+// randomIntersection is conditions that several indexes have together, perhaps with others.
+func randomIntersection(r *rand.Rand) expression {
+	e := randomEquality(r)
+	for range 1 + r.IntN(2) {
+		e = e.and(randomEquality(r))
+	}
+	switch r.IntN(6) {
+	case 0:
+		return e.and(randomExpression(r, 1))
+	case 1:
+		return e.or(randomIntersection(r))
+	default:
+		return e
+	}
+}
+
+// randomEquality is a condition of which an index has one key, or two.
+func randomEquality(r *rand.Rand) expression {
+	field, literal, also := []string{"a", "b", "c", "n.x", "tags"}[r.IntN(5)], often[r.IntN(len(often))], often[r.IntN(len(often))]
+	of := func(literal string) expression {
+		if field == "tags" {
+			return hasElement(literal)
+		}
+		return comparison{field, "==", literal}.expression()
+	}
+	if r.IntN(4) == 0 {
+		return of(literal).or(of(also))
+	}
+	return of(literal)
+}
+
+func (e expression) and(f expression) expression {
+	return expression{"(" + e.text + " && " + f.text + ")", func(o object.Object) bool { return e.holds(o) && f.holds(o) }}
+}
+
+func (e expression) or(f expression) expression {
+	return expression{"(" + e.text + " || " + f.text + ")", func(o object.Object) bool { return e.holds(o) || f.holds(o) }}
 }
 
 // filterLiterals are the values that CEL can write.
@@ -166,18 +220,27 @@ func randomOrder(r *rand.Rand) []string {
 // TestSoakFiltersEqualAnEvaluationOfEachObject compares what indexes answer with an evaluation of the filter on every
 // object.
 func TestSoakFiltersEqualAnEvaluationOfEachObject(t *testing.T) {
-	answered, found := 0, 0
+	answered, found, intersected, inCommon := 0, 0, 0, 0
 	for soak := kit.Soak(t, 1); soak.More(); {
 		seed := soak.Seed()
 		r := rand.New(rand.NewPCG(seed, 2))
-		s, objects := openShelf(t, r, 150)
-		for range 600 {
+		stores, objects := openShelf(t, r, 150)
+		for n := range 1000 {
 			e, sort, limit := randomExpression(r, 3), randomOrder(r), 1+r.IntN(40)
+			if n%2 == 0 {
+				e = randomIntersection(r)
+			}
 			about := fmt.Sprintf("seed %d: filter %.400q sort %q limit %d", seed, e.text, sort, limit)
-			got, err := pages(t.Context(), s, store.ListOptions{Filter: e.text, Sort: strings.Join(sort, ","), Limit: limit})
+			o := store.ListOptions{Filter: e.text, Sort: strings.Join(sort, ","), Limit: limit}
+			p, err := query.Parse(o.Filter, o.Sort, shelfIndexes)
 			if errs.KindOf(err) == errs.Invalid {
 				continue // no index supports it
 			}
+			from := stores
+			if err == nil && len(p.Reads()) > 1 {
+				from = stores[:1]
+			}
+			got, err := pages(t.Context(), o, from...)
 			if err != nil {
 				t.Fatalf("%s: %v", about, err)
 			}
@@ -197,10 +260,23 @@ func TestSoakFiltersEqualAnEvaluationOfEachObject(t *testing.T) {
 			if !slices.IsSortedFunc(got, func(a, b object.Object) int { return compareBy(sort, a, b) }) {
 				t.Fatalf("%s: not sorted: %v", about, uuidsOf(got))
 			}
+			if !p.Intersecting(shelfIndexes).Intersects() {
+				continue
+			}
+			intersected++
+			inCommon += len(got)
+			single, err := pages(t.Context(), o, stores[1])
+			if err != nil || !slices.Equal(uuidsOf(single), uuidsOf(got)) {
+				t.Fatalf("%s: one index finds %v, %v; an intersection %v", about, uuidsOf(single), err, uuidsOf(got))
+			}
+			o.Limit = store.MaxPage
+			if got, err = pages(t.Context(), o, stores[0]); err != nil || !slices.Equal(uuidsOf(single), uuidsOf(got)) {
+				t.Fatalf("%s: one index finds %v; an intersection in one page %v, %v", about, uuidsOf(single), uuidsOf(got), err)
+			}
 		}
 	}
-	if answered < 100 || found < 100 {
-		t.Errorf("%d filters were answered, with %d objects", answered, found)
+	if answered < 100 || found < 100 || intersected < 100 || inCommon < 100 {
+		t.Errorf("%d filters were answered, with %d objects; %d by intersections, with %d", answered, found, intersected, inCommon)
 	}
 }
 

@@ -81,6 +81,15 @@ func (d domain) intersect(e domain) domain {
 	return union(all...)
 }
 
+// points returns the parts of a set that has only a few.
+func (d domain) points() [][]byte {
+	parts := make([][]byte, len(d))
+	for i, in := range d {
+		parts[i] = in.from.part
+	}
+	return parts
+}
+
 // has reports whether a part is in the set.
 func (d domain) has(part []byte) bool {
 	at := cut{part: part}

@@ -16,7 +16,8 @@
 // equalities on its leading fields (several for in), then ranges on the next one, in the order of
 // those that follow. The ranges of all conjunctions are read in one order and merged. A
 // condition that is not in the index that is read is evaluated on the objects, if another
-// index begins with its field.
+// index begins with its field. For backends that can do so, what is read of an index is
+// intersected with others: see Plan.Intersecting.
 package query
 
 import (
@@ -46,6 +47,9 @@ type Plan struct {
 	sifts        bool          // objects are read that don't match
 	elements     bool          // an index has several keys of an object
 	unheld       [][]condition // of each conjunction: those that some of what is read may not meet
+	all          []conjunction // conjunctions
+	ways         []way         // of each conjunction: the one in which it is read
+	others       []Index       // what is read is intersected with these; nil: with none
 	fingerprint
 }
 

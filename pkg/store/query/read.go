@@ -18,6 +18,7 @@ type Read struct {
 	fields order    // of the index
 	span   interval // of the field after the equal ones, if it is ranged
 	ranged bool
+	others []other // of the range, only what has keys in these indexes as well is read
 
 	only   *string // not nil: there is at most the object with this uuid
 	search *Search // not nil: objects are found by words instead
@@ -42,48 +43,63 @@ func (r Read) Only() (uuid string, only bool) {
 
 // read sets what is read in these ways.
 func (p *Plan) read(all []conjunction, ways []way) error {
+	p.all, p.ways = all, ways
+	shared := make([]bool, len(ways)) // something that is read is for another conjunction, too
+	held, alone := make([][]bool, len(ways)), make([][]bool, len(ways))
 	for i, w := range ways {
-		unheld := w.unheld(all[i])
-		p.unheld = append(p.unheld, unheld)
-		p.sifts, p.elements = p.sifts || len(unheld) > 0, p.elements || w.index.HasElements()
+		if all[i].isPoints("uuid") {
+			w.index = Index{} // it is not read: there are few objects
+		}
+		p.elements = p.elements || w.index.HasElements()
 		reads, err := w.reads(all[i])
 		if err != nil {
 			return err
 		}
+		alone[i] = w.held(all[i])
+		held[i] = slices.Clone(alone[i])
+		others := w.others(all[i], held[i], p.others)
 		for _, r := range reads {
-			r.conjunction = i
-			if p.inTurn || !slices.ContainsFunc(p.reads, r.same) {
-				p.reads = append(p.reads, r)
+			r.conjunction, r.others = i, others
+			if at := slices.IndexFunc(p.reads, r.same); at >= 0 && !p.inTurn {
+				p.reads[at].others = either(p.reads[at].others, others)
+				shared[i], shared[p.reads[at].conjunction] = true, true
+				continue
 			}
+			p.reads = append(p.reads, r)
 		}
 	}
 	if len(p.reads) > maxReads {
 		return errTooMany()
 	}
+	for i := range ways {
+		if shared[i] {
+			held[i] = alone[i] // what others hold is not of all that is read
+		}
+		unheld := all[i].unheld(held[i])
+		p.unheld = append(p.unheld, unheld)
+		p.sifts = p.sifts || len(unheld) > 0
+	}
 	return nil
 }
 
-// same reports whether another read of the plan finds the same.
+// same reports whether another read of the plan finds the same, as far as its range tells.
 func (r Read) same(o Read) bool {
 	a, _ := r.Only()
 	b, _ := o.Only()
 	return a == b && r.index == o.index && slices.EqualFunc(r.equal, o.equal, bytes.Equal) && bytes.Equal(r.from, o.from) && bytes.Equal(r.to, o.to)
 }
 
-// unheld returns the conditions that some of what is read may not meet.
-func (w way) unheld(c conjunction) (all []condition) {
-	elements := 0
-	for _, one := range c.conditions {
-		if one.field.elements {
-			elements++
-		}
-		at := w.fields.index(one.field.name)
-		inexact := slices.ContainsFunc(one.literals, func(literal []byte) bool { return !isExact(literal) })
-		if byUUID := w.index.Name == "" && one.field.name == "uuid"; !byUUID && (at < 0 || at >= w.covered()) || elements > 1 || inexact {
-			all = append(all, one)
-		}
+// held reports of each condition whether the keys of what is read meet it.
+func (w way) held(c conjunction) []bool {
+	held := make([]bool, len(c.conditions))
+	if w.index.Name == "" {
+		c.hold(held, field{name: "uuid"})
+		return held
 	}
-	return all
+	for _, f := range w.fields[:w.covered()] {
+		c.hold(held, f)
+	}
+	return held
 }
 
 // Countable reports whether the keys in what is read are those of the objects that match, each once: so that they can be
@@ -119,13 +135,7 @@ func (w way) reads(c conjunction) ([]Read, error) {
 	}
 	equal := [][][]byte{nil}
 	for _, f := range w.fields[:w.equal] {
-		var parts [][][]byte
-		for _, part := range c.points(f.name) {
-			if f.descending {
-				part = invert(part)
-			}
-			parts = append(parts, [][]byte{part})
-		}
+		parts := f.keyParts(c.points(f.name))
 		if len(equal)*len(parts) > maxReads {
 			return nil, errTooMany()
 		}
