@@ -17,7 +17,7 @@ func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 	}
 	a.measure()
 	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: console.NewAPI(openAPI)}
-	o.Workers, o.Verify = a.measured.workers, a.measured.verify
+	o.Workers, o.Verify, o.Schemas = a.measured.workers, a.measured.verify, a.consoleSchemas()
 	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
 	streamed, _ := eventStores(a.config, a.set)
 	for _, s := range streamed {

@@ -27,6 +27,7 @@ type measured struct {
 	history *history
 	workers *consoleWorkers
 	verify  *verifications
+	schemas *schemaChecks
 }
 
 // measure begins to keep the metrics of the last hour, for the first console of the process.
@@ -38,7 +39,7 @@ func (a *App) measure() {
 	take := func() { h.take(time.Now(), a.relay.Stats().Published) }
 	take()
 	a.every(historyInterval, "the metrics of the last hour", func(context.Context) bool { take(); return true })
-	a.measured = measured{history: h, workers: a.newConsoleWorkers(), verify: a.newVerifications()}
+	a.measured = measured{history: h, workers: a.newConsoleWorkers(), verify: a.newVerifications(), schemas: a.newSchemaChecks()}
 }
 
 // consoleSystem returns what the view System needs.

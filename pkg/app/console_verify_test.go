@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func newVerifying(t *testing.T) *verifying {
 
 func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verifications {
 	return &verifications{
-		ctx: ctx, log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))), records: func() *store.Store { return f.records }, beat: time.Millisecond, now: time.Now,
+		runs: testRuns(ctx, "verification", log, f.records, shortVerified),
 		run: func(ctx context.Context, o VerifyOptions, into *Report) error {
 			f.began <- o
 			select {
@@ -49,6 +50,14 @@ func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verificatio
 				return ctx.Err()
 			}
 		},
+	}
+}
+
+// testRuns are the runs of a process that shares a store with others.
+func testRuns[S any](ctx context.Context, kind string, log io.Writer, records *store.Store, short func(S) S) *runs[S] {
+	return &runs[S]{
+		kind: kind, uuid: "run", ctx: ctx, log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))), records: func() *store.Store { return records },
+		beat: time.Millisecond, now: time.Now, short: short,
 	}
 }
 
@@ -182,13 +191,13 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	}
 
 	// A process that has ended writes nothing more.
-	if err := one.claim(t.Context(), "gone", &console.Verification{By: "eve", Began: time.Now()}); err != nil {
+	if err := one.claim(t.Context(), "gone", &run[console.Verified]{Run: console.Run{By: "eve", Began: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := f.last(other); !last.Ended.IsZero() {
 		t.Errorf("%+v", last)
 	}
-	other.now = func() time.Time { return time.Now().Add(2 * verificationSilence) }
+	other.now = func() time.Time { return time.Now().Add(2 * runSilence) }
 	if last := f.last(other); last.Ended.IsZero() || !strings.Contains(last.Problem(), "the process that ran it has ended") {
 		t.Errorf("%+v", last)
 	}

@@ -86,5 +86,5 @@ func checkSchema(ctx context.Context, c *config.Config, set *store.Set, q Schema
 	if compiled == nil {
 		return nil, errs.New(errs.Invalid, "store %s has no schema in the configuration that is served: name one with --schema, or reload", q.Store)
 	}
-	return s.CheckSchema(ctx, compiled)
+	return s.CheckSchema(ctx, compiled, nil)
 }

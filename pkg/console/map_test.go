@@ -68,9 +68,9 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 		}
 	}
 
-	v.last = &console.Verification{Began: time.Now(), Ended: time.Now(), Report: &verify.Report{Differences: []verify.Difference{
+	v.last = &console.Verification{Run: console.Run{Began: time.Now(), Ended: time.Now()}, Verified: console.Verified{Report: &verify.Report{Differences: []verify.Difference{
 		{Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Idents", Target: "Users"},
-	}, Full: []verify.Full{{Target: "Books", Array: "by"}, {Target: "Books", Array: "reviews"}, {Target: "Books", Array: "reviews"}}}}
+	}, Full: []verify.Full{{Target: "Books", Array: "by"}, {Target: "Books", Array: "reviews"}, {Target: "Books", Array: "reviews"}}}}}
 	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "2 differences", "1 difference<", "no differences", "2 arrays at their limit", "1 array at its limit", "⚠ by", "<strong>this process</strong>")
 	lagError = errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")
 	r = is(t, f.get(f.Admin, "/console/map"), http.StatusOK)

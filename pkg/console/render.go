@@ -56,6 +56,7 @@ func funcs(a assets) template.FuncMap {
 		"time":    formatTime,
 		"bytes":   formatBytes,
 		"count":   formatCount,
+		"number":  func(n int) string { return formatCount(int64(n)) },
 		"stamp":   formatStamp, // a time of an object or an event
 		"text":    fmt.Sprint,
 		"legible": legible, // a text that others wrote

@@ -3,12 +3,9 @@ package console
 import (
 	"context"
 	"log/slog"
-	"strings"
-	"time"
 
 	"belfry/pkg/binary"
 	"belfry/pkg/count"
-	"belfry/pkg/errs"
 	"belfry/pkg/verify"
 )
 
@@ -26,49 +23,29 @@ type Verifier interface {
 
 // Verification is a run of a Verifier.
 type Verification struct {
-	By           string // who started it
+	Run
+	Verified
+}
+
+// Verified is what a verification does, and what it has found.
+type Verified struct {
 	Repair, Deep bool
-	Began, Ended time.Time // Ended is zero while it is in progress
 	Progress     verify.Progress
-	Report       *verify.Report // nil while it is in progress, and after an error
-	Binaries     *binary.Report // nil without binary services
-	Err          error
-	Request      string // the id of the request that started it, under which the log has the cause of Err
+	Report       *verify.Report `json:",omitempty"` // nil while it is in progress, and after an error
+	Binaries     *binary.Report `json:",omitempty"` // nil without binary services
 }
 
 // Problem is what people are shown of Err; "" for none.
 func (v *Verification) Problem() string {
-	if v.Err == nil {
-		return ""
-	}
-	text := "The server failed during the run."
-	switch message, _ := messageOf(v.Err); errs.KindOf(v.Err) {
-	case errs.Canceled:
-		return message
-	case errs.Internal:
-	default:
-		text = "The run ended early: " + strings.TrimSuffix(message, ".") + "."
-	}
 	if v.Repair {
-		text += " What it had repaired stays repaired."
+		return v.problem(" What it had repaired stays repaired.")
 	}
-	if v.Request != "" {
-		text += " The log has the cause under the request " + v.Request + "."
-	}
-	return text + " Try again."
+	return v.problem("")
 }
 
 // Clean reports whether a run has found no differences.
 func (v *Verification) Clean() bool {
 	return v.Report != nil && v.Report.Clean() && (v.Binaries == nil || v.Binaries.Clean())
-}
-
-// Took is how long a run took, or takes already.
-func (v *Verification) Took() time.Duration {
-	if v.Ended.IsZero() {
-		return time.Since(v.Began).Round(time.Second)
-	}
-	return v.Ended.Sub(v.Began).Round(time.Millisecond)
 }
 
 // differences is a number of differences in words.

@@ -49,7 +49,10 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	}
 	leads(t, f.post(f.Admin, "/console/verify", "deep=true"), "/console/verify")
 
-	v.last = &console.Verification{By: ada.UUID, Began: time.Now(), Progress: verify.Progress{Reading: "Books in Authors.books", Objects: 12345}}
+	v.last = &console.Verification{
+		Run:      console.Run{By: ada.UUID, Began: time.Now()},
+		Verified: console.Verified{Progress: verify.Progress{Reading: "Books in Authors.books", Objects: 12345}},
+	}
 	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "Books in Authors.books", "12,345", `hx-trigger="every 1s"`, `action="/console/verify/stop"`)
 	part := is(t, f.get(f.Admin, "/console/verify", "Hx-Request", "true"), http.StatusOK)
 	if shows(t, part, "12,345", `id="state"`); strings.Contains(part.Text, "<html") {

@@ -12,6 +12,7 @@ type Options struct {
 	Live    *Live
 	Workers Workers
 	Verify  Verifier
+	Schemas *Schemas
 	Users   *Users
 	Mails   Mails
 	System  *System
@@ -26,6 +27,7 @@ func (c *Console) views(o Options) (all []view) {
 		c.live(o.Live),
 		c.workers(o.Workers),
 		c.verify(o.Verify),
+		c.schemas(o.Schemas),
 		c.users(o.Users),
 		c.mails(o.Mails),
 		c.system(o.System),

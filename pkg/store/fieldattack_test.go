@@ -1,9 +1,13 @@
 package store_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -105,5 +109,83 @@ func TestProblemsOfFieldsThatAreHiddenTellNothingOfTheirContent(t *testing.T) {
 				t.Errorf("it reveals %s: %s", word, of)
 			}
 		}
+	}
+}
+
+// A private field is hidden from admins and programs as well, other than fields that rules hide.
+func TestProblemsOfFieldsThatArePrivateTellNobodyOfTheirContent(t *testing.T) {
+	compiled, err := schema.Compile("it.json", []byte(`{"properties":{
+		"secret":{"additionalProperties":{"maxLength":3}}, "diary":{"additionalProperties":{"maxLength":5}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, store.Options{Schema: compiled, Private: []string{"secret"}, Fields: fieldsOf(t, map[string]policy.FieldRule{"diary": {Read: "isOwner"}}), Policy: compile(t, policy.Rules{OwnerField: "user"})})
+	text := `{"user":"ada","secret":{"1 May":"too-long"},"diary":{"2 May":"too-long"}}`
+	save(t, s.WithOptions(func(o *store.Options) { o.Schema = nil }), "a", text)
+	stored, err := s.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := store.WithCall(t.Context(), store.Call{Client: true, Trusted: true})
+	_, updated := s.Update(program, parse(t, `{"x":1}`), store.UpdateOptions{UUID: "a"})
+	_, mutated := s.Mutate(program, "a", func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{Fields: object.Object{"files": []byte("[]")}}, nil
+	})
+	checked := s.Concealed(s.Check(t.Context(), parse(t, text), "b"))
+	report, err := s.CheckSchema(t.Context(), compiled, nil)
+	if err != nil || len(report.First) != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	mismatch, err := s.SchemaMismatch(t.Context(), stored)
+	if err != nil || mismatch == nil {
+		t.Fatal(mismatch, err)
+	}
+	found := map[string][]errs.Field{"a report": report.First[0].Errors, "a mismatch": mismatch.Errors}
+	for name, err := range map[string]error{"an update": updated, "a mutation": mutated, "a check": checked} {
+		var e *errs.Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		found[name] = e.Fields
+	}
+	want := []errs.Field{{Pointer: "/diary/2 May", Message: "must have at most 5 characters, has 8", Keyword: "maxLength"}, {Pointer: "/secret", Message: "does not fit the schema"}}
+	for name, fields := range found {
+		slices.SortFunc(fields, func(a, b errs.Field) int { return strings.Compare(a.Pointer, b.Pointer) })
+		if !slices.Equal(fields, want) {
+			t.Errorf("%s says %v", name, fields)
+		}
+	}
+}
+
+// However many objects fail, and however long the names of their properties are, a report stays small.
+func TestAReportOfASchemaIsBounded(t *testing.T) {
+	compiled, err := schema.Compile("it.json", []byte(`{"additionalProperties":{"additionalProperties":{"type":"string"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, store.Options{Schema: compiled})
+	earlier := s.WithOptions(func(o *store.Options) { o.Schema = nil })
+	for i := range 505 {
+		text := `{"x":{"y":1}}`
+		if i < 20 {
+			text = `{"` + strings.Repeat("é", 10_000) + `":{"a":1,"b":2}}`
+		}
+		save(t, earlier, fmt.Sprintf("%03d", i), text)
+	}
+	var pages []int
+	report, err := s.CheckSchema(t.Context(), compiled, func(r store.SchemaReport) error {
+		pages = append(pages, r.Objects)
+		return nil
+	})
+	if err != nil || report.Objects != 505 || report.Failing != 505 || len(report.First) != 10 || !slices.Equal(pages, []int{500, 505}) {
+		t.Errorf("%+v, %v, after %v", report, err, pages)
+	}
+	text, err := json.Marshal(report)
+	if err != nil || len(text) > 10_000 || !utf8.Valid(text) {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	stop := errors.New("enough")
+	if _, err := s.CheckSchema(t.Context(), compiled, func(store.SchemaReport) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("a check that is stopped: %v", err)
 	}
 }

@@ -144,6 +144,7 @@ func (f *filled) views(c *client) []consoleView {
 		{"dead letters of a listener", "/console/letters?listener=others", 200},
 		{"a dead letter", "/console/letters/1", 200},
 		{"verify", "/console/verify", 200},
+		{"schemas", "/console/schemas", 200},
 		{"users", "/console/users", 200},
 		{"users, the second page", link(c, "/console/users", "after="), 200},
 		{"users, looking for an address", "/console/users?q=" + f.address, 303},

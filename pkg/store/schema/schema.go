@@ -2,6 +2,8 @@ package schema
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -137,6 +139,12 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 	i.run.Context = nil
 	s.put(i)
 	return err
+}
+
+// Digest identifies what the schema requires: schemas with the same one find the same in any document.
+func (s *Schema) Digest() string {
+	sum := sha256.Sum256(s.form.text)
+	return hex.EncodeToString(sum[:])
 }
 
 // take returns an instance that no other run has.

@@ -273,3 +273,21 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %v, want an error that names the file", err)
 	}
 }
+
+// Processes compare digests to know whether they serve the same schema.
+func TestTheDigestIsThatOfWhatIsRequired(t *testing.T) {
+	const text = `{"title":"A","properties":{"a":{"$ref":"#/$defs/x"},"b":{"anyOf":[{"$ref":"#/$defs/y"},{"format":"email"}]},"c":{"patternProperties":{"^p":{"$ref":"#/$defs/x"},"^q":{"$ref":"#/$defs/y"}}}},"$defs":{"x":{"minLength":3},"y":{"type":"integer"}}}`
+	first := mustCompile(t, text).Digest()
+	for range 20 {
+		if again := mustCompile(t, text).Digest(); again != first {
+			t.Fatalf("the same text has another digest: %s, %s", first, again)
+		}
+	}
+	if mustCompile(t, strings.Replace(text, `"minLength":3`, `"minLength":4`, 1)).Digest() == first {
+		t.Error("another schema has the same digest")
+	}
+	formats, err := schema.Compile("test.json", []byte(text), schema.Formats)
+	if err != nil || formats.Digest() == first {
+		t.Errorf("formats that are asserted have the same digest; %v", err)
+	}
+}
