@@ -37,7 +37,10 @@ func (a *serving) consoleObjects() *console.Objects {
 			continue
 		}
 		s := a.config.Stores[name]
-		info := console.StoreInfo{Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "", Users: name == a.config.Authentication.UserStore, Fixed: name == a.config.Authentication.IdentStore}
+		info := console.StoreInfo{
+			Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "", Computed: a.set.Store(name).ComputedFields(),
+			Users: name == a.config.Authentication.UserStore, Fixed: name == a.config.Authentication.IdentStore,
+		}
 		if s.Expose != nil {
 			info.URL, info.List = s.Expose.URL, s.Expose.List
 		}

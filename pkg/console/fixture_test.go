@@ -66,7 +66,7 @@ func stores(t *testing.T, mappings []store.Mapping, all ...store.Options) *conso
 			t.Fatal(err)
 		}
 		opened = append(opened, st)
-		info := console.StoreInfo{Name: options.Name, URL: "/" + strings.ToLower(options.Name), List: true, Schema: options.Schema != nil, Search: options.Search}
+		info := console.StoreInfo{Name: options.Name, URL: "/" + strings.ToLower(options.Name), List: true, Schema: options.Schema != nil, Search: options.Search, Computed: options.Computed.Names()}
 		for _, i := range options.Indexes {
 			info.Indexes = append(info.Indexes, i.Fields)
 		}

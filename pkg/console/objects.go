@@ -27,14 +27,15 @@ type Objects struct {
 
 // StoreInfo describes a store.
 type StoreInfo struct {
-	Name    string
-	URL     string     // of the collection in the API; "" when it is not exposed
-	List    bool       // the API lists it
-	Indexes [][]string // fields that lists can be filtered and sorted by
-	Search  []string   // fields that are searched by words
-	Schema  bool       // objects are validated
-	Users   bool       // objects are the users
-	Fixed   bool       // authentication alone writes the objects: the idents
+	Name     string
+	URL      string     // of the collection in the API; "" when it is not exposed
+	List     bool       // the API lists it
+	Indexes  [][]string // fields that lists can be filtered and sorted by
+	Search   []string   // fields that are searched by words
+	Schema   bool       // objects are validated
+	Computed []string   // fields that each write computes
+	Users    bool       // objects are the users
+	Fixed    bool       // authentication alone writes the objects: the idents
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.
@@ -155,6 +156,17 @@ const (
 	maxCell      = 80
 )
 
+// valueAt returns the value of a field, which an index may name: one of the object in a field, too.
+func valueAt(body []byte, name string) json.RawMessage {
+	value := object.Field(body, name)
+	if outer, inner, nested := strings.Cut(name, "."); value == nil && nested {
+		if within := object.Field(body, outer); len(within) > 0 && within[0] == '{' {
+			return object.Field(within, inner)
+		}
+	}
+	return value
+}
+
 // columns returns the fields that a list shows besides the uuid: those of the indexes, and then others whose
 // values are no objects and no arrays, in the order of the objects.
 func columns(info StoreInfo, rows []store.Stored) (names []string) {
@@ -165,7 +177,7 @@ func columns(info StoreInfo, rows []store.Stored) (names []string) {
 	}
 	for _, fields := range info.Indexes {
 		for _, name := range fields {
-			add(name)
+			add(strings.TrimSuffix(strings.TrimPrefix(name, "-"), "[]"))
 		}
 	}
 	for _, row := range rows {

@@ -17,9 +17,16 @@ import (
 // checked is what is wrong with a text that is being edited.
 type checked struct {
 	OK      bool
+	Stored  bool // it is the object as it is stored
 	Problem string
-	Fields  []errs.Field
+	Fields  []violation
 	Ignored []string // fields that belfry keeps, whatever is written there
+}
+
+// failed sets what is wrong.
+func (c *checked) failed(err error, text string) {
+	_, found := messageOf(err)
+	c.Problem, c.Fields = place(err, text), violationsIn(text, found)
 }
 
 // newObject shows the form of a new object.
@@ -48,7 +55,7 @@ func (v *objectsView) create(r *request) error {
 		stored, err = st.Save(ctx, o, "")
 	}
 	if err != nil {
-		return r.again(err, "objects_new", "New object of "+info.Name, func(c checked) any {
+		return r.again(err, text, "objects_new", "New object of "+info.Name, func(c checked) any {
 			return objectPage{Store: info, Text: text, Check: c}
 		})
 	}
@@ -56,12 +63,12 @@ func (v *objectsView) create(r *request) error {
 }
 
 // again shows a form with what is wrong with it; other errors are returned.
-func (r *request) again(err error, name, title string, data func(checked) any) error {
+func (r *request) again(err error, text, name, title string, data func(checked) any) error {
 	switch kind := errs.KindOf(err); kind {
 	case errs.Invalid, errs.Exists, errs.Taken, errs.TooLarge, errs.Denied, errs.Conflict:
 		r.RecordError(err)
 		var c checked
-		c.Problem, c.Fields = messageOf(err)
+		c.failed(err, text)
 		return r.page(http.StatusUnprocessableEntity, name, title, data(c))
 	}
 	return err
@@ -108,13 +115,13 @@ func (v *objectsView) update(r *request) error {
 	}
 	title := shown.UUID + " · " + info.Name
 	if !errors.Is(err, errs.Mismatch) {
-		return r.again(err, "objects_one", title, func(c checked) any {
+		return r.again(err, text, "objects_one", title, func(c checked) any {
 			p.Text, p.Check, p.Revision = text, c, revision
 			return p
 		})
 	}
 	p.Conflict = &conflict{Current: p.Text, Diff: diff(sorted(p.Text), sorted(text))}
-	p.Text = text
+	p.Text, p.Check = text, checked{}
 	return r.page(http.StatusPreconditionFailed, "objects_one", title, p)
 }
 
@@ -185,7 +192,7 @@ func (v *objectsView) check(r *request) error {
 func checkText(ctx context.Context, st *store.Store, uuid, text string) (c checked, err error) {
 	edited, err := object.Parse([]byte(text))
 	if err != nil {
-		c.Problem, c.Fields = place(err, text)
+		c.failed(err, text)
 		return c, nil
 	}
 	candidate := edited
@@ -217,24 +224,24 @@ func checkText(ctx context.Context, st *store.Store, uuid, text string) (c check
 		}
 	}
 	slices.Sort(c.Ignored)
-	if err := st.Check(ctx, candidate, uuid); err != nil {
-		c.Problem, c.Fields = messageOf(err)
+	if err := st.Concealed(st.Check(ctx, candidate, uuid)); err != nil {
+		c.failed(err, text)
 		return c, nil
 	}
 	c.OK = true
 	return c, nil
 }
 
-// place returns what is wrong with malformed JSON, and the line.
-func place(err error, text string) (string, []errs.Field) {
-	message, fields := messageOf(err)
+// place returns what an error says to people, of malformed JSON with the line.
+func place(err error, text string) string {
+	message, _ := messageOf(err)
 	var offset int
 	if i := strings.LastIndex(message, "byte "); i >= 0 {
 		if _, scanned := fmt.Sscanf(message[i:], "byte %d", &offset); scanned == nil && offset <= len(text) {
 			message = fmt.Sprintf("line %d: %s", strings.Count(text[:offset], "\n")+1, message)
 		}
 	}
-	return message, fields
+	return message
 }
 
 // asError returns the error of package errs in a chain, nil for none.

@@ -23,7 +23,8 @@ type listForm struct {
 	Rows              []objectRow
 	Next, Prev, First string // URLs of other pages; "" for none
 	Count             string // how many objects match; "": it was not asked for
-	CountURL          string // of the same page with the count
+	CountURL          string // of the same page with the exact count
+	EstimateURL       string // and with an estimate
 	Plan              string // how the page was read
 	Problem           string
 	Fields            []errs.Field
@@ -46,14 +47,19 @@ func (v *objectsView) list(r *request) error {
 	options := store.ListOptions{
 		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"), Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
 	}
-	if r.Query("count") != "" {
-		options.Count = store.CountExact
-	}
-	f.CountURL = f.pageURL("cursor", options.Cursor, "before", options.Before, "count", "exact")
+	here := []string{"cursor", options.Cursor, "before", options.Before}
+	f.CountURL = f.pageURL(append(here, "count", string(store.CountExact))...)
+	f.EstimateURL = f.pageURL(append(here, "count", string(store.CountEstimate))...)
 	if options.Cursor != "" || options.Before != "" {
 		f.First = f.pageURL()
 	}
-	page, err := st.List(ctx, options)
+	if mode := r.Query("count"); mode != "" {
+		options.Count, err = store.ParseCount(mode)
+	}
+	var page store.List
+	if err == nil {
+		page, err = st.List(ctx, options)
+	}
 	if errs.KindOf(err) == errs.Invalid && err != nil {
 		f.Problem, f.Fields = messageOf(err)
 		r.RecordError(err)
@@ -68,8 +74,11 @@ func (v *objectsView) list(r *request) error {
 	if page.Back != "" {
 		f.Prev = f.pageURL("before", page.Back)
 	}
-	if f.Count = countText(page.Count); f.Count != "" {
-		f.CountURL = ""
+	if f.Count = countText(page.Count); page.Count != nil {
+		f.EstimateURL = ""
+		if options.Count == store.CountExact || page.Count.Accuracy == store.Exact {
+			f.CountURL = ""
+		}
 	}
 	if f.Plan, err = indented(page.Plan); err != nil {
 		return err
@@ -78,7 +87,7 @@ func (v *objectsView) list(r *request) error {
 	for _, o := range page.Objects {
 		row := objectRow{UUID: o.UUID, Cells: make([]string, len(f.Columns))}
 		for i, name := range f.Columns {
-			row.Cells[i] = cell(object.Field(o.Body, name))
+			row.Cells[i] = cell(valueAt(o.Body, name))
 		}
 		row.Updated, _ = object.Text(object.Field(o.Body, "updated"))
 		f.Rows = append(f.Rows, row)
@@ -92,9 +101,11 @@ func countText(c *store.Count) string {
 	case c == nil:
 		return ""
 	case c.Accuracy == store.AtLeast:
-		return fmt.Sprintf("At least %d objects match; counting more would read too much.", c.Value)
+		return fmt.Sprintf("At least %s %s; counting more would read too much.", formatCount(c.Value), count.Noun(c.Value, "object matches", "objects match"))
+	case c.Accuracy == store.Estimate:
+		return fmt.Sprintf("About %s %s.", formatCount(c.Value), count.Noun(c.Value, "object"))
 	default:
-		return count.Of(c.Value, "object matches", "objects match") + "."
+		return fmt.Sprintf("%s %s.", formatCount(c.Value), count.Noun(c.Value, "object matches", "objects match"))
 	}
 }
 

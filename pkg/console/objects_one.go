@@ -2,7 +2,9 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"belfry/pkg/api/kit"
@@ -19,6 +21,7 @@ type objectPage struct {
 	Revision               uint64
 	Text                   string // what can be edited, as JSON
 	Kept                   string // what belfry keeps, as JSON; "" for nothing
+	Computed               string // what each write computes, as JSON; "" for nothing
 	Request                string // of the API; "" when the store is not exposed
 	Into, From             []copies
 	Files                  []fileList
@@ -89,10 +92,12 @@ func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, f
 		p.Request = "curl " + quote(r.console.service.BaseURL()+info.URL+"/"+shown.UUID)
 	}
 	var err error
-	if p.Text, p.Kept, err = split(st, shown.Body); err != nil {
+	if p.Text, p.Kept, p.Computed, err = split(st, shown.Body); err != nil {
 		return p, err
 	}
-	p.Check = checked{OK: true}
+	if p.Check, err = checkStored(r.Context(), st, full, p.Text); err != nil {
+		return p, err
+	}
 	for _, m := range v.set.MappingsFrom(info.Name) {
 		c := v.copies(m.Target, m.Array, m.Key, store.KeyTargets(object.Field(full.Body, m.Key)))
 		c.Hidden = m.Hides(full.Body)
@@ -128,20 +133,31 @@ func uuidsOf(array json.RawMessage) (all []string) {
 	return all
 }
 
-// split returns the fields of an object that an admin may set, and the others, as indented JSON in the order of the
-// object. The uuid and the times are shown elsewhere.
-func split(st *store.Store, body []byte) (editable, kept string, err error) {
+// checkStored returns how an object as it is stored fits the schema, which may have changed since it was written.
+func checkStored(ctx context.Context, st *store.Store, full store.Stored, text string) (checked, error) {
+	mismatch, err := st.SchemaMismatch(ctx, full)
+	if err != nil || mismatch == nil {
+		return checked{OK: err == nil}, err
+	}
+	return checked{Stored: true, Problem: mismatch.Message, Fields: violationsIn(text, mismatch.Errors)}, nil
+}
+
+// split returns the fields of an object that an admin may set, those that each write computes, and the others that belfry
+// keeps, as indented JSON in the order of the object. The uuid and the times are shown elsewhere.
+func split(st *store.Store, body []byte) (editable, kept, computed string, err error) {
 	o, err := object.Decode(body)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	settable := st.SettableByInterceptor(o)
-	var own, others [][]byte
+	var own, derived, others [][]byte
 	_ = object.Each(body, func(name string, value []byte) bool {
 		field := append(object.AppendString(nil, name), ':')
 		field = append(field, value...)
 		if _, ok := settable[name]; ok {
 			own = append(own, field)
+		} else if slices.Contains(st.ComputedFields(), name) {
+			derived = append(derived, field)
 		} else if name != "uuid" && name != "created" && name != "updated" {
 			others = append(others, field)
 		}
@@ -150,7 +166,10 @@ func split(st *store.Store, body []byte) (editable, kept string, err error) {
 	if len(others) > 0 {
 		kept = readable(joinFields(others), maxKept)
 	}
-	return indent(joinFields(own)), kept, nil
+	if len(derived) > 0 {
+		computed = readable(joinFields(derived), maxKept)
+	}
+	return indent(joinFields(own)), kept, computed, nil
 }
 
 // maxKept is how much of what belfry keeps a page shows, in bytes: a mapped array can have 16 MiB.

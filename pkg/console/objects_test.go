@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
+	"belfry/pkg/store/schema"
 )
 
 // titled requires a title, as a schema would.
@@ -372,4 +374,113 @@ func TestAListOfWhichNothingMatchesYetSaysThatThereIsMore(t *testing.T) {
 	}
 	r := is(t, l.get(l.Admin, "/console/objects/Books?filter="+url.QueryEscape(`title == "`+long+`y"`)), http.StatusOK)
 	shows(t, r, "the next page reads on", `rel="next"`)
+}
+
+// The editor says all that is wrong, beside the lines where it is, also of what was stored before the schema changed.
+func TestViolationsAreShownBesideTheirLines(t *testing.T) {
+	t.Parallel()
+	compiled, err := schema.Compile("it.json", []byte(`{"additionalProperties":{"maxLength":3},"properties":{"uuid":true,"margin":{"additionalProperties":{"maxLength":3}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &library{}
+	o := stores(t, nil, store.Options{Name: "Books", Schema: compiled, Private: []string{"margin"}, Unique: [][]string{{"slug"}}, Computed: total(t)})
+	o.Set.Store("Books").TrustClaims(true)
+	l.fixture = start(t, console.Options{Objects: o})
+	l.set = store.NewSet([]*store.Store{o.Set.Store("Books").WithOptions(func(o *store.Options) { o.Schema = nil })}, nil)
+	l.save("Books", "other", `{"slug":"abc","margin":{}}`)
+	stored := l.save("Books", "emma", `{"title":"Emma","n":2,"margin":{"1 May":"too-long"}}`)
+	r := is(t, l.get(l.Admin, emma), http.StatusOK)
+	shows(t, r, "Not valid, as it is stored.", `data-line="3">line 3</a> <code>/title</code> must have at most 3 characters, has 4 <span class="tag">maxLength</span>`, `aria-invalid="true"`,
+		"<code>/margin</code> does not fit the schema", "Computed fields", "&#34;total&#34;: 4", "editor.")
+	if strings.Contains(r.Text, "1 May") {
+		t.Error("a name in a private field is shown")
+	}
+	if _, editor, _ := strings.Cut(r.Text, "<textarea"); strings.Contains(editor[:strings.Index(editor, "</textarea>")], "total") {
+		t.Error("a computed field is in the editor")
+	}
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Books/new"), http.StatusOK), "Each write computes <code>total</code>")
+
+	revision := fmt.Sprint(stored.Revision)
+	var many strings.Builder
+	for i := range 120 {
+		fmt.Fprintf(&many, ",\r\n\"f%03d\":\"long\"", i)
+	}
+	for path, status := range map[string]int{emma: http.StatusUnprocessableEntity, emma + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
+		r := is(t, l.post(l.Admin, path, form("revision", revision, "text", "{\"total\":9"+many.String()+"}")), status)
+		if n := strings.Count(r.Text, `class="tag">maxLength`); n < 99 || n > 100 {
+			t.Errorf("%s shows %d violations", path, n)
+		}
+		for _, found := range regexp.MustCompile(`data-line="(\d+)">line \d+</a> <code>/f(\d+)</code>`).FindAllStringSubmatch(r.Text, -1) {
+			line, _ := strconv.Atoi(found[1])
+			if field, _ := strconv.Atoi(found[2]); line != field+2 {
+				t.Errorf("%s: field %d is in line %d", path, field, line)
+			}
+		}
+		if strings.Contains(r.Text, "1 May") {
+			t.Errorf("%s shows a name in a private field", path)
+		}
+		if strings.HasSuffix(path, "check") {
+			shows(t, r, "belfry keeps these fields itself", "<code>total</code>")
+		}
+	}
+
+	// A value that must be unique: the field is named, and its line.
+	books := o.Set.Store("Books")
+	_, err = books.Save(t.Context(), object.Object{"n": []byte("1")}, "plain")
+	l.Must(err)
+	plain, err := books.Get(t.Context(), "plain")
+	l.Must(err)
+	const page = "/console/objects/Books/object/plain"
+	for path, status := range map[string]int{page: http.StatusUnprocessableEntity, page + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
+		r := is(t, l.post(l.Admin, path, form("revision", fmt.Sprint(plain.Revision), "text", "{\"n\":1,\n\"slug\":\"abc\"}")), status)
+		shows(t, r, "another object of Books has a value that must be unique", `data-line="2">line 2</a> <code>/slug</code> is that of another object`)
+	}
+}
+
+func total(t *testing.T) *policy.Computed {
+	t.Helper()
+	c, problems := policy.CompileComputed(map[string]string{"total": "object.n * 2"}, policy.Known{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return c
+}
+
+// A list has columns for what its indexes name, in whatever way, and counts as the API does.
+func TestListsFollowTheirIndexes(t *testing.T) {
+	t.Parallel()
+	o := stores(t, nil, store.Options{Name: "Books", Indexes: []query.Index{query.NewIndex([]string{"author", "-year"}), query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"address.city"})}})
+	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o})}
+	for i := range 60 {
+		l.save("Books", fmt.Sprintf("b%02d", i), fmt.Sprintf(`{"author":"ada","year":%d,"tags":["red","n%d"],"address":{"city":"Rome %d"}}`, 1800+i, i, i))
+	}
+	const books = "/console/objects/Books"
+	list := func(parameters ...string) string {
+		t.Helper()
+		return is(t, l.get(l.Admin, books+"?"+form(parameters...)), http.StatusOK).Text
+	}
+	has := func(text string, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				t.Errorf("the list has no %q: %s", word, text)
+			}
+		}
+	}
+	has(list(), `<th scope="col">author</th><th scope="col">year</th><th scope="col">tags</th><th scope="col">address.city</th>`, "<td class=\"clip\">1807</td>", "Rome 7<", `[&#34;red&#34;,&#34;n7&#34;]`)
+	has(list("filter", `author == "ada" && (year < 1803 || year > 1857)`, "sort", "-year", "count", "exact"), "5 objects match.", "b59", "b00", "&#34;merged&#34;")
+	has(list("filter", `"n7" in tags`), "b07", "&#34;tags[]&#34;")
+	has(list("filter", `author in ["ada", "bob"] && !(year >= 1802)`), "b01")
+	has(list("filter", `address.city.startsWith("Rome 5")`), "b59")
+	estimate := list("count", "estimate")
+	if has(estimate, "About 60 objects.", "count=exact"); strings.Contains(estimate, "count=estimate") {
+		t.Error("an estimate leads to itself")
+	}
+	if exact := list("count", "exact"); strings.Contains(exact, "Count what matches") || !strings.Contains(exact, "60 objects match.") {
+		t.Error(exact)
+	}
+	shows(t, is(t, l.get(l.Admin, books+"?count=some"), http.StatusBadRequest), "exact or estimate is expected")
+	refused := is(t, l.get(l.Admin, books+"?"+form("filter", `title == "x"`)), http.StatusBadRequest)
+	shows(t, refused, "one on (title) is needed; declared are (author, -year) and (tags[]) and (address.city)", "<code>indexes</code> of the store")
 }
