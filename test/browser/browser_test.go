@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 		{"login", f.testLogin},
 		{"views", f.testViews},
 		{"objects", f.testObjects},
+		{"schemas", f.testSchemas},
 		{"users", f.testUsers},
 		{"system", f.testSystem},
 		{"api", f.testAPI},

@@ -61,3 +61,37 @@ func (f *fixture) testObjects(t *testing.T) {
 		t.Error(f.text(t))
 	}
 }
+
+// testSchemas has a stricter schema served, finds the objects that do not match it, and mends one of them in the editor.
+func (f *fixture) testSchemas(t *testing.T) {
+	serve := func(text []byte) {
+		t.Helper()
+		f.write(t, "book.json", text)
+		f.belfry(t, "reload", "--config", filepath.Join(f.folder, "belfry.yaml"))
+	}
+	before, err := os.ReadFile(filepath.Join("testdata", "book.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve([]byte(strings.NewReplacer(`"minLength": 1`, `"maxLength": 20`, `"minimum": 0`, `"minimum": 1812`).Replace(string(before))))
+	f.open(t, "/console/schemas")
+	f.press(t, "Check now")
+	f.shows(t, "2 objects do not match")
+	f.good(t, "console-schemas")
+	f.press(t, "sense-and-sensibility")
+	f.shows(t, "Not valid, as it is stored.")
+	f.good(t, "console-object-invalid")
+	f.click(t, "#check li:last-child a")
+	if line := f.get(t, `(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`); !strings.Contains(line, `"year": 1811`) && !strings.Contains(line, `"title": "Sense`) {
+		t.Errorf("the editor selects %q", line)
+	}
+	f.edit(t, `{"author":"austen","title":"Sense & Sensibility","year":1813}`)
+	f.shows(t, "Valid.")
+	f.press(t, "Save")
+	f.shows(t, "The object has been saved.")
+	f.open(t, "/console/schemas")
+	f.shows(t, "matches now")
+	serve(before)
+	f.open(t, "/console/schemas")
+	f.shows(t, "another one: check again")
+}

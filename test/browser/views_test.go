@@ -29,6 +29,7 @@ var otherViews = []page{
 	{"", "/console/users?q=bob@example.com", "Sessions"},
 	{"", "/console/workers/mapping", "Reset the listener"},
 	{"", "/console/mails", "mail"},
+	{"", "/console/schemas", "Check now"},
 	{"", "/console/system", "Backend default mongodb"},
 	{"", "/console/system", "all parts work"},
 	{"", "/console/api", "List the ways to log in"},
