@@ -57,6 +57,11 @@ func TestASchemaCheckIsRunShownAndFollowed(t *testing.T) {
 	if shows(t, first, `action="/console/schemas"`, "<option>Books</option>"); strings.Contains(first.Text, "Last run") || strings.Contains(first.Text, "hx-trigger") || strings.Contains(first.Text, "Plain") {
 		t.Error(first.Text)
 	}
+	shows(t, is(t, f.get(f.Admin, "/console/objects/Books"), http.StatusOK), `href="/console/schemas?store=Books"`)
+	if r := is(t, f.get(f.Admin, "/console/objects/Plain"), http.StatusOK); strings.Contains(r.Text, `href="/console/schemas?store=`) {
+		t.Error("a store without a schema leads to its check")
+	}
+	shows(t, is(t, f.get(f.Admin, schemas+"?store=Books"), http.StatusOK), "<option selected>Books</option>")
 	leads(t, f.post(f.Admin, schemas, "store=Books"), schemas)
 	for _, other := range []string{"", "Plain", "Sessions"} {
 		is(t, f.post(f.Admin, schemas, form("store", other)), http.StatusBadRequest)

@@ -74,7 +74,8 @@ func (f *fixture) testSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve([]byte(strings.NewReplacer(`"minLength": 1`, `"maxLength": 20`, `"minimum": 0`, `"minimum": 1812`).Replace(string(before))))
-	f.open(t, "/console/schemas")
+	f.open(t, "/console/objects/Books")
+	f.press(t, "Check by the schema")
 	f.press(t, "Check now")
 	f.shows(t, "2 objects do not match")
 	f.good(t, "console-schemas")
