@@ -2,6 +2,7 @@ package objects_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/store"
+	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
@@ -127,6 +129,39 @@ func TestARefusedRequestLeavesNoKey(t *testing.T) {
 	if n := keys(f); n != 2 {
 		t.Errorf("%d keys are stored, want 2", n)
 	}
+}
+
+// What a write with a key was refused for stays its reply, though another write would not be refused any more.
+func TestARefusalForAValueThatWasTakenIsRepeated(t *testing.T) {
+	t.Parallel()
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	pages, err := store.Open(t.Context(), backend, store.Options{Name: "Pages", Unique: [][]string{{"slug"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages.TrustClaims(true)
+	f := apitest.Start(t, func(o *api.Options) { o.Objects = append(o.Objects, objects.Options{URL: "/pages", Store: pages}) })
+	f.Do("POST", "/pages", `{"uuid":"a","slug":"x"}`).Want(201)
+	f.Do("POST", "/pages", `{"uuid":"b"}`).Want(201)
+	writes := []struct{ method, path, body string }{
+		{"POST", "/pages", `{"slug":"x"}`}, {"POST", "/pages", `{"uuid":"a"}`}, {"PUT", "/pages/b", `{"slug":"x"}`}, {"PATCH", "/pages/b", `{"slug":"x"}`},
+	}
+	send := func(repeated string) {
+		for i, w := range writes {
+			r := f.Do(w.method, w.path, w.body, keyHeader, fmt.Sprint("k", i)).HasHeader(replayed, repeated)
+			if r.StatusCode != 409 { // its instance is that of the first request
+				t.Errorf("%s %s: %d %s", w.method, w.body, r.StatusCode, r.Text)
+			}
+		}
+	}
+	send("")
+	f.Do("DELETE", "/pages/a", "").Want(204)
+	send("true")
+	f.Do("POST", "/pages", `{"slug":"x"}`, keyHeader, "another").Want(201)
 }
 
 func TestARepeatedRequestDoesNotClaimToHaveWaited(t *testing.T) {

@@ -280,7 +280,11 @@ func (r *resource) check(ctx context.Context, q *request) error {
 	ctx = store.WithCall(ctx, call)
 	switch q.method {
 	case http.MethodPost:
-		return r.store.Check(ctx, q.body, "")
+		err := r.store.Check(ctx, q.body, "")
+		if errors.Is(err, errs.Taken) {
+			return nil // allowed and valid: what the write replies is kept, also once the value is free
+		}
+		return err
 	case http.MethodDelete:
 		return r.store.CheckDelete(ctx, q.uuid)
 	default:
