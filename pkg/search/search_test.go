@@ -178,12 +178,14 @@ func TestWordsFindObjects(t *testing.T) {
 	p.save("moby", `{"title":"Moby-Dick; or, The Whale","author":{"name":"Herman Melville"},"tags":["sea","hunting"]}`)
 	p.save("emma", `{"title":"Emma","author":{"name":"Jane Austen"},"copies":[{"note":"the first edition"},{"note":"worn"}]}`)
 	p.save("both", `{"title":"Whales and whaling of the seas, whale by whale","tags":"sea"}`)
+	p.save("these", `{"title":"A thesis, noted"}`)
 	p.save("none", `{"title":7,"author":"Herman","tags":[["sea"],{"sea":"sea"}],"copies":{"note":null}}`)
 	p.start()
 	p.caughtUp()
 	for words, found := range map[string]string{
 		"whale": "both moby", "WHALES": "both moby", "whale hunt": "moby", "sea -hunting": "both", "herman": "moby", "melville whale": "moby",
-		`"jane austen"`: "emma", `"austen jane"`: "", "austen jane": "emma", `"first edition"`: "emma", "worn": "emma", "aust*": "emma", "AUST*": "emma",
+		`"jane austen"`: "emma", `"austen jane"`: "", "austen jane": "emma", `"first edition"`: "emma", "worn": "emma", "aust*": "emma", "AUST*": "emma", "(aust*": "emma",
+		"the*": "these", "emma the*": "", "whale -the*": "both moby", "-the* note": "",
 		"moby-dick": "moby", "dick-moby": "", "the": "", "the whale": "both moby", "absent": "", "sea": "both moby", `-"whales and whaling" whale`: "moby", "7": "",
 		"emma\twhale": "", `whale"sea"`: "both moby",
 	} {
@@ -235,6 +237,7 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 		{store.ListOptions{Words: `x "y`}, `q: the quotation mark at "y" has no other that ends it`},
 		{store.ListOptions{Words: "x*"}, `q: "x"* is the beginning of too many words; give at least 2 characters`},
 		{store.ListOptions{Words: "w*"}, `q: "w"* is the beginning of too many words; give at least 2 characters`},
+		{store.ListOptions{Words: "white-wha*"}, `q: "white-wha"* is several words; give the beginning of one`},
 		{store.ListOptions{Words: "w0*"}, "q: more than 1024 words"},
 		{store.ListOptions{Words: strings.Repeat("x ", 33)}, "q: has more than 32 words"},
 		{store.ListOptions{Words: strings.Repeat("x", 1025)}, "q: longer than 1024 bytes"},

@@ -77,11 +77,21 @@ func (x *textIndex) queryOf(text string, fields []string) (query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	analyzer := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language))
+	analyzer, asWritten := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language)), x.bleve.Mapping().AnalyzerNamed(plain)
 	all := bleve.NewBooleanQuery()
 	found := false
 	for _, t := range terms {
 		tokens := len(analyzer.Analyze([]byte(t.text)))
+		if t.prefix {
+			// A language leaves out no word that only begins like "the"; and no word begins with a parenthesis.
+			words := asWritten.Analyze([]byte(t.text))
+			switch {
+			case len(words) == 1:
+				t.text, tokens = string(words[0].Term), 1
+			case len(words) > 1 && x.settings.Language != "cjk": // whose words are not separated
+				return nil, errs.New(errs.Invalid, "q: %.32q* is several words; give the beginning of one", t.text)
+			}
+		}
 		if tokens == 0 {
 			continue
 		}

@@ -90,6 +90,9 @@ func (b *batches) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
 				return err
 			}
 		}
+		if given.method == "" || given.path == "" {
+			return errs.New(errs.Invalid, "an operation must have a method and a path")
+		}
 		var uuid string
 		if o.resource, uuid, err = b.route(given.method, given.path); err != nil {
 			return err

@@ -99,6 +99,11 @@ func TestABatchRefusesWhatItDoesNotKnow(t *testing.T) {
 		`POST /books "body":{},"headers":{"If-Match":"*"}`, `POST /batch "body":{}`, `POST /auth/email "body":{}`,
 	})
 	statuses(f, got, 405, 405, 405, 404, 400, 404, 404, 400, 400, 405, 405, 405, 400, 400, 400, 400, 400, 400, 400, 404, 404)
+	for _, one := range []string{`{}`, `{"path":"/books/emma"}`, `{"method":"GET"}`, `{"method":"","path":""}`} {
+		if r := f.Do("POST", "/batch", `{"operations":[`+one+`]}`).Want(200); !strings.Contains(r.Text, `{"status":400,`) || !strings.Contains(r.Text, "must have a method and a path") {
+			t.Errorf("%s: %s", one, r.Text)
+		}
+	}
 	for body, says := range map[string]string{
 		`{"operations":[{"method":"DELETE","path":"/books/emma"}],"atomic":true}`:   "one object",
 		`{"operations":[{"method":"DELETE","path":"/books/emma"}],"atomic":1}`:      "false",
