@@ -15,8 +15,14 @@ const space = " \t\r\n"
 
 // checkText rejects in one pass what the tokenizer would accept: nesting that
 // costs stack, and NUL characters that some backends can't store.
-func checkText(data []byte) error {
-	depth, inString := 0, false
+func checkText(data []byte) error { return checkWithin(0, data) }
+
+// CheckMember returns why a value, whose syntax is right, can't be that of a member of an object: what Parse would refuse.
+func CheckMember(value []byte) error { return checkWithin(1, value) }
+
+// checkWithin is checkText of what is so many levels deep.
+func checkWithin(depth int, data []byte) error {
+	inString := false
 	for i := 0; i < len(data); i++ {
 		c := data[i]
 		if !significant[c] {

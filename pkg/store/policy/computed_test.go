@@ -19,8 +19,9 @@ func computedOf(t *testing.T, known policy.Known, expressions map[string]string)
 }
 
 func TestComputedValues(t *testing.T) {
-	const author = `{"first":"Ada","last":"Lovelace","price":3,"rate":0.5,"tags":["b","a"],"address":{"city":"Paris"},"born":"1815-12-10T00:00:00Z","first-name":"A",
-		"books":[{"uuid":"x","year":1843,"title":"Notes"},{"uuid":"y","year":1992.5}],"old":7,"ok":true,"none":null,"huge":1e300}`
+	nested := strings.Repeat("[", 63) + strings.Repeat("]", 63)
+	author := `{"first":"Ada","last":"Lovelace","price":3,"rate":0.5,"tags":["b","a"],"address":{"city":"Paris"},"born":"1815-12-10T00:00:00Z","first-name":"A",
+		"books":[{"uuid":"x","year":1843,"title":"Notes"},{"uuid":"y","year":1992.5}],"old":7,"ok":true,"none":null,"huge":1e300,"nested":` + nested + `}`
 	known := policy.Known{Types: map[string]string{"price": "number", "first": "string"}, Arrays: []string{"books", "papers"}}
 	for _, c := range []struct{ expression, want string }{
 		{`size(books)`, `2`},
@@ -62,6 +63,10 @@ func TestComputedValues(t *testing.T) {
 		{`huge * 1e300`, ``},
 		{`timestamp(born)`, `"1815-12-10T00:00:00Z"`},
 		{`timestamp(born).getFullYear()`, `1815`},
+		{`"a\u0000"`, ``},
+		{`{"a\u0000": 1}`, ``},
+		{`nested`, nested},
+		{`[nested]`, ``}, // could not be sent back
 		{`"<&>\u2028"`, "\"<&>\u2028\""},
 		{`type(price) == double`, `true`},
 		{`books.exists(first, first.year == 1843)`, `true`},

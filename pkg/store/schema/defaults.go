@@ -25,6 +25,7 @@ type memberFiller struct {
 
 // fill is a default value, with the schema that it has to match.
 type fill struct {
+	name   string // of the member
 	at     *node
 	value  json.RawMessage
 	target string // in $defs
@@ -58,7 +59,7 @@ func (z *normalizer) collect(f *filler, n *node, known map[*node]*filler, visite
 		member := memberFiller{name: m.name, inner: z.fillerOf(m.value, known)}
 		if at := z.defaultOf(m.value, map[*node]bool{}); at != nil {
 			member.value = at.raw()
-			z.fills = append(z.fills, fill{at: at, value: member.value, target: z.name(m.value)})
+			z.fills = append(z.fills, fill{name: m.name, at: at, value: member.value, target: z.name(m.value)})
 		}
 		f.members = append(f.members, member)
 	}
@@ -96,10 +97,14 @@ func (z *normalizer) defaultOf(n *node, visited map[*node]bool) *node {
 	return nil
 }
 
-// checkDefaults refuses default values that don't match their own schema: each object without the member would be
-// refused for what its client did not send.
+// checkDefaults refuses default values that no object can have, and those that don't match their own schema: each object
+// without the member would be refused for what its client did not send.
 func (s *Schema) checkDefaults(refused *refusals) error {
 	for _, f := range s.form.fills {
+		if _, err := object.Parse(append(append(append(object.AppendString([]byte{'{'}, f.name), ':'), f.value...), '}')); err != nil {
+			refused.add(f.at, "default", "is in no object that clients may send: "+err.Error(), "correct it")
+			continue
+		}
 		v, err := decode(f.value)
 		if err == nil {
 			err = s.validateBy(f.target, v, len(f.value))

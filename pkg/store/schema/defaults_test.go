@@ -67,6 +67,19 @@ func TestADefaultMatchesItsSchema(t *testing.T) {
 	}
 }
 
+// What belfry refuses in what clients send does not come from a default either: it could not be sent back, nor imported.
+func TestADefaultIsWhatAClientMaySend(t *testing.T) {
+	t.Parallel()
+	for value, says := range map[string]string{
+		`"x\u0000y"`: "a NUL character", `{"b":[{"c\u0000":1}]}`: "a NUL character", `"\ud800"`: "surrogate", strings.Repeat("[", 64) + strings.Repeat("]", 64): "64 levels",
+	} {
+		_, err := schema.Compile("it.json", []byte(`{"properties":{"a":{"properties":{"b":{"default":`+value+`}}}}}`), schema.Defaults)
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "/properties/a/properties/b/default") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
 func TestFormatsAreAsserted(t *testing.T) {
 	t.Parallel()
 	for format, values := range map[string][2]string{
