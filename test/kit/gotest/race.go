@@ -4,9 +4,14 @@ package gotest
 // finds nothing in them, and takes most of their time. It still sees their locks, channels and goroutines, which are those of
 // the runtime. A package that synchronizes by sync/atomic must not be here: what it publishes would look like a race.
 var uninstrumented = []string{
-	"belfry/test/model",           // explores the states of a model one after the other
-	"golang.org/x/crypto/argon2",  // hashes passwords
-	"golang.org/x/crypto/blake2b", // for argon2
+	"belfry/test/model",                         // explores the states of a model one after the other
+	"github.com/alecthomas/kong",                // reads the command line
+	"github.com/antlr4-go/antlr/v4",             // parses expressions
+	"github.com/blevesearch/vellum/levenshtein", // builds its tables when a program starts
+	"golang.org/x/crypto/argon2",                // hashes passwords
+	"golang.org/x/crypto/blake2b",               // for argon2
+	"regexp",                                    // for kong and many others
+	"regexp/syntax",                             // for regexp
 }
 
 // Race returns the flags of go build and go test for the race detector.
