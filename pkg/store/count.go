@@ -9,6 +9,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
 )
 
 // CountMode is how a list counts the objects that match; "" does not.
@@ -120,13 +121,7 @@ func (l *listing) countKeys(ctx context.Context, counter driver.KeyCounter, limi
 func (l *listing) countCommon(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
 	count, reads := &Count{0, Exact}, l.plan.Reads()
 	for _, r := range reads {
-		q, _ := r.Query()
-		n, all, err := 0, true, error(nil)
-		if conditions := r.Conditions(); len(conditions) > 0 {
-			n, all, err = l.store.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit/len(reads))
-		} else if n, all, err = counter.CountKeys(ctx, q, limit/len(reads)); !all {
-			n = limit / len(reads)
-		}
+		n, all, err := l.countRead(ctx, counter, r, limit/len(reads))
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +130,19 @@ func (l *listing) countCommon(ctx context.Context, counter driver.KeyCounter, li
 		}
 	}
 	return count, nil
+}
+
+// countRead counts what one range has in common with other indexes, if it is intersected with some. If all is false there are at
+// least n.
+func (l *listing) countRead(ctx context.Context, counter driver.KeyCounter, r query.Read, limit int) (n int, all bool, err error) {
+	q, _ := r.Query()
+	if conditions := r.Conditions(); len(conditions) > 0 {
+		return l.store.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit)
+	}
+	if n, all, err = counter.CountKeys(ctx, q, limit); !all {
+		n = limit
+	}
+	return n, all, err
 }
 
 // countObjects counts by reading objects.
