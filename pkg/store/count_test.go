@@ -140,4 +140,11 @@ func TestPlans(t *testing.T) {
 	if err != nil || page.Plan.Rule != "reads" || page.Plan.Returned != 6 || page.Plan.Reads[0].Index[0] != "user" {
 		t.Errorf("%+v, %v", page.Plan, err)
 	}
+	save(t, all, "m1", `{"tags":["red"],"user":"bob"}`)
+	save(t, all, "m2", `{"tags":["blue"],"user":"ada"}`)
+	page, err = owned.List(as(t.Context(), "ada"), store.ListOptions{Filter: `"red" in tags`, Explain: true, Count: store.CountExact})
+	if err != nil || page.Plan.Rule != "reads" || page.Plan.Read != 6 || page.Plan.Returned != 6 || page.Count.Value != 6 || page.Plan.Keys == 0 ||
+		len(page.Plan.Reads) != 1 || page.Plan.Reads[0].Index[0] != "tags[]" || page.Plan.Reads[0].Intersected[0].Index[0] != "user" {
+		t.Errorf("what the user owns of what the filter finds: %+v, %v", page.Plan, err)
+	}
 }

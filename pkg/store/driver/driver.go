@@ -248,9 +248,9 @@ type KeyCondition struct {
 // Intersecter is implemented by a store that finds what several indexes have in common by their keys, without reading
 // other records, and for which moving to a key in an index costs not much more than reading the next one does.
 type Intersecter interface {
-	// Intersect is Query, for the records that meet all conditions. Where most records meet them it may read the others,
-	// too, but never more than about twice as many as it returns. A page ends after about maxKeys keys were compared, and
-	// then may have no record: only Next says whether there may be more. Positions are those of Query.
+	// Intersect is Query, for the records that meet all conditions. It reads few others, and compares at most about two keys
+	// for each that the smallest of the indexes has there. A page ends after about maxKeys keys were compared, and then may
+	// have no record: only Next says whether there may be more. Positions are those of Query.
 	Intersect(ctx context.Context, q Query, conditions []KeyCondition, maxKeys int) (Page, error)
 
 	// CountCommon returns how many records all pages of Intersect have, as of one moment; or, if all is false, how many were

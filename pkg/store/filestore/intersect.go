@@ -12,7 +12,8 @@ import (
 
 var _ driver.Intersecter = (*store)(nil)
 
-// patience is how many records more than it returns an intersection reads.
+// patience is twice how many records an intersection reads in vain before it compares keys. When more entries in a row than this are those of
+// records with all keys, it reads records again.
 const patience = 4
 
 // Intersect implements driver.Intersecter. It reads a snapshot; indexes don't lag.
@@ -74,7 +75,7 @@ func (s *store) start(ix index, parts [][]byte) []byte {
 }
 
 // intersection is the entries of a query, those of the lead, whose records also have entries in others: ones that end alike.
-// While most records do, records are read, which tell all of their entries. Else the lead and the others move
+// While at least two of three records do, records are read, which tell all of their entries. Else the lead and the others move
 // in turn to the first entry at or after the one where the other is, until they are at the same one (a leapfrog join), so that at most
 // about two entries are compared for each entry of the smallest of them.
 type intersection struct {
@@ -85,7 +86,7 @@ type intersection struct {
 	others     []anyOf
 	descending bool
 
-	credit  int // records may be read that possibly lack an entry
+	credit  int // more than 0: records are read that possibly lack an entry
 	keys    int // that were compared
 	maxKeys int
 	key     []byte // of the record that is read
@@ -156,6 +157,7 @@ func (x *intersection) find(ctx context.Context, uncompared bool) (found bool, e
 			return true, nil
 		}
 		x.pass()
+		x.credit = -patience
 		x.lead.seek(at, x.descending)
 	}
 	return false, nil
@@ -224,12 +226,12 @@ func (x *intersection) inOthers(entries, parts []byte) bool {
 	return true
 }
 
-// judge notes whether a record that was read had all entries.
+// judge notes whether a record that was read has all entries: whether the next ones are to be read at once.
 func (x *intersection) judge(has bool) {
 	if has {
 		x.credit = min(x.credit+1, patience)
 	} else {
-		x.credit = max(x.credit-1, 0)
+		x.credit -= 2
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// TestAnIntersectionReadsRecordsWhereMostHaveAllKeys: no other index is read there, as records tell their keys.
-func TestAnIntersectionReadsRecordsWhereMostHaveAllKeys(t *testing.T) {
+// TestIntersectionsReadRecordsWhereMostHaveAllKeys: no other index is read there, as records tell their keys. Elsewhere no record
+// is read in vain.
+func TestIntersectionsReadRecordsWhereMostHaveAllKeys(t *testing.T) {
 	b, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -18,8 +19,8 @@ func TestAnIntersectionReadsRecordsWhereMostHaveAllKeys(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	all, some := driver.Index{Name: "all", Parts: 1}, driver.Index{Name: "some", Parts: 1}
-	s, err := b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: []driver.Index{all, some}, Keys: func(string, []byte) []driver.Key { return nil }})
+	indexes := []driver.Index{{Name: "all", Parts: 1}, {Name: "most", Parts: 1}, {Name: "few", Parts: 1}}
+	s, err := b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: indexes, Keys: func(string, []byte) []driver.Key { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,17 +29,28 @@ func TestAnIntersectionReadsRecordsWhereMostHaveAllKeys(t *testing.T) {
 	for i := range records {
 		w := driver.Write{UUID: fmt.Sprintf("n%02d", i), Revision: 1, Body: []byte("{}"), Keys: []driver.Key{{Index: "all", Parts: one}}}
 		if i%3 != 0 || i > 60 {
-			w.Keys = append(w.Keys, driver.Key{Index: "some", Parts: one})
+			w.Keys = append(w.Keys, driver.Key{Index: "most", Parts: one})
+		}
+		if i%5 == 0 {
+			w.Keys = append(w.Keys, driver.Key{Index: "few", Parts: one})
 		}
 		if err := s.Put(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, descending := range []bool{false, true} {
-		q := driver.Query{Index: "all", Equal: one, Limit: records, Descending: descending}
-		page, err := s.(driver.Intersecter).Intersect(t.Context(), q, []driver.KeyCondition{{Index: "some", Equal: [][][]byte{one}}}, 10*records)
-		if want := 40 + records - 61; err != nil || len(page.Records) != want || page.Keys != records {
-			t.Errorf("%d records, want %d; %d keys were compared, of %d records: %v", len(page.Records), want, page.Keys, records, err)
+	for _, c := range []struct {
+		with             string
+		found, min, keys int
+	}{
+		{"most", 40 + records - 61, records, records},
+		{"few", 18, 18, 3*18 + 3}, // of each the lead's key, and one of the other after it, to which the lead moves
+	} {
+		for _, descending := range []bool{false, true} {
+			q := driver.Query{Index: "all", Equal: one, Limit: records, Descending: descending}
+			page, err := s.(driver.Intersecter).Intersect(t.Context(), q, []driver.KeyCondition{{Index: c.with, Equal: [][][]byte{one}}}, 10*records)
+			if err != nil || len(page.Records) != c.found || page.Keys < c.min || page.Keys > c.keys {
+				t.Errorf("%s: %d records, want %d; %d keys were compared, want at most %d: %v", c.with, len(page.Records), c.found, page.Keys, c.keys, err)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -272,6 +273,67 @@ func intersectionsDuringWrites(f *fixture) {
 	if got := uuids(first.Records) + " " + uuids(s.intersect(q, 1000, red...)); got != "a c f g k" {
 		f.Fatalf("pages found %q, want %q", got, "a c f g k")
 	}
+}
+
+// intersectionsDuringUpdates: a record that has one key or the other, both at times, or is deleted, is found only as it has both, and
+// the others each time.
+func intersectionsDuringUpdates(f *fixture) {
+	s := f.open("Books", byColor, byTag)
+	intersecter, ok := s.intersecter()
+	if !ok {
+		return
+	}
+	var still []string
+	for i := range 12 {
+		uuid := fmt.Sprintf("still%02d", i)
+		if i%3 == 0 {
+			s.put(uuid, 0, 1, keyed("color", "blue").and("tag", "new"))
+			continue
+		}
+		still = append(still, uuid)
+		s.put(uuid, 0, 1, keyed("color", "red").and("tag", "new"))
+	}
+	states := []*doc{keyed("color", "red"), keyed("color", "blue").and("tag", "new"), keyed("color", "red").and("tag", "new"), nil}
+	var done atomic.Bool
+	f.concurrently(3, func(i int) error {
+		if i == 0 {
+			defer done.Store(true)
+			for revision := range uint64(f.times(40)) { //nolint:gosec // small
+				before := revision
+				if revision%4 == 0 {
+					before = 0 // it was deleted
+				}
+				if err := s.Put(f.ctx, s.write("still05-moving", before, revision+1, states[revision%4])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for !done.Load() {
+			var got []string
+			for q := (driver.Query{Index: "tag", Equal: parts("new"), Limit: i + 1}); ; {
+				page, err := intersecter.Intersect(f.ctx, q, red, 5*i)
+				if err != nil {
+					return err
+				}
+				for _, r := range page.Records {
+					if both := states[2].encode(); !bytes.Equal(r.Body, both) {
+						return fmt.Errorf("found %s, which lacks a key", describe(r))
+					}
+					if r.UUID != "still05-moving" {
+						got = append(got, r.UUID)
+					}
+				}
+				if q.After = page.Next; q.After == nil {
+					break
+				}
+			}
+			if !slices.Equal(got, still) {
+				return fmt.Errorf("found %q, want %q", got, still)
+			}
+		}
+		return nil
+	})
 }
 
 // intersectionsSkip: the number of keys that are compared is that of the smaller index, and a page that compares few of them goes on
