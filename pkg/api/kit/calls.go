@@ -131,6 +131,8 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 		return nil
 	case session == nil:
 		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
+	case session.Key != nil:
+		return errs.New(errs.Denied, "%s is for admins who are logged in: an API key is none", what)
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}

@@ -128,6 +128,12 @@ func TestPlansAreForAdmins(t *testing.T) {
 	if !strings.Contains(r.Text, `"plan":{"reads":[{"index":["year"]}],"order":["year","uuid"],"read":0,"bytes":0,"returned":0}`) {
 		t.Errorf("%s", r.Text)
 	}
+	f = apitest.StartLogin(t, 1)[0]
+	bearer := "Bearer " + f.Register("ada@example.com", "a fine password")
+	f.Do("GET", "/books?explain=true", "", "Authorization", bearer).Want(403).Says("is for admins")
+	var key struct{ Token string }
+	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password"}`, "Authorization", bearer).Want(201).JSON(&key)
+	f.Do("GET", "/books?explain=true", "", "Authorization", "Bearer "+key.Token).Want(403).Says("an API key is none")
 }
 
 func TestListEmpty(t *testing.T) {
