@@ -21,8 +21,11 @@ func readSearch(s *section) Search {
 	}
 	s.require("fields", "the properties whose text is searched")
 	search.Fields = s.properties("fields", parseTextField)
-	if len(search.Fields) > maxSearchFields {
+	switch n := len(search.Fields); {
+	case n > maxSearchFields:
 		s.problem("fields", "expected at most %d properties", maxSearchFields)
+	case n == 0 && s.has("fields"):
+		s.problem("fields", "expected at least one property")
 	}
 	decode(s, "language", &search.Language, oneOf(searchLanguages()...))
 	s.rejectUnknown()

@@ -16,8 +16,10 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
+	"belfry/pkg/store/schema"
 )
 
 // plan is a configuration whose schemas, policies and mappings are compiled. What can still fail are
@@ -137,6 +139,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		o.Schema = compiledSchema
 		if s.Defaults {
 			o.Defaults = compiledSchema
+			problems = append(problems, p.checkUniqueDefaults(s, compiledSchema)...)
 		}
 	}
 	rules := policy.Rules{
@@ -168,6 +171,20 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		p.noteOpen(s, o.Policy)
 	}
 	return o, problems
+}
+
+// checkUniqueDefaults refuses defaults that give all objects one value that must be unique: of two that are created without
+// it, the second one would be refused for a value that its client did not send.
+func (p *plan) checkUniqueDefaults(s *config.Store, compiled *schema.Schema) (problems config.Problems) {
+	defaults := object.Object{}
+	compiled.Fill(defaults)
+	for _, fields := range s.Unique {
+		if !slices.ContainsFunc(fields, func(name string) bool { return defaults[name] == nil || string(defaults[name]) == "null" }) {
+			problems = append(problems, p.config.Problem("stores."+s.Name+".unique",
+				"the schema has a default for %s, which only one object could have: remove the default", strings.Join(fields, " and ")))
+		}
+	}
+	return problems
 }
 
 // maxIndexFields is how many fields an index has at most.

@@ -20,6 +20,26 @@ stores:
   Books: {expose: {}, schema: %s, defaults: true, formats: true}
 `
 
+// A default is no unique value: only one object could have it. One of several together may have a default.
+func TestUniqueValuesHaveNoDefaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.json")
+	if err := os.WriteFile(file, []byte(`{"properties":{"slug":{"default":"x"},"team":{"default":"red"},"rank":{"default":1},"none":{"default":null}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, "")
+	const store = "stores:\n  Pages: {schema: %s, defaults: %t, unique: [%s]}\n"
+	for unique, refused := range map[string]string{"slug": "slug", `"team, rank"`: "team and rank", `"team, number"`: "", "none": "", "title": ""} {
+		err := Check(p.load(fmt.Sprintf(store, file, true, unique)))
+		want := "stores.Pages.unique: the schema has a default for " + refused + ", which only one object could have"
+		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", unique, err)
+		}
+		if err := Check(p.load(fmt.Sprintf(store, file, false, unique))); err != nil {
+			t.Errorf("%s without defaults: %v", unique, err)
+		}
+	}
+}
+
 // What is left out gets its default, over HTTP and by whoever else creates; a schema that changes leaves what
 // is stored as it is, the check finds it, serving and stopped, and an update has to mend it.
 func TestSchemasFillAssertAndChange(t *testing.T) {
