@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -97,6 +98,41 @@ func TestAnIntersectionHasACursorOnlyIfItHasMore(t *testing.T) {
 				t.Errorf("limit %d: %d objects, cursor %q, %d keys, %v", limit, len(page.Objects), page.Next, page.Plan.Keys, err)
 			}
 		}
+	}
+}
+
+// TestForgedCursorsOfIntersectionsAreHarmless: whatever place a client makes up, it gets an error or objects that match.
+func TestForgedCursorsOfIntersectionsAreHarmless(t *testing.T) {
+	s, _ := open(t, store.Options{Indexes: crossIndexes})
+	for i := range 40 {
+		save(t, s, fmt.Sprintf("n%02d", i), fmt.Sprintf(`{"a":%d,"b":%d,"year":%d}`, i%2, i%3, i%5))
+	}
+	r, found := rand.New(rand.NewPCG(5, 5)), 0
+	for range 400 {
+		o := store.ListOptions{Filter: `a == 1 && b == 1`, Sort: []string{"", "year", "-year"}[r.IntN(3)], Limit: 3}
+		plan, err := query.Parse(o.Filter, o.Sort, query.Prepare(crossIndexes))
+		if err != nil || !plan.Intersecting(query.Prepare(crossIndexes)).Intersects() {
+			t.Fatalf("%+v is no intersection: %v", o, err)
+		}
+		place := []byte{1, byte(r.IntN(12))} // of the one range: after so many bytes
+		for range place[1] {
+			place = append(place, []byte{0, 1, 2, 0x10, 0x40, 0xbf, 0xc0, 'n', 0xff}[r.IntN(9)])
+		}
+		o.Cursor = plan.Cursor(place)
+		page, err := s.List(t.Context(), o)
+		if err != nil {
+			kind(t, err, errs.Invalid)
+			continue
+		}
+		for _, o := range page.Objects {
+			found++
+			if !plan.Match(parse(t, string(o.Body))) {
+				t.Fatalf("place %x: found %s", place, o.Body)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("nothing is ever found")
 	}
 }
 

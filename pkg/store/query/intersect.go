@@ -67,7 +67,11 @@ func (w way) others(c conjunction, held []bool, indexes []Index) (all []other) {
 		var bestHeld []bool
 		for _, index := range indexes {
 			o, nowHeld, ok := w.other(c, held, index)
-			if ok && count(nowHeld) > max(count(held), count(bestHeld)) {
+			if !ok || count(nowHeld) == count(held) || bestHeld != nil && count(nowHeld) < count(bestHeld) {
+				continue
+			}
+			// Of those that hold as many, the one whose keys have more fields has the fewest: with the owner's field, those of the owner.
+			if count(nowHeld) > count(bestHeld) || len(o.equal[0]) > len(best.equal[0]) {
 				best, bestHeld = o, nowHeld
 			}
 		}

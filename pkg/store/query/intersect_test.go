@@ -12,7 +12,7 @@ import (
 func TestIntersections(t *testing.T) {
 	var indexes []query.Index
 	for _, fields := range []string{
-		"author", "author,year", "kind,year", "kind,-year", "-kind", "tags[]", "tags[],year", "city,kind", "lang", "one", "two", "three", "four",
+		"author", "author,year", "kind,year", "kind,-year", "-kind", "tags[]", "tags[],year", "city,kind", "lang", "one", "two", "three", "four", "author,one", "author,two",
 	} {
 		indexes = append(indexes, query.NewIndex(strings.Split(fields, ",")))
 	}
@@ -33,6 +33,7 @@ func TestIntersections(t *testing.T) {
 			`[city, kind: city == "c" kind == 1] with [tags[]: "red" in tags] and [tags[]: "blue" in tags] and [lang: lang == 1]`},
 		{`one == 1 && two == 1 && three == 1 && four == 1 && lang == 1`, ``,
 			`[lang: lang == 1] with [one: one == 1] and [two: two == 1] and [three: three == 1], checked: four == 1`},
+		{`author == "a" && one == 1 && two == 2`, ``, `[author, one: author == "a" one == 1] with [author, two: author == "a" two == 2]`},
 		{`lang == 1 && one > 1`, ``, `[lang: lang == 1], checked: one > 1`},
 		{`lang == 1 && two == 1 && one > 1`, ``, `[lang: lang == 1] with [two: two == 1], checked: one > 1`},
 		{`lang == 1 && !("red" in tags)`, ``, `[lang: lang == 1], checked: !("red" in tags)`},
