@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
@@ -218,4 +220,23 @@ func (s *Store) checkKeys(o object.Object) error {
 		}
 	}
 	return query.CheckElements(s.indexed, o)
+}
+
+// checkCopied rejects values that are nested too deeply to be copied: the objects that have the copies could not be sent back, nor
+// imported, and their clients have done nothing wrong.
+func (s *Store) checkCopied(o object.Object) error {
+	for i := range s.opts.Maps {
+		m := &s.opts.Maps[i]
+		for _, name := range m.Fields {
+			if value := o[name]; len(value) > object.MaxCopyDepth && object.CheckCopied(value) != nil {
+				return &errs.Error{
+					Kind:    errs.Invalid,
+					Message: "the object has a value that can't be copied",
+					Fields: []errs.Field{{Pointer: object.Pointer(name),
+						Message: fmt.Sprintf("is nested more than %d levels deep, and is copied into objects of %s", object.MaxCopyDepth, m.Target)}},
+				}
+			}
+		}
+	}
+	return nil
 }

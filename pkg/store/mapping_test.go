@@ -1,10 +1,14 @@
 package store_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 func TestEntry(t *testing.T) {
@@ -24,6 +28,32 @@ func TestEntry(t *testing.T) {
 	}
 	if got := m.Entry("b", nil, store.Target{UUID: "a"}); got != nil {
 		t.Errorf("a deleted object has an entry: %s", got)
+	}
+}
+
+// What is copied is nested a few levels deeper in the target, which has to be an object that clients may send.
+func TestWhatIsCopiedIsNotNestedTooDeeply(t *testing.T) {
+	s, _ := open(t, store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title", "tags"}, Limit: 9}}})
+	nested := func(field string, levels int) object.Object {
+		return parse(t, `{"author":"ada","`+field+`":`+strings.Repeat("[", levels)+strings.Repeat("]", levels)+`}`)
+	}
+	for _, c := range []struct {
+		field  string
+		levels int
+		ok     bool
+	}{{"tags", object.MaxCopyDepth, true}, {"tags", object.MaxCopyDepth + 1, false}, {"other", object.MaxDepth - 1, true}} {
+		o, err := s.Save(t.Context(), nested(c.field, c.levels), "")
+		var found *errs.Error
+		if c.ok && err != nil || !c.ok && (!errors.As(err, &found) || found.Kind != errs.Invalid || found.Fields[0].Pointer != "/tags") {
+			t.Errorf("%s, %d levels: %v", c.field, c.levels, err)
+		}
+		if !c.ok {
+			continue
+		}
+		entry := s.Maps()[0].Entry(o.UUID, o.Body, store.Target{UUID: "ada"})
+		if _, err := object.Parse([]byte(`{"books":[` + string(entry) + `]}`)); err != nil {
+			t.Errorf("%s, %d levels: the target is %v", c.field, c.levels, err)
+		}
 	}
 }
 

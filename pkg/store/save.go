@@ -181,6 +181,9 @@ func (s *Store) validate(ctx context.Context, o object.Object) error {
 	if err := s.checkUnique(o); err != nil {
 		return err
 	}
+	if err := s.checkCopied(o); err != nil {
+		return err
+	}
 	if size := s.size(o); size > s.opts.MaxSize {
 		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, s.opts.Name, s.opts.MaxSize)
 	}

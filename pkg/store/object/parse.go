@@ -17,8 +17,12 @@ const space = " \t\r\n"
 // costs stack, and NUL characters that some backends can't store.
 func checkText(data []byte) error { return checkWithin(0, data) }
 
-// CheckMember returns why a value, whose syntax is right, can't be that of a member of an object: what Parse would refuse.
-func CheckMember(value []byte) error { return checkWithin(1, value) }
+// MaxCopyDepth is how many levels a value may nest that is copied into an element of an array of another object.
+const MaxCopyDepth = MaxDepth - 3
+
+// CheckCopied returns why a value, whose syntax is right, can't be copied into an element of an array of an object: Parse would
+// refuse that object.
+func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value) }
 
 // checkWithin is checkText of what is so many levels deep.
 func checkWithin(depth int, data []byte) error {

@@ -245,7 +245,7 @@ func (f *computed) evaluate(values *computedVariables) ([]byte, error) {
 	if len(value) > MaxComputedBytes || errors.Is(err, errTooLarge) {
 		return nil, fmt.Errorf("the value of %s %w", f.name, errTooLarge)
 	}
-	if err != nil || object.CheckMember(value) != nil {
+	if err != nil || object.CheckCopied(value) != nil {
 		return nil, nil //nolint:nilerr // what can't be evaluated, or stored, has no value
 	}
 	return value, nil
