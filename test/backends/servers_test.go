@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	for name, value := range environment {
 		setenv(name, value)
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	process.Main(hosted{m})
@@ -101,13 +101,12 @@ func places() map[string]func(*testing.T) (open func() (driver.Backend, error)) 
 	}
 }
 
-const mongoTimeouts = "?serverSelectionTimeoutMS=2000&timeoutMS=10000"
-
 // mongo is a new database as a backend of a configuration.
 func mongo() string { return mongoDatabase(place()) }
 
 func mongoDatabase(name string) string {
-	return fmt.Sprintf("{type: mongodb, database: %s, url: '%s%s'}", name, servers.mongo().URL, mongoTimeouts)
+	// Beside other work a command may wait for those of all other tests.
+	return fmt.Sprintf("{type: mongodb, database: %s, url: '%s?timeoutMS=%d'}", name, servers.mongo().URL, patience.Milliseconds())
 }
 
 // dynamo has new tables as a backend of a configuration.
