@@ -13,11 +13,11 @@ func TestCollectorPercentLeavesHeadroom(t *testing.T) {
 		want          int
 	}{
 		{0, 0, 3200},              // as of a heap of 4 MB
-		{20 << 20, 20 << 20, 740}, // 20 MB may grow by 148 MB
-		{20 << 20, 30 << 20, 740}, // what is scanned was measured before something was freed
-		{1 << 30, 20 << 20, 14},   // a cache of 1 GB does not double
-		{heapHeadroom, heapHeadroom, 200},
-		{10 * heapHeadroom, 10 * heapHeadroom, 110},
+		{20 << 20, 10 << 20, 740}, // 20 MB may grow by 148 MB
+		{20 << 20, 30 << 20, 840}, // what is scanned was measured before something was freed
+		{1 << 30, 20 << 20, 16},   // a cache of 1 GB does not double
+		{heapHeadroom, heapHeadroom / 2, 200},
+		{10 * heapHeadroom, 5 * heapHeadroom, 110},
 	} {
 		if got := collectorPercent(c.live, c.scanned); got != c.want {
 			t.Errorf("%d live bytes, %d scanned: %d %%, want %d", c.live, c.scanned, got, c.want)

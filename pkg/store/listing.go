@@ -220,6 +220,9 @@ func (l *listing) fill(ctx context.Context) (List, error) {
 			if !l.size.add(o) {
 				return l.continued(list), nil
 			}
+			if list.Objects == nil {
+				list.Objects = make([]Stored, 0, min(l.limit, DefaultPage))
+			}
 			list.Objects = append(list.Objects, o)
 			if l.expander != nil {
 				l.unexpanded = append(l.unexpanded, unexpanded{whole, l.expander.references(whole), l.place()})

@@ -17,6 +17,9 @@ func (p *Page) Full(limit int) bool {
 	return true
 }
 
+// expectedRecords is how many records most pages have at most.
+const expectedRecords = 64
+
 // Append adds the record at a position. When the page is full, it adds nothing, sets
 // Next and returns false: with limit records, or when the bodies would have more
 // than maxBytes.
@@ -27,6 +30,10 @@ func (p *Page) Append(r Record, position []byte, limit, maxBytes int) bool {
 	if n := len(p.Records); n > 0 && p.bytes+len(r.Body) > maxBytes {
 		p.Next = p.Positions[n-1]
 		return false
+	}
+	if p.Records == nil {
+		n := min(limit, expectedRecords)
+		p.Records, p.Positions = make([]Record, 0, n), make([][]byte, 0, n)
 	}
 	p.Records, p.Positions = append(p.Records, r), append(p.Positions, bytes.Clone(position))
 	p.bytes += len(r.Body)
