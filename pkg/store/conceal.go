@@ -27,7 +27,7 @@ func (s *Store) concealed(ctx context.Context, call Call, err error, stored, inp
 // Concealed returns an error of validation as it may leave the server, whoever receives it: of a field that never does it
 // says that it does not fit, and nothing of what is in it.
 func (s *Store) Concealed(err error) error {
-	return conceal(err, func(name string) bool { return !s.Hidden(name) })
+	return conceal(err, s.leaves)
 }
 
 // conceal returns an error of validation without what it says of fields that may not be known, other than that they
@@ -44,8 +44,11 @@ func conceal(err error, known func(name string) bool) error {
 
 // ConcealedFields is Concealed for the violations of an error.
 func (s *Store) ConcealedFields(found []errs.Field) []errs.Field {
-	return concealFields(found, func(name string) bool { return !s.Hidden(name) })
+	return concealFields(found, s.leaves)
 }
+
+// leaves reports whether a field may leave the server.
+func (s *Store) leaves(name string) bool { return !s.Hidden(name) }
 
 func concealFields(found []errs.Field, known func(name string) bool) (shown []errs.Field) {
 	asked := map[string]bool{}

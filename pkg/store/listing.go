@@ -261,11 +261,12 @@ func (l *listing) stopped() bool { return slices.ContainsFunc(l.readers, (*reade
 
 // next returns the reader that has the next object, nil at the end and when a reader has stopped.
 func (l *listing) next(ctx context.Context, objects int) (first *reader, err error) {
-	if err := l.fetchAll(ctx, l.fetchSize(objects)); err != nil {
+	size := l.fetchSize(objects)
+	if err := l.fetchAll(ctx, size); err != nil {
 		return nil, err
 	}
 	for _, r := range l.readers {
-		if err := r.fetch(ctx, l.fetchSize(objects)); err != nil {
+		if err := r.fetch(ctx, size); err != nil {
 			return nil, err
 		}
 		if r.stopped() {

@@ -21,7 +21,7 @@ type other struct {
 }
 
 // Intersecting returns the plan for a backend that finds what several indexes have in common by their keys. Its reads are
-// those of p, in the same order, without objects of which another index tells that they don't match.
+// those of p, in the same order, without objects that another index shows not to match.
 //
 // The cursors of one read are those of p. Those of several are not: a read of p would find again what is on an earlier page
 // because another read has found it.

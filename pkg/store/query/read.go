@@ -82,7 +82,7 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 	return nil
 }
 
-// same reports whether another read of the plan finds the same, as far as its range tells.
+// same reports whether another read of the plan finds the same by its range.
 func (r Read) same(o Read) bool {
 	a, _ := r.Only()
 	b, _ := o.Only()

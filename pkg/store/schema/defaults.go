@@ -101,7 +101,7 @@ func (z *normalizer) defaultOf(n *node, visited map[*node]bool) *node {
 // without the member would be refused for what its client did not send.
 func (s *Schema) checkDefaults(refused *refusals) error {
 	for _, f := range s.form.fills {
-		if _, err := object.Parse(append(append(append(object.AppendString([]byte{'{'}, f.name), ':'), f.value...), '}')); err != nil {
+		if _, err := object.Parse(object.Object{f.name: f.value}.Encode()); err != nil {
 			refused.add(f.at, "default", "is in no object that clients may send: "+err.Error(), "correct it")
 			continue
 		}

@@ -277,7 +277,7 @@ func intersectionsDuringUpdates(f *fixture) {
 	})
 }
 
-// intersectionsSkip: the number of keys that are compared is that of the smaller index, and a page that compares few of them goes on
+// intersectionsSkip: the number of keys that are compared is that of the smaller index, and a page that compares few of them continues
 // where the one before has ended.
 func intersectionsSkip(f *fixture) {
 	s := f.open("Books", byColor, byTag)
