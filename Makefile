@@ -11,9 +11,8 @@ CONFIG  ?= config/belfry.yaml
 OUT     ?= bin/belfry
 VCS     ?= auto
 
-# Without it, every program that was built with the race detector sleeps for a second
-# before it exits.
-export GORACE ?= atexit_sleep_ms=10
+# As in test/kit/gotest/race.go, which says why.
+export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=1073741824
 
 # The race detector makes collections of the heap expensive, and tests have memory to spare.
 test test-unit soak: export GOGC ?= 400

@@ -17,6 +17,7 @@ import (
 
 	"belfry/test/backing"
 	"belfry/test/kit"
+	"belfry/test/kit/gotest"
 )
 
 // frontEnv has the ACMEOptions of a process that is a front of a test.
@@ -77,7 +78,7 @@ func startFront(t *testing.T, o ACMEOptions) *front {
 		t.Fatal(err)
 	}
 	f := &front{address: o.Listen, logged: &kit.Tail{}, cmd: exec.Command(os.Args[0])}
-	f.cmd.Env, f.cmd.Stderr = append(os.Environ(), frontEnv+"="+string(options), "GORACE=atexit_sleep_ms=10"), f.logged
+	f.cmd.Env, f.cmd.Stderr = append(os.Environ(), frontEnv+"="+string(options), gotest.RaceOptions), f.logged
 	if _, err := f.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
@@ -122,14 +124,27 @@ func (f *fixture) checkComplaints(t *testing.T) {
 	f.complaints = nil
 }
 
-// run does something in the browser.
+// run does something in the browser. Pages replace parts of themselves while they are used: when the element is replaced after
+// an action has found it, and before it is used, the action is done again.
 func (f *fixture) run(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(f.tab, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		t.Fatalf("%v\nat %s:\n%s", err, f.get(t, `location.href`), f.get(t, `document.body.innerText`))
+	for _, action := range actions {
+		err := chromedp.Do(ctx, action)
+		for wasReplaced(err) {
+			err = chromedp.Do(ctx, action)
+		}
+		if err != nil {
+			t.Fatalf("%v\nat %s:\n%s", err, f.get(t, `location.href`), f.get(t, `document.body.innerText`))
+		}
 	}
+}
+
+// wasReplaced reports whether an action failed because its element is no longer part of the page.
+func wasReplaced(err error) bool {
+	var refused *cdproto.Error
+	return errors.As(err, &refused) && strings.Contains(strings.ToLower(refused.Message), "node with given id")
 }
 
 // evaluate returns the value of an expression in the page.

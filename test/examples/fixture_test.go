@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/gotest"
 	"belfry/test/process"
 )
 
@@ -171,7 +172,7 @@ type child struct {
 func (w *fixture) start(env []string, name string, args ...string) *child {
 	w.t.Helper()
 	c := &child{t: w.t, cmd: exec.Command(name, args...), stderr: &kit.Tail{Limit: 1 << 20}, done: make(chan struct{})}
-	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", listener.EnvURL+"="+w.belfry.Bus)
+	c.cmd.Env = append(os.Environ(), gotest.RaceOptions, listener.EnvURL+"="+w.belfry.Bus)
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.stderr, c.stderr
 	w.check(kit.Start(c.cmd))

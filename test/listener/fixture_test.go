@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/gotest"
 )
 
 // fixture is a bus, and the file in which its listeners record what they receive.
@@ -78,7 +79,7 @@ type child struct {
 func (w *fixture) start(role string, env ...string) *child {
 	w.t.Helper()
 	c := &child{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
-	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", envRole+"="+role, envFile+"="+w.file,
+	c.cmd.Env = append(os.Environ(), gotest.RaceOptions, envRole+"="+role, envFile+"="+w.file,
 		listener.EnvURL+"="+w.bus.ClientURL(), listener.EnvUser+"=ringer", listener.EnvPassword+"=secret")
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stderr = &c.stderr

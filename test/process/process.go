@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"belfry/test/kit"
+	"belfry/test/kit/gotest"
 	"belfry/test/kit/programs"
 )
 
@@ -54,11 +55,10 @@ func Main(m interface{ Run() int }) {
 	os.Exit(m.Run())
 }
 
-// environment returns the environment of every belfry. Without the option a program that was
-// built with the race detector sleeps for a second before it exits. belfry itself decides when
-// it collects its heap, as with users. Metrics have a port of their own.
+// environment returns the environment of every belfry. belfry itself decides when it collects its heap,
+// as with users. Metrics have a port of their own.
 func environment() []string {
-	return append(os.Environ(), "GORACE=atexit_sleep_ms=10", "GOGC=", "BELFRY_METRICS_LISTEN=127.0.0.1:0")
+	return append(os.Environ(), gotest.RaceOptions, "GOGC=", "BELFRY_METRICS_LISTEN=127.0.0.1:0")
 }
 
 // Server is a running belfry.

@@ -18,6 +18,7 @@ import (
 	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/kit/clock"
+	"belfry/test/kit/gotest"
 	"belfry/test/kit/programs"
 )
 
@@ -108,7 +109,7 @@ func Start(t testing.TB, kind Kind, served string, steppable bool) *World {
 	w.programs.commands = w.must(programs.BelfryWithoutRace())
 	w.programs.nats = w.must(nats())
 	w.env = append(os.Environ(),
-		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "GOGC=", "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
+		gotest.RaceOptions+" log_path="+filepath.Join(w.folder, raceLog), "GOGC=", "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
 	if steppable {
 		w.env = append(w.env, w.clock.Env())
 	}
