@@ -12,7 +12,7 @@ OUT     ?= bin/belfry
 VCS     ?= auto
 
 # As in test/kit/gotest/race.go, which says why.
-export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=1073741824
+export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216
 
 # The race detector makes collections of the heap expensive, and tests have memory to spare.
 test test-unit soak: export GOGC ?= 400
@@ -66,8 +66,12 @@ prepare: ## Build the programs that tests run into the user's cache
 test-unit: ## Run the tests that need Go alone, no other server
 	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
+# Packages whose belfry runs without the race detector in make test.
+PLAIN := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/examples
+
 .PHONY: soak
-soak: prepare ## Run the random tests for DURATION (10m), the first round of each at SEED (a random one)
+soak: prepare ## Run scripts and pages with the race detector, then the random tests for DURATION (10m), the first round of each at SEED (a random one)
+	BELFRY_TEST_RACE=1 $(GO) run ./test/suite -timeout 10m -p $(PACKAGES) $(PLAIN)
 	$(GO) run ./test/soak -duration $(or $(DURATION),10m) -seed $(or $(SEED),0)
 
 .PHONY: mutants

@@ -155,7 +155,7 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 			t.Errorf("%s: restored %s\nwant %s", store, got, want)
 		}
 	}
-	s := process.ServeWithoutRace(t, config)
+	s := process.ServePlain(t, config)
 	if r := must(t, s, 200, "GET", "/binary/Authors/a0/photos/0", ""); string(r.body) != `"a picture"` {
 		t.Errorf("the file is %s", r.body)
 	}

@@ -103,7 +103,7 @@ func (y *fixture) check(config string, k *known) {
 	y.Helper()
 	bus := process.StartBus(y.T, y.busFolder, y.port)
 	defer bus.Kill()
-	s := process.ServeWithoutRace(y.T, config)
+	s := process.ServePlain(y.T, config)
 	idle(y.T, s)
 	for uuid, before := range k.books {
 		now := must(y.T, s, map[bool]int{true: 404, false: before.status}[y.ofA3(uuid)], "GET", "/books/"+uuid, "")
@@ -195,7 +195,7 @@ func TestMigrateCopiesObjectsAndPendingEvents(t *testing.T) {
 			oldPlace, newPlace, contents := places()
 			from := y.config("from", oldPlace, "p", "p", "")
 			to := y.config("to", newPlace, "p", "p", contents)
-			s := process.ServeWithoutRace(t, from)
+			s := process.ServePlain(t, from)
 			k := y.fill(s)
 			_, errOut := belfry(t, 1, "migrate", "--from", from, "--to", to)
 			if !strings.Contains(errOut, "in use by belfry serve") {
@@ -236,7 +236,7 @@ func TestMigrateExchangesTheBackendsOfStores(t *testing.T) {
 	y := newFixture(t)
 	const two = "one: {type: file}, two: {type: file}"
 	from, to := y.config("from", two, "one", "two", "folder: ./contents"), y.config("to", two, "two", "one", "folder: ./elsewhere")
-	s := process.ServeWithoutRace(t, from)
+	s := process.ServePlain(t, from)
 	k := y.fill(s)
 	stop(t, s)
 	r := y.migrate(0, from, to)
@@ -252,7 +252,7 @@ func TestMigrateCopiesOnlyStoresWhoseBackendChanges(t *testing.T) {
 	y := newFixture(t)
 	from := y.config("from", "p: {type: file}", "p", "p", "")
 	to := y.config("to", "p: {type: file}, q: "+mongo(), "q", "p", "")
-	s := process.ServeWithoutRace(t, from)
+	s := process.ServePlain(t, from)
 	k := y.fill(s)
 	stop(t, s)
 	out, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
@@ -270,7 +270,7 @@ func TestMigrateReportsDifferences(t *testing.T) {
 	y := newFixture(t)
 	from := y.config("from", "p: {type: file}", "p", "p", "folder: ./contents")
 	to := y.config("to", "p: {type: file, folder: ./elsewhere}", "p", "p", contents())
-	s := process.ServeWithoutRace(t, from)
+	s := process.ServePlain(t, from)
 	y.fill(s)
 	bad := must(t, s, 200, "GET", "/books/b05", "").get("covers.0.hash")
 	stop(t, s)
@@ -285,7 +285,7 @@ func TestMigrateReportsDifferences(t *testing.T) {
 	if err != nil || damaged != 1 {
 		t.Fatalf("%d damaged: %v", damaged, err)
 	}
-	extra := process.ServeWithoutRace(t, to)
+	extra := process.ServePlain(t, to)
 	must(t, extra, 201, "POST", "/authors", `{"uuid":"stray"}`)
 	stop(t, extra)
 
@@ -336,5 +336,5 @@ func TestMigrateRefusesUnsuitableConfigurations(t *testing.T) {
 // belfryServed starts a belfry with a configuration and stops it again.
 func belfryServed(t *testing.T, config string) {
 	t.Helper()
-	stop(t, process.ServeWithoutRace(t, config))
+	stop(t, process.ServePlain(t, config))
 }

@@ -27,7 +27,7 @@ func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 		return write(t, folder, name+".yaml", fmt.Sprintf("listen: 127.0.0.1:0\ndata: ./%s\nbus: {listen: \"\"}\nbackends: {default: %s}\nstores: {Books: {expose: {}, unique: [slug]}}\n", name, backend))
 	}
 	first, restored, moved := config("first", mongo()), config("restored", mongo()), config("moved", "{}")
-	s := process.ServeWithoutRace(t, first)
+	s := process.ServePlain(t, first)
 	must(t, s, 201, "POST", "/books", `{"uuid":"a","slug":"x"}`)
 	belfry(t, 0, "backup", "--config", first, "--place", place)
 	stop(t, s)
@@ -35,12 +35,12 @@ func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 	if !strings.Contains(out, "1 object with unique fields, 1 value, 0 stale: 0 differences") {
 		t.Errorf("the restore prints %s", out)
 	}
-	s = process.ServeWithoutRace(t, restored)
+	s = process.ServePlain(t, restored)
 	must(t, s, 409, "POST", "/books", `{"uuid":"b","slug":"x"}`)
 	must(t, s, 201, "POST", "/books", `{"uuid":"b","slug":"y"}`)
 	stop(t, s)
 	belfry(t, 0, "migrate", "--from", restored, "--to", moved)
-	s = process.ServeWithoutRace(t, moved)
+	s = process.ServePlain(t, moved)
 	process.Eventually(t, patience, func() error {
 		r, err := ask(s, "POST", "/books", `{"uuid":"c","slug":"z"}`)
 		if err == nil && r.status != 201 {

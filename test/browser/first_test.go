@@ -68,20 +68,10 @@ func (f *fixture) write(t *testing.T, name string, text []byte) {
 	}
 }
 
-// serve starts belfry in its folder; for pictures as users run it, without the race detector.
+// serve starts belfry in its folder.
 func (f *fixture) serve(t *testing.T) {
 	t.Helper()
-	file := filepath.Join(f.folder, "belfry.yaml")
-	if *screenshots == "" {
-		f.server = process.Serve(f.top, file)
-	} else {
-		server, err := process.Start(process.Commands(t), nil, "--config", file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.top.Cleanup(server.Kill)
-		f.server = server
-	}
+	f.server = process.ServePlain(f.top, filepath.Join(f.folder, "belfry.yaml"))
 	f.URL = f.server.URL
 }
 

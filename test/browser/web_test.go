@@ -23,7 +23,7 @@ func (f *fixture) testWebExample(t *testing.T) {
 	}
 	f.typesAreCurrent(t, folder)
 	w := &fixture{axe: f.axe}
-	w.server = process.Serve(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	w.server = process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen", "127.0.0.1:0")
 	w.URL = w.server.URL
 	w.openTab(t, f.tab)
 

@@ -24,7 +24,7 @@ import (
 // connect through its port.
 func TestEmbedded(t *testing.T) {
 	w := newFixture(t, fmt.Sprintf("  config: %q\n  listen: 127.0.0.1:0\n", shipped(t)))
-	w.belfry = process.Serve(t, w.config)
+	w.belfry = process.ServePlain(t, w.config)
 	w.bus = w.belfry.Bus
 	w.deploy()
 
@@ -32,7 +32,7 @@ func TestEmbedded(t *testing.T) {
 	if err := w.belfry.Stop(); err != nil {
 		t.Error(err)
 	}
-	w.belfry = process.Serve(t, w.config)
+	w.belfry = process.ServePlain(t, w.config)
 	if status, text := w.ready(); status != http.StatusOK {
 		t.Errorf("after a restart: %s", text)
 	}
@@ -56,7 +56,7 @@ func TestExternal(t *testing.T) {
 	}
 	w.bus = natsserver.ServeFile(t, w.write("nats.conf", text)).ClientURL()
 	w.config = w.write("belfry.yaml", configuration+"  url: "+w.bus+"\n")
-	w.belfry = process.Serve(t, w.config)
+	w.belfry = process.ServePlain(t, w.config)
 	w.deploy()
 	w.run("admin", 1, "consumer audit-31 of stream EVENTS", "bus", "setup", "--check", "--listener", "audit", "--ordered")
 	w.run("admin", 0, "consumer audit-31 of stream EVENTS", "bus", "setup", "--listener", "audit", "--ordered", "--from", "all")
@@ -95,7 +95,7 @@ func TestEmbeddedWithTLS(t *testing.T) {
 	port := kit.FreePort(t)
 	w.config = w.write("belfry.yaml", configuration+fmt.Sprintf(
 		"  config: nats.conf\n  listen: 127.0.0.1:%d\n  tls: {ca: %q, cert: %q, key: %q}\n", port, authority, certificate, key))
-	w.belfry = process.Serve(t, w.config)
+	w.belfry = process.ServePlain(t, w.config)
 	if want := fmt.Sprintf("tls://127.0.0.1:%d", port); !strings.Contains(w.belfry.Banner, want) {
 		t.Errorf("the banner does not contain %s:\n%s", want, w.belfry.Banner)
 	}

@@ -36,7 +36,7 @@ func (w *fixture) serveAs(user, roles string) *process.Server {
 	w.t.Helper()
 	w.t.Setenv("BELFRY_TEST_USER", user)
 	w.t.Setenv("BELFRY_TEST_PASSWORD", password(user))
-	return process.Serve(w.t, w.config, "--role", roles, "--data", filepath.Join(w.t.TempDir(), "data"))
+	return process.ServePlain(w.t, w.config, "--role", roles, "--data", filepath.Join(w.t.TempDir(), "data"))
 }
 
 // beginning returns the id and the name of the first message of a stream that resumes after

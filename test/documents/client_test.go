@@ -222,7 +222,7 @@ type server struct {
 func serve(t *testing.T, config string) *server {
 	t.Helper()
 	data := t.TempDir()
-	return &server{process.Serve(t, config, "--data", data, "--listen", "127.0.0.1:0"), data}
+	return &server{process.ServePlain(t, config, "--data", data, "--listen", "127.0.0.1:0"), data}
 }
 
 // mailed returns the token in the first mail with a subject.

@@ -241,7 +241,7 @@ func TestEveryRouteIsInTheDocument(t *testing.T) {
 func TestServedDocumentsEqualThoseOfTheCommands(t *testing.T) {
 	folder := t.TempDir()
 	flags := []string{"--data", folder, "--listen", "127.0.0.1:" + strconv.Itoa(kit.FreePort(t))}
-	s := process.Serve(t, everything, flags...)
+	s := process.ServePlain(t, everything, flags...)
 	for _, kind := range []string{"openapi", "asyncapi"} {
 		res, text := get(t, s.URL+"/"+kind+".json", nil)
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" || res.Header.Get("Cache-Control") != "no-cache" {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	program, commandLine := process.Program(t), process.Commands(t)
+	program, commandLine := process.Plain(t), process.Commands(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {

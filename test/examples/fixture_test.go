@@ -53,7 +53,7 @@ func (w *fixture) serve(folder, config string, auth bus.Auth, files ...string) {
 	for i := 0; i < len(files); i += 2 {
 		w.check(os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600))
 	}
-	w.belfry = process.Serve(t, filepath.Join(folder, "belfry.yaml"), "--listen", "127.0.0.1:0")
+	w.belfry = process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--listen", "127.0.0.1:0")
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Unmanaged: true, Auth: auth, Logger: slog.New(slog.DiscardHandler)})
 	w.check(err)

@@ -43,6 +43,19 @@ func Commands(t testing.TB) string {
 	return program
 }
 
+// raceEverywhere, in the environment, has all servers run with the race detector. make soak sets it.
+const raceEverywhere = "BELFRY_TEST_RACE"
+
+// Plain returns the path of the belfry that serves where a test does one thing after the other, or looks at something else than
+// what belfry does at once: as users run it.
+func Plain(t testing.TB) string {
+	t.Helper()
+	if os.Getenv(raceEverywhere) != "" {
+		return Program(t)
+	}
+	return Commands(t)
+}
+
 // Main runs the tests of a package that uses StartBus: a testing.M, perhaps with something around it.
 func Main(m interface{ Run() int }) {
 	if folder := os.Getenv(busFolder); folder != "" {
@@ -90,10 +103,10 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 	return ServeLater(t, config, args...)()
 }
 
-// ServeWithoutRace is Serve for a belfry as users run it, in a test of something else than what it does while it serves.
-func ServeWithoutRace(t testing.TB, config string, args ...string) *Server {
+// ServePlain is Serve for the belfry that Plain returns.
+func ServePlain(t testing.TB, config string, args ...string) *Server {
 	t.Helper()
-	return serveLater(t, Commands(t), config, args...)()
+	return serveLater(t, Plain(t), config, args...)()
 }
 
 // ServeLater is Serve for a belfry that can't serve yet. wait returns it once it

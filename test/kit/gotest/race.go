@@ -26,4 +26,4 @@ func Race() []string {
 // RaceOptions are, in the environment, options of the race detector. A program would otherwise sleep for a second before it
 // exits, and the detector would map its memory of a large buffer anew whenever one is allocated, which takes a fifth of the CPU
 // time of the tests of binaries.
-const RaceOptions = "GORACE=atexit_sleep_ms=10 clear_shadow_mmap_threshold=1073741824"
+const RaceOptions = "GORACE=atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216"
