@@ -66,7 +66,8 @@ func ReadMetrics(page io.Reader) (Metrics, error) {
 	return all, lines.Err()
 }
 
-// Idle waits until every event is published and every worker has handled all.
+// Idle waits until every event is published, every worker has handled all, and what is new in the configuration is filled from the
+// objects that there were before, which a first start does as well.
 func (s *Server) Idle() error {
 	var first Metrics
 	return kit.Await(2*time.Minute, func() error {
@@ -85,6 +86,7 @@ const (
 	eventsPending   = "belfry_events_pending" // in each store
 	eventsPublished = "belfry_events_published_total"
 	listenerPending = "belfry_listener_pending" // by mapping, and by cascade
+	mappingFilled   = "belfry_mapping_filled"   // 1 for each that is
 	workers         = 2
 )
 
@@ -99,6 +101,7 @@ func atRest(first, second Metrics) error {
 	for name, n := range map[string]float64{
 		listenerPending: first.Sum(listenerPending), eventsPending: second.Sum(eventsPending),
 		eventsPublished + " since a moment ago": second.Sum(eventsPublished) - first.Sum(eventsPublished),
+		"mappings without " + mappingFilled:     float64(len(second[mappingFilled])) - second.Sum(mappingFilled),
 	} {
 		if n != 0 {
 			return fmt.Errorf("%s is %v", name, n)
