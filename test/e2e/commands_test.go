@@ -48,6 +48,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	                              GET PATH until the value is as expected; VALUE 'absent': until there is none
 //	eventually-status PATH CODE   GET PATH until the status is CODE
 //	eventually-body PATH REGEXP   GET PATH until the body matches
+//	filled                        wait until the arrays of a first start are filled, so that only workers write them
 //	idle                          wait until all events are published and handled
 //	fill FILE BYTES FIELDS        make a JSON object of so many bytes that has these fields
 //	lines FILE COUNT LINE         make a file of so many lines; %d in LINE is the line's number from 1
@@ -92,6 +93,7 @@ func commands() map[string]command {
 		"eventually":         takes(3, 3, eventually),
 		"eventually-status":  takes(2, 2, eventuallyStatus),
 		"eventually-body":    takes(2, 2, eventuallyBody),
+		"filled":             takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Filled()) }),
 		"idle":               takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Idle()) }),
 		"fill":               takes(3, 3, fill),
 		"lines":              takes(3, 3, lines),

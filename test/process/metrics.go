@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,8 +67,7 @@ func ReadMetrics(page io.Reader) (Metrics, error) {
 	return all, lines.Err()
 }
 
-// Idle waits until every event is published, every worker has handled all, and what is new in the configuration is filled from the
-// objects that there were before, which a first start does as well.
+// Idle waits until every event is published and every worker has handled all.
 func (s *Server) Idle() error {
 	var first Metrics
 	return kit.Await(2*time.Minute, func() error {
@@ -81,12 +81,24 @@ func (s *Server) Idle() error {
 	})
 }
 
+// Filled waits until the arrays of all mappings are filled from the objects that there were before them. A belfry does so when it
+// starts for the first time, too, and writes arrays beside the workers meanwhile.
+func (s *Server) Filled() error {
+	const filled = "belfry_mapping_filled" // 1 for each mapping that is
+	return kit.Await(2*time.Minute, func() error {
+		all, err := s.scrape()
+		if err == nil && (len(all[filled]) == 0 || slices.Contains(all[filled], 0)) {
+			err = fmt.Errorf("%s is %v", filled, all[filled])
+		}
+		return err
+	})
+}
+
 // The metrics of pending work. A server omits a metric that it can't determine.
 const (
 	eventsPending   = "belfry_events_pending" // in each store
 	eventsPublished = "belfry_events_published_total"
 	listenerPending = "belfry_listener_pending" // by mapping, and by cascade
-	mappingFilled   = "belfry_mapping_filled"   // 1 for each that is
 	workers         = 2
 )
 
@@ -101,7 +113,6 @@ func atRest(first, second Metrics) error {
 	for name, n := range map[string]float64{
 		listenerPending: first.Sum(listenerPending), eventsPending: second.Sum(eventsPending),
 		eventsPublished + " since a moment ago": second.Sum(eventsPublished) - first.Sum(eventsPublished),
-		"mappings without " + mappingFilled:     float64(len(second[mappingFilled])) - second.Sum(mappingFilled),
 	} {
 		if n != 0 {
 			return fmt.Errorf("%s is %v", name, n)

@@ -54,6 +54,11 @@ func suite(ctx context.Context, out io.Writer, within string, atOnce int, timeou
 		return err
 	}
 	_, _ = fmt.Fprintf(out, "Built the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
+	remove, err := useMemory(out)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	return runAll(ctx, out, all, atOnce, timeout)
 }
 

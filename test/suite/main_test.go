@@ -115,3 +115,30 @@ func TestBatchesHaveDistinctNames(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestTemporaryFilesAreInMemory(t *testing.T) {
+	var out strings.Builder
+	t.Setenv("TMPDIR", "/somewhere")
+	remove, err := useMemory(&out)
+	if err != nil || out.Len() > 0 || os.Getenv("TMPDIR") != "/somewhere" {
+		t.Fatalf("%v, %s", err, out.String())
+	}
+	remove()
+
+	t.Setenv("TMPDIR", "")
+	within, free := inMemory()
+	if remove, err = useMemory(&out); err != nil {
+		t.Fatal(err)
+	}
+	folder := os.Getenv("TMPDIR")
+	if (folder != "") != (free >= room) || filepath.Dir(folder) != within && folder != "" {
+		t.Errorf("%q, with %d bytes free in %s", folder, free, within)
+	}
+	if folder != "" && !strings.Contains(out.String(), folder) {
+		t.Errorf("%q says nothing of %s", out.String(), folder)
+	}
+	remove()
+	if _, err := os.Stat(folder); folder != "" && !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", folder, err)
+	}
+}
