@@ -22,7 +22,7 @@ run build vet lint format notices schema console-assets bench fuzz demo: export 
 
 # How many packages are tested at once. Many tests wait for a process
 # more than they compute.
-PACKAGES ?= 4
+PACKAGES ?= 5
 
 .DEFAULT_GOAL := help
 
@@ -45,7 +45,8 @@ build: ## Build bin/belfry
 
 # The packages that take the longest come first, as in docs/testing.md, then those that start
 # servers, so that none of them is left when everything else is done. vet is a command of its own.
-LONGEST := ./test/browser ./test/backends ./test/chaos ./test/e2e ./pkg/store/dynamostore ./pkg/binary/s3storage ./pkg/app ./pkg/bus ./test/login ./listeners/mapping
+LONGEST := ./test/browser ./pkg/store/dynamostore ./pkg/app ./test/backends ./test/e2e ./pkg/store/mongostore ./test/chaos ./pkg/listener ./pkg/binary/s3storage ./pkg/store \
+           ./listeners/mapping ./pkg/bus ./test/listener ./test/login ./test/examples ./test/documents ./test/deploy ./pkg/certificate ./pkg/sse
 
 .PHONY: test
 test: prepare ## Run every test with the race detector, and print the ten slowest packages

@@ -137,6 +137,11 @@ func TestTemporaryFilesAreInMemory(t *testing.T) {
 	if folder != "" && !strings.Contains(out.String(), folder) {
 		t.Errorf("%q says nothing of %s", out.String(), folder)
 	}
+	if folder != "" {
+		if is, err := os.Stat(folder); err != nil || is.Mode().Perm() != 0o755 {
+			t.Errorf("other users can't use %s: %v, %v", folder, is.Mode(), err)
+		}
+	}
 	remove()
 	if _, err := os.Stat(folder); folder != "" && !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", folder, err)

@@ -28,6 +28,10 @@ func useMemory(out io.Writer) (remove func(), err error) {
 		_ = os.RemoveAll(folder)
 		_ = os.Unsetenv("TMPDIR")
 	}
+	if err := os.Chmod(folder, 0o755); err != nil { // PostgreSQL runs as another user
+		remove()
+		return remove, err
+	}
 	_, _ = fmt.Fprintf(out, "The tests make their temporary files in memory, in %s: TMPDIR names another folder\n", folder)
 	return remove, os.Setenv("TMPDIR", folder)
 }
