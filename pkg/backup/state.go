@@ -122,7 +122,7 @@ var errUnchanged = errors.New("unchanged")
 // between, it starts over. The error of change ends it; nothing is stored then.
 func (s *States) Change(ctx context.Context, change func(*State) error) error {
 	var failed error
-	_, err := s.shared.Change(ctx, func(state *State) bool {
+	_, _, err := s.shared.Change(ctx, func(state *State) bool {
 		failed = change(state)
 		return failed == nil
 	})

@@ -303,7 +303,7 @@ func (f *Filler) due() []string {
 func (f *Filler) change(ctx context.Context, change func(*state) bool) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	s, err := f.shared.Change(ctx, change)
+	s, _, err := f.shared.Change(ctx, change)
 	if err == nil {
 		f.apply(&s)
 	}

@@ -631,7 +631,7 @@ func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
 		kit.WaitFor(t, "the lease is renewed", func() bool { return beat() > before })
 	}
 	close(hold)
-	c.gone(other)
+	p.filled()
 	if n := p.filler.Targets() + other.filler.Targets(); n != 1 {
 		t.Errorf("%d targets were filled", n)
 	}

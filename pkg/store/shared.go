@@ -35,32 +35,33 @@ func (s Shared[T]) Get(ctx context.Context) (value T, revision uint64, err error
 	return value, o.Revision, nil
 }
 
-// Put stores a value in place of the one that had a revision. The error is errs.Mismatch or errs.Exists if another
-// process has stored one since.
-func (s Shared[T]) Put(ctx context.Context, value T, revision uint64) error {
+// Put stores a value in place of the one that had a revision, and returns the next revision. The error is errs.Mismatch or
+// errs.Exists if another process has stored one since.
+func (s Shared[T]) Put(ctx context.Context, value T, revision uint64) (next uint64, err error) {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	fields := object.Object{sharedField: data}
+	var o Stored
 	if revision == 0 {
-		_, err = s.Store.Save(ctx, fields, s.UUID)
+		o, err = s.Store.Save(ctx, fields, s.UUID)
 	} else {
-		_, err = s.Store.Update(ctx, fields, UpdateOptions{UUID: s.UUID, If: revision})
+		o, err = s.Store.Update(ctx, fields, UpdateOptions{UUID: s.UUID, If: revision})
 	}
-	return err
+	return o.Revision, err
 }
 
 // Change reads the value, changes it, and stores it if change returns true; again when another process has changed it
-// in between. It returns the value as it then is.
-func (s Shared[T]) Change(ctx context.Context, change func(*T) bool) (T, error) {
+// in between. It returns the value as it then is, and its revision.
+func (s Shared[T]) Change(ctx context.Context, change func(*T) bool) (T, uint64, error) {
 	for {
 		value, revision, err := s.Get(ctx)
 		if err == nil && change(&value) {
-			err = s.Put(ctx, value, revision)
+			revision, err = s.Put(ctx, value, revision)
 		}
 		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
-			return value, err
+			return value, revision, err
 		}
 	}
 }

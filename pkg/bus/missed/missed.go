@@ -77,9 +77,10 @@ type Watch struct {
 	done      chan error
 	began     time.Time
 
-	mu      sync.Mutex
-	current state
-	failed  string // the last error, so that it is logged once
+	mu       sync.Mutex
+	current  state
+	revision uint64 // of current
+	failed   string // the last error, so that it is logged once
 }
 
 // Start starts a watch. It compares at once, and then every Interval.

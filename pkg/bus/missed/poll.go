@@ -48,11 +48,11 @@ func (w *Watch) compare(ctx context.Context) error {
 	found := s.observe(o)
 	renewed := s.renew(w.instance, o.at)
 	if len(found) > 0 || renewed || s.differs(before) {
-		if err := w.shared().Put(ctx, s, revision); err != nil {
+		if revision, err = w.shared().Put(ctx, s, revision); err != nil {
 			return err
 		}
 	}
-	w.keep(s)
+	w.keep(s, revision)
 	w.report(found)
 	return nil
 }
@@ -160,18 +160,21 @@ func shared(s *store.Store) store.Shared[state] {
 
 func (w *Watch) shared() store.Shared[state] { return shared(w.opts.Store) }
 
-// keep makes a state, which is not changed any more, the current one of this process.
-func (w *Watch) keep(s state) {
+// keep makes a state, which is not changed any more, the current one of this process, unless it has a later one: a comparison
+// may end after a confirmation that it has not seen.
+func (w *Watch) keep(s state, revision uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.current = s
+	if revision >= w.revision {
+		w.current, w.revision = s, revision
+	}
 }
 
 // change changes the stored state. change returns whether it is to be stored.
 func (w *Watch) change(ctx context.Context, change func(*state) bool) error {
-	s, err := w.shared().Change(ctx, change)
+	s, revision, err := w.shared().Change(ctx, change)
 	if err == nil {
-		w.keep(s)
+		w.keep(s, revision)
 	}
 	return err
 }

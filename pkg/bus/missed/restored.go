@@ -24,5 +24,6 @@ func Restored(ctx context.Context, s *store.Store, next map[string]uint64) error
 		p.Done, p.Pending = max(first, 1)-1, 0
 	}
 	after := state{Consumers: remembered.Consumers, Read: remembered.Read}
-	return shared(s).Put(ctx, after, revision)
+	_, err = shared(s).Put(ctx, after, revision)
+	return err
 }

@@ -199,7 +199,7 @@ func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
 	before := state{Log: created, Last: 1000, Read: created, Consumers: map[string]*position{
 		"handled": {Done: 1000}, "behind": {Done: 900, Pending: 100}, "open": {Done: 10, Missed: &Missed{Reason: Expired, Events: 7}}, "deleted": {Done: 5},
 	}}
-	if err := shared(s).Put(t.Context(), before, 0); err != nil {
+	if _, err := shared(s).Put(t.Context(), before, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := Restored(t.Context(), s, map[string]uint64{"handled": 51, "behind": 11, "open": 1}); err != nil {

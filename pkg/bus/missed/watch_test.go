@@ -227,3 +227,28 @@ func TestAProcessThatReadsTheLogBeforeAnotherAndStoresItAfterwardsReportsNothing
 		t.Errorf("%+v\n%s", all, f.logged)
 	}
 }
+
+// A comparison that began before a confirmation, and ends after it, does not bring back what was before.
+func TestAConfirmationStaysWhileTheLogIsCompared(t *testing.T) {
+	f := newFixture(t, "yours")
+	slow := slowBus{Requester: f.bus, asked: make(chan struct{}), reply: make(chan struct{})}
+	w, err := missed.Start(missed.Options{Bus: slow, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.DiscardHandler), Interval: 10 * time.Millisecond})
+	f.must(err)
+	t.Cleanup(w.Close)
+	compare := func() { // ends the comparison that has begun, and waits until the next one has
+		slow.reply <- struct{}{}
+		<-slow.asked
+	}
+	<-slow.asked
+	compare()
+	f.lose()
+	for range 2 { // the first has read the former log
+		compare()
+	}
+	f.of(w, "yours", func(s missed.Status) bool { return s.Open() })
+	f.must(missed.Confirm(t.Context(), f.bus.Conn(), []string{"yours"}))
+	compare()
+	if got, err := missed.Fetch(t.Context(), f.bus.Conn()); err != nil || len(got) != 1 || got[0].Open() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
