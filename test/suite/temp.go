@@ -22,7 +22,7 @@ func useMemory(out io.Writer) (remove func(), err error) {
 	}
 	folder, err := os.MkdirTemp(within, "belfry-suite-")
 	if err != nil {
-		return remove, nil // it is not for this user
+		return remove, nil //nolint:nilerr // the folder is not for this user
 	}
 	remove = func() {
 		_ = os.RemoveAll(folder)
