@@ -632,6 +632,7 @@ func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
 	}
 	close(hold)
 	p.filled()
+	other.filled()
 	if n := p.filler.Targets() + other.filler.Targets(); n != 1 {
 		t.Errorf("%d targets were filled", n)
 	}
