@@ -46,7 +46,7 @@ build: ## Build bin/belfry
 # The packages that take the longest come first, as in docs/testing.md, then those that start
 # servers, so that none of them is left when everything else is done. vet is a command of its own.
 LONGEST := ./test/browser ./pkg/store/dynamostore ./pkg/app ./test/backends ./test/e2e ./pkg/store/mongostore ./test/chaos ./pkg/listener ./pkg/binary/s3storage ./pkg/store \
-           ./listeners/mapping ./pkg/bus ./test/listener ./test/login ./test/examples ./test/documents ./test/deploy ./pkg/certificate ./pkg/sse
+           ./listeners/mapping ./pkg/bus ./test/listener ./test/login ./test/examples ./test/documents ./test/deploy ./pkg/app/certificate ./pkg/api/sse
 
 .PHONY: test
 test: prepare ## Run every test with the race detector, and print the ten slowest packages

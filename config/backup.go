@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/schedule"
+	"belfry/internal/schedule"
 )
 
 // Backup says where backups are, and when one is made.

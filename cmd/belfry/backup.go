@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/pkg/app"
-	"belfry/pkg/backup"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
 )
 
 type backupCmd struct {

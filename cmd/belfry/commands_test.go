@@ -17,9 +17,9 @@ import (
 	"belfry/pkg/app"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
-	"belfry/pkg/verify"
 )
 
 // belfry runs a command line and checks its exit code and that it says

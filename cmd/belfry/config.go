@@ -12,10 +12,10 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/pkg/app"
-	"belfry/pkg/count"
+	"belfry/pkg/app/starter"
 	"belfry/pkg/errs"
-	"belfry/pkg/starter"
 )
 
 // configFile is the flag of every command that reads a configuration.

@@ -9,10 +9,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"belfry/internal/count"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/pkg/app"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
-	"belfry/pkg/importer"
+	"belfry/pkg/operations/importer"
 )
 
 type importCmd struct {

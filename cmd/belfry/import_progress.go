@@ -10,8 +10,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"belfry/pkg/count"
-	"belfry/pkg/importer"
+	"belfry/internal/count"
+	"belfry/pkg/operations/importer"
 )
 
 // How often progress is reported: more often where it replaces the report before.

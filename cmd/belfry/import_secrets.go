@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/pkg/app"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 

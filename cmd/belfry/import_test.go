@@ -13,7 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
-	"belfry/pkg/importer"
+	"belfry/pkg/operations/importer"
 )
 
 const importConfig = `

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"belfry/pkg/starter"
+	"belfry/pkg/app/starter"
 )
 
 type initCmd struct {

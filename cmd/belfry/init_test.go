@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/starter"
+	"belfry/pkg/app/starter"
 )
 
 func TestInitWritesWhatServeBeginsWith(t *testing.T) {

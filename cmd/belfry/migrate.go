@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/pkg/app"
-	"belfry/pkg/count"
-	"belfry/pkg/migrate"
+	"belfry/pkg/operations/migrate"
 )
 
 type migrateCmd struct {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"belfry/internal/count"
 	"belfry/pkg/app"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/schema"
 )

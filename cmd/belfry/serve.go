@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/logctx"
 	"belfry/pkg/app"
-	"belfry/pkg/logctx"
 )
 
 type serveCmd struct {

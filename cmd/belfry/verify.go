@@ -7,10 +7,10 @@ import (
 	"io"
 	"strings"
 
+	"belfry/internal/count"
 	"belfry/pkg/app"
 	"belfry/pkg/binary"
-	"belfry/pkg/count"
-	"belfry/pkg/verify"
+	"belfry/pkg/mapping/verify"
 )
 
 type verifyCmd struct {

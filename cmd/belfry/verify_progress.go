@@ -7,8 +7,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"belfry/pkg/count"
-	"belfry/pkg/verify"
+	"belfry/internal/count"
+	"belfry/pkg/mapping/verify"
 )
 
 // verifyDisplay reports the progress of a verification: with a bar on a terminal, otherwise with a line at an

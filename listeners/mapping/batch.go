@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 )

@@ -11,9 +11,9 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
 	encoded "belfry/pkg/store/object"
-	"belfry/pkg/verify"
 	"belfry/test/model"
 )
 

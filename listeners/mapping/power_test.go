@@ -10,10 +10,10 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
 	encoded "belfry/pkg/store/object"
-	"belfry/pkg/verify"
 	"belfry/test/kit"
 	"belfry/test/kit/memdisk"
 )

@@ -17,15 +17,15 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/api/pages"
+	"belfry/pkg/api/sse"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
 	"belfry/pkg/auth"
 	"belfry/pkg/console"
-	"belfry/pkg/idempotent"
-	"belfry/pkg/pagememory"
-	"belfry/pkg/sse"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 )
 
 // Defaults of Options.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"net/http"
 
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/problem"
 )
 
 // answer is the reply of the serving process to the question of a command: the answer, or a

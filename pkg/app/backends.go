@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 	"belfry/pkg/store"

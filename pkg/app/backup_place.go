@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/backup"
 	"belfry/pkg/binary/filestorage"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
 )
 
 // backupPlace returns where backups are: not where files are, which the retention would remove.

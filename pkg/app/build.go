@@ -9,10 +9,10 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/api/pages"
+	"belfry/pkg/app/certificate"
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
-	"belfry/pkg/certificate"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"belfry/config"
-	"belfry/pkg/fill"
+	"belfry/pkg/mapping/fill"
 	"belfry/pkg/store"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"belfry/internal/schedule"
 	"belfry/pkg/console"
-	"belfry/pkg/schedule"
 )
 
 // consoleBackups returns what the view System shows of backups: one object is read.

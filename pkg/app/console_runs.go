@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/logctx"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
-	"belfry/pkg/logctx"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )

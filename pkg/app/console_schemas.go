@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"belfry/internal/count"
 	"belfry/pkg/console"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 

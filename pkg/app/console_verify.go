@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"belfry/pkg/console"
-	"belfry/pkg/verify"
+	"belfry/pkg/mapping/verify"
 )
 
 // verifications implements console.Verifier.

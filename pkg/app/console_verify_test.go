@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"belfry/internal/logctx"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
-	"belfry/pkg/logctx"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
-	"belfry/pkg/verify"
 	"belfry/test/kit"
 	"belfry/test/model"
 )

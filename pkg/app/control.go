@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
-	"belfry/pkg/verify"
 )
 
 // differenceTimeout is how long a difference must persist in a running belfry before verify reports it:

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"belfry/config"
-	"belfry/pkg/sse"
+	"belfry/pkg/api/sse"
 	"belfry/pkg/store"
 )
 

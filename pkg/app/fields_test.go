@@ -15,7 +15,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/client"
-	"belfry/pkg/importer"
+	"belfry/pkg/operations/importer"
 	"belfry/test/kit"
 )
 

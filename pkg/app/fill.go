@@ -8,8 +8,8 @@ import (
 	"belfry/config"
 	"belfry/listeners/mapping"
 	"belfry/pkg/console"
-	"belfry/pkg/fill"
 	"belfry/pkg/listener"
+	"belfry/pkg/mapping/fill"
 )
 
 // startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the

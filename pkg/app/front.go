@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/errs"
-	"belfry/pkg/idempotent"
+	"belfry/pkg/store/idempotent"
 )
 
 // front serves HTTP from the beginning of the start: until belfry is ready it replies that it is starting,

@@ -9,7 +9,7 @@ import (
 	"belfry/config"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
-	"belfry/pkg/migrate"
+	"belfry/pkg/operations/migrate"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 )

@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
 	"belfry/pkg/bus/missed"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
-	"belfry/pkg/verify"
+	"belfry/pkg/mapping/verify"
 )
 
 // startMissed notices events that leave the log before a listener has handled them, and repairs what the

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi"
+	"belfry/pkg/store/idempotent"
 )
 
 // How often keys of requests that have expired are removed, and how many at once.

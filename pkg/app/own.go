@@ -4,7 +4,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/auth"
 	"belfry/pkg/binary"
-	"belfry/pkg/idempotent"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/query"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"belfry/config"
+	"belfry/internal/smallfile"
 	"belfry/pkg/api/pages"
-	"belfry/pkg/smallfile"
 )
 
 // contents are the digests of the files that a configuration names and that are compiled, by the key and the file.

@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/backup"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
-	"belfry/pkg/fill"
+	"belfry/pkg/mapping/fill"
+	"belfry/pkg/mapping/verify"
+	"belfry/pkg/operations/backup"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/verify"
 )
 
 // RestoreOptions are the options of Restore.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/backup"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
 )
 
 // restoreMarker is the file in the data folder while the folder has a part of a backup.

@@ -14,8 +14,8 @@ import (
 	"belfry/config"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
-	"belfry/pkg/backup"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
 	"belfry/test/kit"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/client"
-	"belfry/pkg/importer"
+	"belfry/pkg/operations/importer"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/test/kit"

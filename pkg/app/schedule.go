@@ -7,9 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/backoff"
-	"belfry/pkg/backup"
-	"belfry/pkg/schedule"
+	"belfry/internal/backoff"
+	"belfry/internal/schedule"
+	"belfry/pkg/operations/backup"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/seal"
 	"belfry/pkg/errs"
-	"belfry/pkg/seal"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"

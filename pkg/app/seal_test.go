@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/internal/seal"
 	"belfry/pkg/errs"
-	"belfry/pkg/seal"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"

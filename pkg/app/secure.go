@@ -14,7 +14,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/certificate"
+	"belfry/pkg/app/certificate"
 	"belfry/pkg/errs"
 )
 

@@ -10,11 +10,11 @@ import (
 	"belfry/listeners/sweep"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/api/sse"
 	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
-	"belfry/pkg/sse"
 	"belfry/pkg/store"
 )
 

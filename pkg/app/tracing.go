@@ -6,9 +6,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"belfry/pkg/api/system"
+	"belfry/pkg/app/tracing"
 	"belfry/pkg/listener"
 	listenertracing "belfry/pkg/listener/tracing"
-	"belfry/pkg/tracing"
 )
 
 // startTracing sends traces where the configuration says.

@@ -14,9 +14,9 @@ import (
 	"belfry/config"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/fill"
+	"belfry/pkg/mapping/fill"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
-	"belfry/pkg/verify"
 )
 
 // VerifyOptions are the options of Verify.

@@ -7,7 +7,7 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
-	"belfry/pkg/applied"
+	"belfry/pkg/api/applied"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
-	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/errs"
-	"belfry/pkg/ratelimit"
 )
 
 // Limits bound what can be tried. 0 is no limit.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"

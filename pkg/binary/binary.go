@@ -84,7 +84,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/prom"
+	"belfry/internal/ratelimit"
 	"belfry/pkg/errs"
-	"belfry/pkg/prom"
-	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"

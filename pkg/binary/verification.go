@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"belfry/pkg/count"
+	"belfry/internal/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )

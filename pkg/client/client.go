@@ -24,10 +24,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/problem"
 )
 
 const (

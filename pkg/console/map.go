@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/count"
+	"belfry/internal/count"
 )
 
 // Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.

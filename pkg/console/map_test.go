@@ -11,7 +11,7 @@ import (
 
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
-	"belfry/pkg/verify"
+	"belfry/pkg/mapping/verify"
 )
 
 func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/count"
+	"belfry/internal/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"

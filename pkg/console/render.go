@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/problem"
 )
 
 //go:embed templates/*.html

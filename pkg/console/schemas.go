@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"belfry/pkg/count"
+	"belfry/internal/count"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )

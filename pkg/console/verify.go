@@ -4,9 +4,9 @@ import (
 	"context"
 	"log/slog"
 
+	"belfry/internal/count"
 	"belfry/pkg/binary"
-	"belfry/pkg/count"
-	"belfry/pkg/verify"
+	"belfry/pkg/mapping/verify"
 )
 
 // Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time, in all processes

@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
-	"belfry/pkg/verify"
+	"belfry/pkg/mapping/verify"
 )
 
 // runs are the runs of a verifier, of which the test decides.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"belfry/internal/count"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/replay"
-	"belfry/pkg/count"
 	"belfry/pkg/errs"
 )
 

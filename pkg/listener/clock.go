@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 )
 
 // The bus decides by its wall clock when an event is redelivered: AckWait, or the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )

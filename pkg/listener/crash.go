@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 )
 
 // A handler can crash the process: it runs out of memory, or a goroutine of its

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 )

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"

@@ -3,7 +3,7 @@ package mapping
 import (
 	"context"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/store/object"
 )
 

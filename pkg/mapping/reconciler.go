@@ -15,7 +15,7 @@ import (
 	"errors"
 	"slices"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"

@@ -10,10 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
 

@@ -3,9 +3,9 @@ package natsapi
 import (
 	"context"
 
-	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 )
 
 // ops are the writes as package idempotent has them.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )

@@ -7,10 +7,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/ratelimit"
 )
 
 // Limits are how much one client may ask for a second, on average over

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/prom"
+	"belfry/internal/prom"
 )
 
 // metrics count requests by store, operation and status.

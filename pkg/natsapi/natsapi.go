@@ -25,10 +25,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/errs"
-	"belfry/pkg/idempotent"
-	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 )
 
 // Defaults of Options.

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/problem"
 	"belfry/pkg/store"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/object"
 )
 

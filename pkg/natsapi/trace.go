@@ -9,10 +9,10 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/problem"
 )
 
 // startSpan makes the span of a request, in the trace that its header names. Without tracing it is nil.

@@ -17,7 +17,7 @@ import (
 	"github.com/blevesearch/bleve/v2/search/query"
 	index "github.com/blevesearch/bleve_index_api"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"belfry/internal/logctx"
 	"belfry/pkg/event"
-	"belfry/pkg/logctx"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/internal/logctx"
 	"belfry/pkg/event"
-	"belfry/pkg/logctx"
 	"belfry/pkg/store"
 )
 

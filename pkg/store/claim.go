@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"

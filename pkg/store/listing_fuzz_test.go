@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"belfry/internal/seal"
 	"belfry/pkg/errs"
-	"belfry/pkg/seal"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/internal/seal"
 	"belfry/pkg/errs"
-	"belfry/pkg/seal"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"

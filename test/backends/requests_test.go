@@ -12,8 +12,8 @@ import (
 
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/errs"
-	"belfry/pkg/idempotent"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/idempotent"
 )
 
 // TestRequestsOnEachBackend: batches, streams of objects, and requests with a key do the same on each backend.

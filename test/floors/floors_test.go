@@ -18,19 +18,19 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/pkg/ratelimit", "belfry/pkg/backoff", "belfry/pkg/ordered", "belfry/pkg/logctx", "belfry/pkg/schedule", "belfry/pkg/prom", "belfry/pkg/smallfile", "belfry/pkg/count"},
-	{"belfry/pkg/tracing", "belfry/pkg/seal", "belfry/pkg/certificate", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/natsapi/wire"},
+	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count"},
+	{"belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/api/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
-	{"belfry/pkg/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
-	{"belfry/pkg/computed"},
+	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
+	{"belfry/pkg/store/computed"},
 	{
 		"belfry/pkg/bus/embedded", "belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
-	{"belfry/pkg/idempotent"},
-	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
-	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/pkg/fill", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/importer", "belfry/pkg/migrate", "belfry/pkg/backup"},
+	{"belfry/pkg/store/idempotent"},
+	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/store/intercept", "belfry/pkg/api/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
+	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate", "belfry/pkg/operations/backup"},
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/console"},
 	{"belfry/pkg/api"},
@@ -44,8 +44,8 @@ var floors = [][]string{
 // drivers import what they drive, the driver's contract and errors.
 var drivers = map[string][]string{
 	"belfry/pkg/store/filestore":    {"belfry/pkg/store/driver", "belfry/pkg/errs"},
-	"belfry/pkg/store/mongostore":   {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/pkg/backoff"},
-	"belfry/pkg/store/dynamostore":  {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/pkg/backoff"},
+	"belfry/pkg/store/mongostore":   {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/internal/backoff"},
+	"belfry/pkg/store/dynamostore":  {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/internal/backoff"},
 	"belfry/pkg/binary/filestorage": {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 }

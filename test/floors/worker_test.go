@@ -12,11 +12,11 @@ import (
 // maintain what belfry itself owns. No package that acts for clients is one of
 // them, except for records that clients never reach.
 var uncheckedWriters = []string{
-	"belfry/pkg/api/apitest", // plays the mapping worker in tests of HTTP
-	"belfry/pkg/backup",      // records of a backup
-	"belfry/pkg/mapping",     // arrays
-	"belfry/pkg/migrate",     // records of another backend
-	"belfry/pkg/idempotent",  // the store of idempotency keys
+	"belfry/pkg/api/apitest",        // plays the mapping worker in tests of HTTP
+	"belfry/pkg/operations/backup",  // records of a backup
+	"belfry/pkg/mapping",            // arrays
+	"belfry/pkg/operations/migrate", // records of another backend
+	"belfry/pkg/store/idempotent",   // the store of idempotency keys
 }
 
 func TestOnlyWorkersWriteWithoutChecks(t *testing.T) {

@@ -59,7 +59,7 @@ type fixture struct {
 
 // newFixture starts a belfry that was built without the race detector, which
 // makes it too slow for a thousand clients on a small machine. The tests of
-// pkg/sse and pkg/api detect races; the clients here run with the detector.
+// pkg/api/sse and pkg/api detect races; the clients here run with the detector.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	folder := t.TempDir()

@@ -20,10 +20,10 @@ import (
 	"belfry/pkg/api/objects"
 	"belfry/pkg/auth"
 	"belfry/pkg/event"
-	"belfry/pkg/idempotent"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/query"
 )
 

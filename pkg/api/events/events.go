@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/api/sse"
 	"belfry/pkg/errs"
-	"belfry/pkg/sse"
 )
 
 const (

@@ -15,11 +15,11 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/api/sse"
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
-	"belfry/pkg/sse"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"

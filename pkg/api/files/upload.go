@@ -9,10 +9,10 @@ import (
 	"net/url"
 	"strconv"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/auth"
-	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )

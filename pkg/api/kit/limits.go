@@ -8,11 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
+	"belfry/internal/prom"
+	"belfry/internal/ratelimit"
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/problem"
-	"belfry/pkg/prom"
-	"belfry/pkg/ratelimit"
 )
 
 // Rates are how much one client may ask for a second, on average over

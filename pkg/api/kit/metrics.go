@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/prom"
+	"belfry/internal/prom"
 )
 
 // metrics are the router's metrics. The labels of a route, and of a status, are resolved when it

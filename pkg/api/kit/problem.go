@@ -9,8 +9,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/problem"
 	"belfry/pkg/store/policy"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/logctx"
 	"belfry/pkg/errs"
-	"belfry/pkg/logctx"
 )
 
 // RouterOptions are the options of a Router. All fields but MaxBody and Proxies

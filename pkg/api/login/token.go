@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/api/problem"
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/problem"
 )
 
 // token exchanges the code of an application for the token of a session (RFC 6749, section 4.1.3). No cookie is

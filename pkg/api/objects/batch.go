@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/api/pagememory"
+	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/pagememory"
-	"belfry/pkg/problem"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"

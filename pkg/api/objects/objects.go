@@ -18,9 +18,9 @@ import (
 	"strings"
 
 	"belfry/pkg/api/kit"
-	"belfry/pkg/idempotent"
-	"belfry/pkg/pagememory"
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 )
 
 // Restrict names the operations of a store that have no route.

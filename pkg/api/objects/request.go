@@ -9,9 +9,9 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"belfry/internal/backoff"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"

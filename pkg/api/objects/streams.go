@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/errs"
-	"belfry/pkg/ratelimit"
 )
 
 // How many streams of creations there can be at once, each of which has at most maxLine, bytesInFlight and its

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"belfry/internal/smallfile"
 	"belfry/pkg/errs"
-	"belfry/pkg/smallfile"
 )
 
 //go:embed templates

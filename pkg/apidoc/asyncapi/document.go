@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strconv"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
 )
 
 // Document returns the document. The same contract gives the same bytes.

@@ -3,9 +3,9 @@ package asyncapi
 import (
 	"strings"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/event"
-	"belfry/pkg/ordered"
 )
 
 // kind is an event of a store.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 )
 
 // lower translates schemas of draft 2020-12 into draft-07. What the older draft

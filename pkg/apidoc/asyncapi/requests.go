@@ -5,9 +5,9 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/ordered"
 )
 
 // requests adds the requests to a store.

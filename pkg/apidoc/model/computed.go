@@ -1,6 +1,6 @@
 package model
 
-import "belfry/pkg/ordered"
+import "belfry/internal/ordered"
 
 // Computed is a property that each write computes by an expression. Type is as in a JSON Schema; "": any.
 type Computed struct{ Name, Expression, Type string }

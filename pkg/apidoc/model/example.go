@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 )
 
 // Values of examples.

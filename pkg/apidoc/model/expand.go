@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"belfry/config"
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 )
 
 // expandable returns the keys that name objects of one store, which clients may get.

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"belfry/config"
-	"belfry/pkg/computed"
+	"belfry/internal/ordered"
 	"belfry/pkg/errs"
-	"belfry/pkg/ordered"
+	"belfry/pkg/store/computed"
 	"belfry/pkg/store/schema"
 )
 

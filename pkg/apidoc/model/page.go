@@ -1,6 +1,6 @@
 package model
 
-import "belfry/pkg/ordered"
+import "belfry/internal/ordered"
 
 // pageSchema is the schema of a page of a list.
 func (s *Store) pageSchema() *ordered.Object {

@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 )
 
 // Reachable returns the components that a document references, directly or through

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"belfry/config"
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 	"belfry/pkg/store/schema"
 )
 

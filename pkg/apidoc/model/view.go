@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"slices"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 )
 
 // view rewrites the schema of a store for one representation of its objects. The

@@ -12,7 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 	"belfry/pkg/store/schema"
 	"belfry/pkg/store/schema/schematest"
 )

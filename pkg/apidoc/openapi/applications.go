@@ -1,8 +1,8 @@
 package openapi
 
 import (
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
 )
 
 // applications adds the routes of applications that log users in with a code: RFC 6749 and RFC 7636.

@@ -1,9 +1,9 @@
 package openapi
 
 import (
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/ordered"
 )
 
 // maxOperations is how many operations a batch can have.

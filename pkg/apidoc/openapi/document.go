@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
 )
 
 // Document returns the document. The same contract gives the same bytes.

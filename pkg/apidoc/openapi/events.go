@@ -3,9 +3,9 @@ package openapi
 import (
 	"slices"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/event"
-	"belfry/pkg/ordered"
 )
 
 const eventsTag = "Events"

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
 )
 
 // files adds the routes of a binary service.

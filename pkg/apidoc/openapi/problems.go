@@ -3,9 +3,9 @@ package openapi
 import (
 	"strconv"
 
+	"belfry/internal/ordered"
+	problems "belfry/pkg/api/problem"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
-	problems "belfry/pkg/problem"
 )
 
 // failure is the status of an error.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
 )
 
 // store adds the routes of an exposed store.

@@ -1,8 +1,8 @@
 package openapi
 
 import (
+	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/ordered"
 )
 
 const systemTag = "System"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 )
 
 // A command that the server rolled back because of a concurrent one is repeated: MongoDB

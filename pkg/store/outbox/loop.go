@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/store/driver"

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/store/driver"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 	"belfry/pkg/store/object"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/qri-io/jsonpointer"
 	"github.com/qri-io/jsonschema"
 
+	"belfry/internal/smallfile"
 	"belfry/pkg/errs"
-	"belfry/pkg/smallfile"
 )
 
 // Schema validates documents. It is safe for concurrent use.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"belfry/pkg/backoff"
+	"belfry/internal/backoff"
 	"belfry/pkg/bus/missed"
 	"belfry/test/chaos/history"
 )

@@ -24,7 +24,7 @@ import (
 const buildLimit = 15 * time.Minute
 
 // sources are the folders and files of the project that its own programs are built from, and the flags of their build.
-var sources = []string{"go.mod", "go.sum", "cmd", "config", "listeners", "pkg", "test/kit/gotest"}
+var sources = []string{"go.mod", "go.sum", "cmd", "config", "internal", "listeners", "pkg", "test/kit/gotest"}
 
 // Belfry builds belfry with the race detector and returns its path.
 func Belfry() (string, error) {

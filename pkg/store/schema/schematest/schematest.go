@@ -7,7 +7,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"belfry/pkg/ordered"
+	"belfry/internal/ordered"
 )
 
 // Compile compiles a whole schema, of draft 2020-12 unless it declares another.

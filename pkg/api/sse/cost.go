@@ -1,0 +1,95 @@
+package sse
+
+import (
+	"time"
+
+	"belfry/internal/ratelimit"
+	"belfry/pkg/store/policy"
+)
+
+// Rules are evaluated for each event and viewer, and an object can be made on which a rule
+// is slow. So rule cost, in the units of package policy, is bounded for each user and each
+// network address, whose streams share it: a million units are about 50 ms of a processor.
+// A stream that has used it up waits. It loses no event: it continues where it was, or
+// resumes from the log.
+const (
+	userCost    = 1_000_000 // a second, and ratelimit.Window's worth of it at once
+	addressCost = 4 * userCost
+
+	// costPause is how long such a stream waits at least, so that it can then decide
+	// about many events.
+	costPause = 250 * time.Millisecond
+)
+
+// costs are what the rules of each client may still cost.
+type costs struct {
+	users, addresses *ratelimit.Clients
+	settleAt         uint64 // cost
+}
+
+func newCosts(user, address int) costs {
+	return costs{ratelimit.NewClients(user), ratelimit.NewClients(address), uint64(user) / 100}
+}
+
+// of returns the allowance of a viewer.
+func (c costs) of(v *Viewer, address string, now time.Time) *allowance {
+	a := &allowance{owes: true, settleAt: c.settleAt, buckets: []*ratelimit.Bucket{c.addresses.Bucket(ratelimit.Key(address), now)}}
+	if v.UUID != "" {
+		a.buckets = append(a.buckets, c.users.Bucket(v.UUID, now))
+	}
+	return a
+}
+
+// allowance is what the rules may cost that are evaluated for a stream. The streams of a
+// client share its buckets, and settle with them now and then: most decisions cost next to
+// nothing. nil bounds nothing. It is for one goroutine.
+type allowance struct {
+	buckets  []*ratelimit.Bucket
+	settleAt uint64
+	unpaid   uint64
+	owes     bool // the buckets may be empty
+}
+
+// exhausted is the error of a decision that has to wait.
+type exhausted struct{ wait time.Duration }
+
+func (exhausted) Error() string {
+	return "the rules for this client have cost too much: it has to wait"
+}
+
+// check returns exhausted when nothing is left.
+func (a *allowance) check() error {
+	if a == nil || !a.owes {
+		return nil
+	}
+	var wait time.Duration
+	for now, i := time.Now(), 0; i < len(a.buckets); i++ {
+		wait = max(wait, a.buckets[i].Debt(now))
+	}
+	if a.owes = wait > 0; !a.owes {
+		return nil
+	}
+	return exhausted{max(wait, costPause)}
+}
+
+// charge notes what the rules of a decision have cost. It can be more than was left: that
+// is owed, up to what a bucket has at most.
+func (a *allowance) charge(cost *policy.Budget) {
+	if a == nil {
+		return
+	}
+	if a.unpaid += cost.Spent(); a.unpaid >= a.settleAt {
+		a.settle()
+	}
+}
+
+// settle takes what is unpaid from the buckets.
+func (a *allowance) settle() {
+	if a == nil || a.unpaid == 0 {
+		return
+	}
+	for now, i := time.Now(), 0; i < len(a.buckets); i++ {
+		a.buckets[i].Charge(now, int(a.unpaid))
+	}
+	a.unpaid, a.owes = 0, true
+}

@@ -1,0 +1,184 @@
+// Package sse streams events to browsers, as Server-Sent Events: the log of events,
+// from wherever a client stopped reading, as far as its user may read the objects.
+//
+// # One reader, many clients
+//
+// While there are clients, one reader per process reads the log with direct gets,
+// which need no consumer. Messages on the live subjects wake it up; a poll every few
+// seconds finds what they missed. The events it has read are in a window of bounded
+// size that all clients share: each event is encoded once, and a client is little
+// more than its position in the window. With many clients the reader delays its
+// next read, so that each client is woken for several events at once.
+//
+// A client whose position is before the window receives pages of the log until it
+// reaches the window. Those clients share one scan of the log; see scan. From then on it has to keep up: a client that falls out of the
+// window is disconnected with a reason, and resumes from the log.
+//
+// # Authorization
+//
+// Whether a client may receive an event is decided by the store's rules for get and,
+// unless the store is one of GetOnly, for list, when the event is sent, for the object in the event and for the object as it is in the
+// store then; see authorization. Clients of one user share decisions. The reader
+// also sees the ends of sessions and the changes of users: the clients concerned
+// authenticate again before they are sent anything that came later.
+package sse
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/ratelimit"
+	"belfry/internal/seal"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultClients   = 10_000
+	DefaultAddress   = 200
+	DefaultHeartbeat = 15 * time.Second
+	DefaultBuffer    = 16 << 20
+)
+
+// Options are the options of a Hub. Bus is required.
+type Options struct {
+	Bus      *bus.Bus
+	Stores   []*store.Store // whose events are streamed
+	GetOnly  []string       // names of those whose events may be received by all who may get the object; of others, by those who may list it as well
+	Identity []string       // names of the stores of users and sessions
+
+	Clients   int           // at the same time; 0: DefaultClients
+	Address   int           // of them, from one network address; 0: DefaultAddress, negative: no limit
+	Heartbeat time.Duration // interval; 0: DefaultHeartbeat
+	Buffer    int64         // size of the window in bytes; 0: DefaultBuffer
+
+	Sealer   *seal.Sealer         // of ids; processes with the same know each other's. nil: one of its own
+	Registry *prometheus.Registry // nil: one of its own
+	Logger   *slog.Logger         // nil: nothing is logged
+}
+
+// Hub streams events to clients. It is safe for concurrent use.
+type Hub struct {
+	opts    Options
+	sources map[string]*source
+	names   []string // of the sources, sorted
+	reader  *reader
+	scan    *scan
+	metrics *metrics
+	costs   costs
+
+	ctx    context.Context // of the reader
+	cancel context.CancelFunc
+	active sync.WaitGroup
+
+	retired chan struct{} // closed by Retire
+	retire  sync.Once
+
+	mu        sync.Mutex
+	clients   int
+	addresses map[string]int
+}
+
+// EventNames returns the events that are streamed.
+func EventNames() []event.Name {
+	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}
+}
+
+// New returns a Hub. It reads nothing until there is a client.
+func New(o Options) *Hub {
+	h := &Hub{opts: o, retired: make(chan struct{}), sources: map[string]*source{}, addresses: map[string]int{}, costs: newCosts(userCost, addressCost)}
+	if h.opts.Clients == 0 {
+		h.opts.Clients = DefaultClients
+	}
+	if h.opts.Address == 0 {
+		h.opts.Address = DefaultAddress
+	}
+	if h.opts.Heartbeat == 0 {
+		h.opts.Heartbeat = DefaultHeartbeat
+	}
+	if h.opts.Buffer == 0 {
+		h.opts.Buffer = DefaultBuffer
+	}
+	if h.opts.Sealer == nil {
+		h.opts.Sealer, _ = seal.New(seal.NewKey()) // never fails
+	}
+	if h.opts.Registry == nil {
+		h.opts.Registry = prometheus.NewRegistry()
+	}
+	if h.opts.Logger == nil {
+		h.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, s := range o.Stores {
+		h.sources[s.Name()] = newSource(s, slices.Contains(o.GetOnly, s.Name()), h.lastState, h.endOf)
+		h.names = append(h.names, s.Name())
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.reader, h.scan = newReader(h), &scan{hub: h}
+	h.metrics = newMetrics(h)
+	return h
+}
+
+// Retire ends all streams, and those that begin later: another hub, with other rules,
+// serves from now on, whose state the metrics show. Clients connect again and resume there.
+func (h *Hub) Retire(next *Hub) {
+	next.showState()
+	h.retire.Do(func() { close(h.retired) })
+}
+
+// isRetired reports whether Retire was called.
+func (h *Hub) isRetired() bool {
+	select {
+	case <-h.retired:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close stops the reader. All calls of Serve must have returned.
+func (h *Hub) Close() {
+	h.cancel()
+	h.active.Wait()
+}
+
+// admit adds a client, and reports errs.Unavailable or errs.Limited when there are
+// too many.
+func (h *Hub) admit(address string) (release func(), err error) {
+	key := ratelimit.Key(address)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.clients >= h.opts.Clients {
+		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many clients are connected; try again later", RetryAfter: admitRetry}
+	}
+	if h.opts.Address > 0 && h.addresses[key] >= h.opts.Address {
+		return nil, &errs.Error{Kind: errs.Limited, RetryAfter: admitRetry,
+			Message: "too many clients of your network address are connected; close some, or let several pages share one stream"}
+	}
+	h.clients++
+	h.addresses[key]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.clients--
+		if h.addresses[key]--; h.addresses[key] == 0 {
+			delete(h.addresses, key)
+		}
+	}, nil
+}
+
+const admitRetry = 10 * time.Second
+
+// clientCount returns the number of clients.
+func (h *Hub) clientCount() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.clients
+}

@@ -1,0 +1,247 @@
+package starter_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/app"
+	"belfry/pkg/app/starter"
+	"belfry/test/kit"
+)
+
+// served is a template that is served as it was written, but for the port.
+type served struct {
+	*testing.T
+	url   string
+	users map[string]user
+	named map[string]string // uuids of objects
+}
+
+type user struct{ uuid, token string }
+
+func serve(t *testing.T, template string) *served {
+	t.Helper()
+	folder := t.TempDir()
+	if _, err := starter.Write(folder, template); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(filepath.Join(folder, filepath.FromSlash(starter.ConfigFile)), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(folder, "data"); c.Data != want {
+		t.Errorf("the data is in %s; .gitignore names %s", c.Data, want)
+	}
+	if err := app.Check(c); err != nil {
+		t.Fatal(err)
+	}
+	if w := app.Warnings(c); len(w) > 0 {
+		t.Errorf("warnings: %v", w)
+	}
+	if err := c.Override("127.0.0.1:0", ""); err != nil {
+		t.Fatal(err)
+	}
+	logged := &kit.Tail{}
+	a, err := app.Start(t.Context(), c, slog.New(slog.NewTextHandler(logged, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if text := logged.String(); strings.Contains(text, "everyone has access") {
+			t.Errorf("a store has no policy:\n%s", text)
+		}
+	})
+	if link, err := a.FirstAdmin(t.Context(), true); err != nil || !strings.Contains(link, "/console") {
+		t.Errorf("the first admin: %q, %v", link, err)
+	}
+	s := &served{T: t, url: "http://" + a.HTTPAddress(), users: map[string]user{"nobody": {}}, named: map[string]string{}}
+	for _, name := range []string{"ann", "bob", "eve"} {
+		u := user{}
+		err := app.ManageUsers(t.Context(), c, false, func(ask app.AskUsers) error {
+			reply, err := ask(t.Context(), app.UserRequest{Act: app.CreateUser, Login: name + "@example.com", Password: "a long password", Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
+			if err == nil {
+				u.uuid = reply.Users[0].UUID
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.users[name] = u
+		_, text := s.ask(name, "POST", "/auth/email", fmt.Sprintf(`{"login":"%s@example.com","password":"a long password"}`, name))
+		var session struct{ Token string }
+		if err := json.Unmarshal([]byte(text), &session); err != nil || session.Token == "" {
+			t.Fatalf("the login of %s: %s", name, text)
+		}
+		u.token = session.Token
+		s.users[name] = u
+	}
+	return s
+}
+
+// ask sends a request as a user. {name} is the uuid of a user, or of an object that do has named.
+func (s *served) ask(as, method, path, body string) (status int, text string) {
+	s.Helper()
+	var pairs []string
+	for name, u := range s.users {
+		pairs = append(pairs, "{"+name+"}", u.uuid)
+	}
+	for name, uuid := range s.named {
+		pairs = append(pairs, "{"+name+"}", uuid)
+	}
+	uuids := strings.NewReplacer(pairs...)
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+uuids.Replace(path), strings.NewReader(uuids.Replace(body)))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Prefer", "wait=60")
+	if path == "/auth/email" {
+		r.Header.Set("Prefer", "return=representation")
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token := s.users[as].token; token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return res.StatusCode, string(data)
+}
+
+// step is a request: its reply has a status, and texts or, after "!", has not. name is given to the object.
+type step struct {
+	as, request, body string
+	status            int
+	name              string
+	texts             []string
+}
+
+func (s *served) do(steps ...step) {
+	s.Helper()
+	for i, want := range steps {
+		method, path, _ := strings.Cut(want.request, " ")
+		status, text := s.ask(want.as, method, path, want.body)
+		if status != want.status {
+			s.Fatalf("step %d, %s by %s: %d, want %d: %s", i, want.request, want.as, status, want.status, text)
+		}
+		for _, part := range want.texts {
+			part, absent := strings.CutPrefix(part, "!")
+			if strings.Contains(text, part) == absent {
+				s.Errorf("step %d, %s by %s: %q: %s", i, want.request, want.as, part, text)
+			}
+		}
+		if want.name != "" {
+			var o struct{ UUID string }
+			if err := json.Unmarshal([]byte(text), &o); err != nil || o.UUID == "" {
+				s.Fatalf("step %d: no uuid: %s", i, text)
+			}
+			s.named[want.name] = o.UUID
+		}
+	}
+}
+
+func TestABlogShowsWhatIsPublished(t *testing.T) {
+	t.Parallel()
+	serve(t, "blog").do(
+		step{"nobody", "POST /posts", `{"title":"Spam"}`, 401, "", []string{"user != null"}}, // the rule: development
+		step{"ann", "POST /posts", `{"text":"no title"}`, 400, "", []string{"title"}},
+		step{"ann", "POST /posts", `{"title":"Hello","user":"{bob}"}`, 201, "post", nil},
+		step{"bob", "GET /posts/{post}", "", 403, "", nil},
+		step{"ann", "GET /users/{ann}", "", 200, "", []string{"!Hello"}},
+		step{"ann", "PUT /posts/{post}", `{"published":true}`, 200, "", nil},
+		step{"nobody", "GET /posts?sort=-created", "", 200, "", []string{"Hello"}},
+		step{"nobody", "GET /users/{ann}", "", 200, "", []string{`"posts":[`, "Hello", "!comments", "!example.com"}},
+		step{"bob", "PUT /posts/{post}", `{"title":"Mine"}`, 403, "", nil},
+		step{"bob", "POST /comments", `{"post":"{post}","text":"Well said."}`, 201, "comment", nil},
+		step{"nobody", "GET /posts/{post}", "", 200, "", []string{`"comments":[`, "Well said."}},
+		step{"nobody", "POST /users", `{"name":"x"}`, 404, "", nil},
+		step{"bob", "DELETE /users/{bob}", "", 204, "", nil},
+		step{"nobody", "GET /posts/{post}", "", 200, "", []string{"!Well said."}},
+		step{"ann", "DELETE /posts/{post}", "", 204, "", nil},
+		step{"nobody", "GET /users/{ann}", "", 200, "", []string{"!Hello"}},
+	)
+}
+
+func TestListsOfThingsToDoAreTheirOwners(t *testing.T) {
+	t.Parallel()
+	serve(t, "todo").do(
+		step{"ann", "POST /lists", `{"title":"Garden"}`, 201, "list", nil},
+		step{"ann", "POST /todos", `{"list":"{list}","text":"Water","done":false,"due":"2026-12-24"}`, 201, "todo", nil},
+		step{"eve", "POST /todos", `{"list":"{list}","text":"Dig holes","done":false}`, 201, "other", nil},
+		step{"ann", "GET /lists/{list}", "", 200, "", []string{"Water", "!Dig holes"}},
+		step{"eve", "GET /lists/{list}", "", 403, "", nil},
+		step{"eve", "GET /lists", "", 200, "", []string{"!Garden"}},
+		step{"eve", "GET /todos", "", 200, "", []string{"!Water", "Dig holes"}},
+		step{"eve", "GET /users/{ann}", "", 403, "", nil},
+		step{"ann", "POST /todos", `{"list":"{list}","text":"Rake","done":false,"due":"2026-13-01"}`, 400, "", []string{"due"}},
+		step{"ann", "POST /todos", `{"list":"{list}","text":"Sow"}`, 400, "", []string{"done"}},
+		step{"ann", "GET /todos?filter=list+==+%22{list}%22+%26%26+done+==+false", "", 200, "", []string{"Water"}},
+		step{"ann", "PUT /todos/{todo}", `{"done":true}`, 200, "", nil},
+		step{"ann", "GET /lists/{list}", "", 200, "", []string{`"done":true`}},
+		step{"ann", "GET /todos?filter=list+==+%22{list}%22+%26%26+done+==+true", "", 200, "", []string{"Water"}},
+		step{"ann", "GET /todos?sort=due", "", 200, "", []string{"Water"}},
+		step{"ann", "GET /auth/me", "", 200, "", []string{"Garden"}},
+		step{"ann", "DELETE /lists/{list}", "", 204, "", nil},
+		step{"ann", "GET /todos/{todo}", "", 404, "", nil},
+		step{"eve", "GET /todos/{other}", "", 200, "", nil},
+		step{"ann", "POST /lists", `{"title":"Kitchen"}`, 201, "kitchen", nil},
+		step{"ann", "DELETE /users/{ann}", "", 204, "", nil},
+	)
+}
+
+func TestMessagesAreForWhoIsInTheRoom(t *testing.T) {
+	t.Parallel()
+	serve(t, "chat").do(
+		step{"ann", "POST /rooms", `{"name":"Bell ringers"}`, 201, "room", nil},
+		step{"ann", "GET /rooms/{room}", "", 200, "", nil},
+		step{"bob", "GET /rooms/{room}", "", 403, "", nil},
+		step{"bob", "POST /messages", `{"room":"{room}","text":"Hello?"}`, 403, "", nil},
+		step{"eve", "POST /members", `{"room":"{room}","member":"{eve}"}`, 403, "", nil},
+		step{"ann", "POST /members", `{"room":"{room}","member":"{ann}","accepted":true}`, 201, "", nil},
+		step{"ann", "POST /members", `{"room":"{room}","member":"{bob}","accepted":true}`, 403, "", []string{"accepted"}}, // nobody is put into a room
+		step{"ann", "POST /members", `{"room":"{room}","member":"{bob}"}`, 201, "bobs", nil},
+		step{"ann", "PUT /members/{bobs}", `{"accepted":true}`, 403, "", nil},
+		step{"eve", "GET /members", "", 200, "", []string{"!{bobs}"}},
+		step{"bob", "GET /rooms/{room}", "", 403, "", nil},
+		step{"bob", "GET /members", "", 200, "", []string{`"room":"`, "!accepted"}},
+		step{"bob", "POST /rooms", `{"name":"Bob's"}`, 201, "other", nil},
+		step{"bob", "PUT /members/{bobs}", `{"accepted":true,"room":"{other}"}`, 403, "", []string{"room"}},
+		step{"bob", "PUT /members/{bobs}", `{"accepted":true,"member":"{eve}"}`, 403, "", []string{"member"}},
+		step{"bob", "PUT /members/{bobs}", `{"accepted":true}`, 200, "", nil},
+		step{"bob", "POST /messages", `{"room":"{room}","text":"Hello!","pinned":true}`, 201, "message", nil},
+		step{"ann", "GET /messages?filter=room+==+%22{room}%22&sort=-created", "", 200, "", []string{"Hello!"}},
+		step{"bob", "GET /rooms/{room}", "", 200, "", []string{"Hello!", `"members":[`}},
+		step{"bob", "GET /rooms", "", 200, "", []string{"Bell ringers"}},
+		step{"eve", "GET /rooms", "", 200, "", []string{"!Bell ringers"}},
+		step{"eve", "GET /messages/{message}", "", 403, "", nil},
+		step{"eve", "GET /messages?filter=room+==+%22{room}%22", "", 200, "", []string{"!Hello!"}},
+		step{"eve", "PUT /users/{eve}", `{"rooms":[{"uuid":"x","room":"{room}"}],"ownRooms":[{"uuid":"{room}"}]}`, 200, "", nil},
+		step{"eve", "GET /messages/{message}", "", 403, "", nil},
+		step{"ann", "GET /users/{bob}", "", 200, "", []string{"bob", "!rooms", "!example.com"}},
+		step{"ann", "PUT /messages/{message}", `{"text":"Forged"}`, 403, "", nil},
+		step{"bob", "DELETE /members/{bobs}", "", 204, "", nil},
+		step{"bob", "GET /messages/{message}", "", 403, "", nil},
+		step{"ann", "DELETE /rooms/{room}", "", 204, "", nil},
+		step{"bob", "GET /messages/{message}", "", 404, "", nil},
+	)
+}

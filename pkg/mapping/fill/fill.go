@@ -1,0 +1,320 @@
+// Package fill brings what belfry derives from objects up to date for the objects that were there before the
+// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does it
+// for one object; what was written before has none.
+//
+// A Filler remembers in a store by which definition each of its works has been done for all objects. One process of an
+// installation fills, holding a lease. It stores its place, so that after a crash the next process continues there.
+//
+// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which no
+// process has had another definition. Until all processes have the same configuration, as in a rolling update, the fill
+// waits.
+package fill
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+const (
+	interval    = 10 * time.Second
+	goneAfter   = 3 * interval     // without a beat until a process counts as gone
+	renewAfter  = interval / 2     // how often the lease is renewed, and the progress stored
+	logInterval = 30 * time.Second // how often the progress is logged
+	callTimeout = 10 * time.Second // of the start and of polls
+	stopTimeout = 2 * time.Second
+	retryMin    = 200 * time.Millisecond
+	retryMax    = interval
+)
+
+// Options configure a Filler.
+type Options struct {
+	Works  Works
+	Store  *store.Store // holds the state
+	Logger *slog.Logger
+
+	// Alone says that no other process uses the stores.
+	Alone bool
+
+	// Fills says that this process fills. Others have a Filler, too: as long as one has another definition of a
+	// work, nobody fills it.
+	Fills bool
+
+	// Prepare has the worker receive the events of all mappings from now on. It is called before each fill: an object
+	// that is written before that is read by the fill, and one that is written later is handled by the worker. Another
+	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
+	Prepare func(ctx context.Context) error
+
+	Rate     int           // see SetRate
+	Interval time.Duration // between polls; 0: 10 s
+	Now      func() time.Time
+
+	gone  time.Duration // without a beat until a process counts as gone; 0: goneAfter
+	renew time.Duration // between renewals of the lease; 0: renewAfter
+}
+
+// Filler does works for existing objects. Its methods are safe for concurrent use.
+type Filler struct {
+	opts    Options
+	log     *slog.Logger
+	shared  store.Shared[state]
+	process string
+	works   map[string]*work  // by name
+	own     map[string]string // their definitions
+	watcher *watcher          // used by run alone
+	waits   map[string]bool   // logged that they wait for other processes
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	targets atomic.Int64 // that this process has filled
+	rate    atomic.Int64
+
+	changing sync.Mutex            // of the state: what is read later is also applied later
+	current  atomic.Pointer[state] // as it was read last; it is not changed any more
+	failed   string                // the last error, so that it is logged once; used by Start, and then by run alone
+}
+
+func newFiller(o Options) *Filler {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	f := &Filler{
+		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: o.Works.state, What: "the state " + o.Works.state},
+		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{},
+	}
+	f.SetRate(o.Rate)
+	f.opts.Interval, f.opts.renew, f.opts.gone = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter), cmp.Or(o.gone, goneAfter)
+	f.watcher = &watcher{alone: o.Alone, gone: f.opts.gone, now: o.Now, seen: map[string]beat{}}
+	for name, w := range f.works {
+		f.own[name] = w.definition
+	}
+	return f
+}
+
+// Start records the definitions of this process, and then fills in the background. It must be called before the process
+// writes objects, and before its workers handle events.
+func Start(ctx context.Context, o Options) (*Filler, error) {
+	f := newFiller(o)
+	for delays := backoff.New(retryMin, retryMax); ; {
+		err := f.begin(ctx)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errs.Unavailable) {
+			return nil, err
+		}
+		f.report(err)
+		if delays.Wait(ctx) != nil {
+			return nil, err
+		}
+	}
+	running, cancel := context.WithCancel(context.Background())
+	f.cancel = cancel
+	f.running.Go(func() { f.run(running) })
+	return f, nil
+}
+
+// Load has stores trust what is filled, for a command that does not write what depends on it.
+func Load(ctx context.Context, o Options) error {
+	f := newFiller(o)
+	s, _, err := f.shared.Get(ctx)
+	if err == nil {
+		f.apply(&s)
+	}
+	return err
+}
+
+// Complete fills everything, for a command that writes while nobody serves. What other processes fill, or have another
+// definition of for longer than one that has ended, is left to them.
+func Complete(ctx context.Context, o Options) error {
+	f := newFiller(o)
+	defer f.end(ctx)
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	for began := f.opts.Now(); ; {
+		if err := f.fillDue(ctx); err != nil {
+			return err
+		}
+		if f.complete() || f.opts.Now().Sub(began) > 2*f.opts.gone {
+			return nil
+		}
+		if err := backoff.Sleep(ctx, f.opts.Interval); err != nil {
+			return err
+		}
+		if err := f.poll(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *Filler) complete() bool {
+	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled })
+}
+
+// SetRate sets how many objects a second are read at most: targets, and objects whose entries are computed. 0 is no
+// limit. A fill in progress continues with it.
+func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
+
+// Close ends a fill that is in progress: the next start continues it.
+func (f *Filler) Close() {
+	f.cancel()
+	f.running.Wait()
+}
+
+// run polls, and fills what is due.
+func (f *Filler) run(ctx context.Context) {
+	defer f.end(ctx)
+	retries := backoff.New(retryMin, retryMax)
+	for ctx.Err() == nil {
+		err := f.poll(ctx)
+		if err == nil {
+			err = f.fillDue(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.report(err)
+			_ = retries.Wait(ctx)
+			continue
+		}
+		retries.Reset()
+		f.report(nil)
+		_ = backoff.Sleep(ctx, f.opts.Interval)
+	}
+}
+
+// end leaves the rest to the next process.
+func (f *Filler) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	// Without it, another process takes the lease somewhat later.
+	_ = f.change(ctx, func(s *state) bool { return s.release(f.process) })
+}
+
+// report logs an error when it is another one than before.
+func (f *Filler) report(err error) {
+	if err == nil {
+		f.failed = ""
+		return
+	}
+	if text := err.Error(); text != f.failed {
+		f.failed = text
+		f.log.Warn("existing objects can't be filled; retrying", "error", err)
+	}
+}
+
+// begin is the first poll.
+func (f *Filler) begin(ctx context.Context) error {
+	if err := f.poll(ctx); err != nil {
+		return err
+	}
+	return f.skipEmpty(ctx)
+}
+
+// poll records that this process runs, and reads what others have recorded.
+func (f *Filler) poll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
+}
+
+// skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not to
+// wait until other processes would have registered.
+func (f *Filler) skipEmpty(ctx context.Context) error {
+	for name, w := range f.works {
+		if w.trust == nil || f.current.Load().filled(name, w.definition) {
+			continue
+		}
+		if err := backoff.Sleep(ctx, w.store.IndexLag()); err != nil {
+			return err
+		}
+		page, _, err := w.store.Scan(ctx, nil, 1)
+		if err == nil && len(page) == 0 {
+			err = f.change(ctx, func(s *state) bool { return s.skip(name, w.definition, f.opts.Now().UTC()) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillDue fills what is to be filled, unless another process does.
+func (f *Filler) fillDue(ctx context.Context) error {
+	if !f.opts.Fills {
+		return nil
+	}
+	due := f.due()
+	if len(due) == 0 {
+		return nil
+	}
+	if f.opts.Prepare != nil {
+		if err := f.opts.Prepare(ctx); err != nil {
+			return err
+		}
+	}
+	claimed := false
+	err := f.change(ctx, func(s *state) bool {
+		claimed = s.claim(f.process, f.watcher)
+		return claimed
+	})
+	if err != nil || !claimed {
+		return err
+	}
+	for _, name := range due {
+		if err := f.fill(ctx, name); err != nil {
+			return err
+		}
+	}
+	return f.change(ctx, func(s *state) bool { return s.release(f.process) })
+}
+
+// due returns the names of what is to be filled, and says which wait for other processes.
+func (f *Filler) due() []string {
+	s := f.current.Load()
+	var due []string
+	for name, w := range f.works {
+		switch {
+		case s.due(name, w.definition):
+			due = append(due, name)
+			delete(f.waits, name)
+		case s.disputed(name) && !f.waits[name]:
+			f.waits[name] = true
+			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.kind, name)
+		}
+	}
+	slices.Sort(due)
+	return due
+}
+
+// change changes the state, and keeps it as the current one. change returns whether it is to be stored.
+func (f *Filler) change(ctx context.Context, change func(*state) bool) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	s, _, err := f.shared.Change(ctx, change)
+	if err == nil {
+		f.apply(&s)
+	}
+	return err
+}
+
+func (f *Filler) apply(s *state) {
+	f.current.Store(s)
+	for name, w := range f.works {
+		if w.trust != nil {
+			w.trust(s.filled(name, w.definition))
+		}
+	}
+}
