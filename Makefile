@@ -24,6 +24,9 @@ run build vet lint format notices schema console-assets bench fuzz demo: export 
 # more than they compute.
 PACKAGES ?= 5
 
+# How many times make test runs them.
+COUNT ?= 1
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -51,7 +54,7 @@ LONGEST := ./test/browser ./pkg/store/dynamostore ./pkg/app ./test/backends ./te
 .PHONY: test
 test: prepare ## Run every test with the race detector, and print the ten slowest packages
 	@mkdir -p .cache
-	$(GO) run ./test/suite -timeout 10m -p $(PACKAGES) $(LONGEST) ./test/... ./pkg/store/... ./pkg/binary/... ./... | tee .cache/test.log
+	$(GO) run ./test/suite -timeout 10m -p $(PACKAGES) -count $(COUNT) $(LONGEST) ./test/... ./pkg/store/... ./pkg/binary/... ./... | tee .cache/test.log
 	@$(MAKE) --no-print-directory slowest
 
 .PHONY: slowest

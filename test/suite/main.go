@@ -22,6 +22,7 @@ import (
 
 func main() {
 	atOnce := flag.Int("p", 4, "how many packages are tested at once")
+	count := flag.Int("count", 1, "how many times everything is run")
 	timeout := flag.Duration("timeout", 10*time.Minute, "how long the tests of a package may take")
 	folder := flag.String("folder", ".cache", "where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
 	flag.Usage = func() {
@@ -29,12 +30,17 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	gotest.Main("suite", func(ctx context.Context) error { return suite(ctx, os.Stdout, *folder, *atOnce, *timeout, flag.Args()) })
+	gotest.Main("suite", func(ctx context.Context) error {
+		return suite(ctx, os.Stdout, *folder, *atOnce, *count, *timeout, flag.Args())
+	})
 }
 
-func suite(ctx context.Context, out io.Writer, within string, atOnce int, timeout time.Duration, patterns []string) error {
+func suite(ctx context.Context, out io.Writer, within string, atOnce, count int, timeout time.Duration, patterns []string) error {
 	if atOnce < 1 {
 		return errors.New("-p: expected 1 or more")
+	}
+	if count < 1 {
+		return errors.New("-count: expected 1 or more")
 	}
 	if err := gotest.Positive("-timeout", timeout); err != nil {
 		return err
@@ -59,7 +65,14 @@ func suite(ctx context.Context, out io.Writer, within string, atOnce int, timeou
 		return err
 	}
 	defer remove()
-	return runAll(ctx, out, all, atOnce, timeout)
+	var failed error
+	for range count {
+		failed = errors.Join(failed, runAll(ctx, out, all, atOnce, timeout))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return failed
 }
 
 // makeFolder makes an empty folder for the tests that are built.

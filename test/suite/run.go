@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -68,7 +67,7 @@ func runAll(ctx context.Context, out io.Writer, all []*target, atOnce int, timeo
 	return nil
 }
 
-// run runs the tests of a package, and removes their binary.
+// run runs the tests of a package.
 func run(ctx context.Context, t *target, timeout time.Duration) result {
 	if ctx.Err() != nil {
 		return result{target: t, err: ctx.Err()}
@@ -90,7 +89,6 @@ func run(ctx context.Context, t *target, timeout time.Duration) result {
 	if errors.Is(r.err, exec.ErrWaitDelay) {
 		r.err = fmt.Errorf("a process that the tests started continues: %w", r.err)
 	}
-	_ = os.Remove(t.binary)
 	return r
 }
 
