@@ -282,6 +282,30 @@ func TestAMappingThatHasNotChangedIsNotFilledAgain(t *testing.T) {
 	}
 }
 
+// A process continues with what one of the release before computed fields has stored, and the other way round: a rolling update
+// fills nothing. That release reads "mappings" and "lease", and stores nothing else.
+func TestTheStateIsThatOfTheReleaseBefore(t *testing.T) {
+	i := newInstallation(t)
+	i.seed(2, 1)
+	earlier := i.process(books("title"))
+	for name, w := range Derived(earlier.set).byName {
+		save(i, earlier.state, "MAPPINGS", fmt.Sprintf(`{"state":{"mappings":{%q:{"seen":{%q:1},"filled":%q}}}}`, name, w.definition, w.definition))
+	}
+	p := i.process(books("title"))
+	before := p.hooks.reads.Load()
+	p.start().filled()
+	if n := p.hooks.reads.Load() - before; n != 0 {
+		t.Errorf("%d targets were read: %s", n, p.logged)
+	}
+	p.filler.Close()
+	i.process(books("year")).start().fillAndEnd()
+	o, err := earlier.state.Get(t.Context(), "MAPPINGS")
+	i.must(err)
+	if !bytes.Contains(object.Field(o.Body, "state"), []byte(`"mappings":{"Books in Authors.books"`)) {
+		t.Errorf("the earlier release can't read %s", o.Body)
+	}
+}
+
 // Whatever an entry depends on is part of the definition.
 func TestAChangedMappingIsFilledAgain(t *testing.T) {
 	for name, change := range map[string]func(m *store.Mapping){
