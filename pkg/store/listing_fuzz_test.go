@@ -47,7 +47,7 @@ func FuzzListsHideNothing(f *testing.F) {
 			looks(t, s, o)
 			return
 		}
-		content, ok := sealer.Open("cursor of Books", first)
+		content, ok := sealer.Open("cursor 2 of Books", first)
 		if !ok {
 			return // there is no second page
 		}
@@ -59,7 +59,7 @@ func FuzzListsHideNothing(f *testing.F) {
 				content = append(content, b)
 			}
 		}
-		o.Cursor = sealer.Seal("cursor of Books", content)
+		o.Cursor = sealer.Seal("cursor 2 of Books", content)
 		looks(t, s, o)
 	})
 }

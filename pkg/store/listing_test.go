@@ -257,3 +257,21 @@ func TestCursorsTellNothing(t *testing.T) {
 		t.Errorf("nobody sees %d public objects and the cursor %q, %v", len(page.Objects), page.Next, err)
 	}
 }
+
+// TestCursorsAreRefusedByTheReleaseBefore: it shares the key, and would take the place in a cursor for another one.
+func TestCursorsAreRefusedByTheReleaseBefore(t *testing.T) {
+	sealer, err := seal.New(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, store.Options{Sealer: sealer})
+	save(t, s, "a", `{}`)
+	save(t, s, "b", `{}`)
+	page, err := s.List(t.Context(), store.ListOptions{Limit: 1})
+	if err != nil || page.Next == "" {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if _, ok := sealer.Open("cursor of Books", page.Next); ok {
+		t.Error("the release before opens the cursor")
+	}
+}

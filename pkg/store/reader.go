@@ -211,4 +211,6 @@ func (s *Store) place(p *query.Plan, cursor string) ([]byte, error) {
 	return p.After(cursor)
 }
 
-func (s *Store) cursorPurpose() string { return "cursor of " + s.opts.Name }
+// cursorPurpose is that of another form of places in another version of belfry: a process that shares the key with one of
+// that version must not take its places for others.
+func (s *Store) cursorPurpose() string { return "cursor 2 of " + s.opts.Name }
