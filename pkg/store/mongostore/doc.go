@@ -21,6 +21,9 @@
 // The fields t and p exist for their sparse indexes: tombstones by revision, records
 // with pending events by UUID.
 //
+// The collection belfry.layout has one document with the version of all this, so that a
+// process of another version can tell that it can't read the database.
+//
 // # Writes
 //
 // A create is an insertion. When half of the connections are busy with insertions,

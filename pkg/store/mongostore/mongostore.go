@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -48,6 +49,8 @@ type Backend struct {
 	timeout    time.Duration // of a command
 	maxInserts int           // insertions in flight
 	address    string        // "MongoDB at <hosts>", for messages
+
+	knownLayout atomic.Bool // the layout of the database is this package's
 }
 
 var _ driver.Backend = (*Backend)(nil)

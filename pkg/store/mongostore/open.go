@@ -63,6 +63,9 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	if len(spec.Indexes) > maxIndexes {
 		return nil, errs.New(errs.Invalid, "the store %s has %d indexes: MongoDB keeps at most %d of them", spec.Name, len(spec.Indexes), maxIndexes)
 	}
+	if err := b.checkLayout(ctx); err != nil {
+		return nil, err
+	}
 	s := b.store(spec)
 	if err := s.checkCollection(ctx); err != nil {
 		return nil, err

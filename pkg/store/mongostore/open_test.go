@@ -113,6 +113,25 @@ func TestCappedCollectionIsRefused(t *testing.T) {
 	wantKind(t, err, errs.Internal)
 }
 
+// TestNewerLayoutIsRefused: a database whose documents a later version has written in another way is not touched. One
+// without a layout, of an earlier release, is used and gets one.
+func TestNewerLayoutIsRefused(t *testing.T) {
+	url := backing.Mongo(t)
+	layouts := administrator(t, url).Collection("belfry.layout")
+	openBooks(t, open(t, url))
+	must(t, layouts.Drop(t.Context()))
+	openBooks(t, open(t, url))
+	changed, err := layouts.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "layout"}, {Key: "version", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: 2}}}})
+	must(t, err)
+	if changed.ModifiedCount != 1 {
+		t.Fatal("the database has no layout")
+	}
+	_, err = open(t, url).Open(t.Context(), books())
+	if e := wantKind(t, err, errs.Internal); !strings.Contains(e.Message, "layout 2") || !strings.Contains(e.Message, "database belfry") {
+		t.Errorf("the message %q doesn't name the layout and the database", e.Message)
+	}
+}
+
 // TestForeignDocumentIsNamed: a document that belfry did not write is named by its _id.
 func TestForeignDocumentIsNamed(t *testing.T) {
 	url := backing.Mongo(t)
@@ -184,11 +203,11 @@ func TestInterruptedFillIsRepeated(t *testing.T) {
 	}
 }
 
-// TestStoreNamesMakeDistinctCollections: any name of a store makes a collection of its own.
+// TestStoreNamesMakeDistinctCollections: any name of a store makes a collection of its own, and none that of the layout.
 func TestStoreNamesMakeDistinctCollections(t *testing.T) {
 	url := backing.Mongo(t)
 	b := open(t, url)
-	for _, name := range []string{"Books", "system.views", "a$b", "Bücher", "a b", "%2e"} {
+	for _, name := range []string{"Books", "system.views", "a$b", "Bücher", "a b", "%2e", "belfry.layout"} {
 		spec := books()
 		spec.Name = name
 		s, err := b.Open(t.Context(), spec)
@@ -198,11 +217,11 @@ func TestStoreNamesMakeDistinctCollections(t *testing.T) {
 	names, err := administrator(t, url).ListCollectionNames(t.Context(), bson.D{})
 	must(t, err)
 	for _, name := range names {
-		if strings.ContainsAny(name, ".$ ü") {
+		if strings.ContainsAny(name, ".$ ü") && name != "belfry.layout" {
 			t.Errorf("a collection is called %q", name)
 		}
 	}
-	if len(names) != 6 {
-		t.Errorf("the collections are %q, want six", names)
+	if len(names) != 8 {
+		t.Errorf("the collections are %q, want seven and that of the layout", names)
 	}
 }
