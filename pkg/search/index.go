@@ -29,8 +29,12 @@ type position struct {
 	Sequence uint64    `json:"sequence"`
 }
 
+// form is the version of how words are made of objects, and of how bleve has them: an index of another one is built again.
+const form = 1
+
 // state is what an index says of itself.
 type state struct {
+	Form     int      `json:"form"`
 	Settings Settings `json:"settings"`
 	position
 }
@@ -61,7 +65,7 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 	return &textIndex{bleve: b, folder: folder, settings: s}, nil
 }
 
-// openIndex opens an index that was built to the end with the same settings; false if there is none such.
+// openIndex opens an index that was built to the end in this form with the same settings; false if there is none such.
 func openIndex(folder string, s Settings) (*textIndex, bool) {
 	config := writing()
 	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
@@ -72,7 +76,7 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	x := &textIndex{bleve: b, folder: folder, settings: s}
 	var has state
 	data, err := b.GetInternal(stateKey)
-	if err != nil || json.Unmarshal(data, &has) != nil || !reflect.DeepEqual(has.Settings, s) {
+	if err != nil || json.Unmarshal(data, &has) != nil || has.Form != form || !reflect.DeepEqual(has.Settings, s) {
 		_ = b.Close() // nothing was written
 		return nil, false
 	}
@@ -140,7 +144,7 @@ func (b *batch) write(ctx context.Context, at *position) error {
 		return err
 	}
 	if at != nil {
-		data, err := json.Marshal(state{b.index.settings, *at})
+		data, err := json.Marshal(state{form, b.index.settings, *at})
 		if err != nil {
 			return err
 		}
