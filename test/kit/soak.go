@@ -56,6 +56,10 @@ func Soak(t testing.TB, rounds int) *SoakRun {
 // LongSoak reports whether soak tests run until a deadline.
 func LongSoak() bool { return *soakDuration > 0 }
 
+// SoakRequested reports whether somebody runs soak tests for a duration or a number of rounds. A soak test that needs what
+// the tests of every commit must not need, such as the history of the project, does nothing otherwise.
+func SoakRequested() bool { return LongSoak() || *soakRounds > 0 }
+
 // More starts the next round and reports whether there is one. The first always is.
 func (s *SoakRun) More() bool {
 	more := s.round < s.rounds

@@ -127,13 +127,13 @@ func (w *World) several(served, server string, each int, backend func(address st
 // newBelfry returns a process of belfry, whose address stays the same.
 func (w *World) newBelfry(name, roles string) *unit {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(w.freePort()))
-	u := &unit{name: name, url: "http://" + address}
+	u := &unit{name: name, url: "http://" + address, program: w.programs.belfry}
 	u.command = func() *exec.Cmd {
 		args := []string{"serve", "--config", u.config, "--listen", address}
 		if roles != "" {
 			args = append(args, "--role", roles)
 		}
-		cmd := exec.Command(w.programs.belfry, args...)
+		cmd := exec.Command(u.program, args...)
 		cmd.Env = w.env
 		return cmd
 	}

@@ -17,10 +17,10 @@ import (
 type unit struct {
 	name   string
 	config string // its file
-	// Of a process of belfry: the text of config at the beginning, and its data folder.
-	original, data string
-	url            string // of HTTP, of a process of belfry
-	command        func() *exec.Cmd
+	// Of a process of belfry: the text of config at the beginning, its data folder, its program, and the URL of HTTP.
+	original, data, program, url string
+
+	command func() *exec.Cmd
 
 	mu     sync.Mutex
 	run    *run // the last

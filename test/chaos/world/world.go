@@ -99,13 +99,26 @@ type restarter interface {
 // programs of their own then, whose first build takes minutes.
 func Start(t testing.TB, kind Kind, served string, steppable bool) *World {
 	t.Helper()
+	return start(t, kind, served, steppable, "")
+}
+
+// StartWith is Start with a program of belfry, which Replace replaces.
+func StartWith(t testing.TB, kind Kind, served, program string) *World {
+	t.Helper()
+	return start(t, kind, served, false, program)
+}
+
+func start(t testing.TB, kind Kind, served string, steppable bool, program string) *World {
+	t.Helper()
 	w := &World{t: t, kind: kind, folder: t.TempDir(), toBus: map[*unit][]*backing.Proxy{}, toStores: map[*unit][]*backing.Proxy{}}
 	belfry, nats := programs.Belfry, programs.NATS
 	if steppable {
 		belfry, nats = programs.BelfryWithClock, programs.NATSWithClock
 		w.clock = clock.New(t)
 	}
-	w.programs.belfry = w.must(belfry())
+	if w.programs.belfry = program; program == "" {
+		w.programs.belfry = w.must(belfry())
+	}
 	w.programs.commands = w.must(programs.BelfryWithoutRace())
 	w.programs.nats = w.must(nats())
 	w.env = append(os.Environ(),

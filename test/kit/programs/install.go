@@ -20,6 +20,7 @@ import (
 type job struct {
 	name    string
 	from    []string // files and folders of the project, from its root
+	words   []string // what it depends on besides
 	build   func(ctx context.Context, root, target string) error
 	changes bool // with the project: earlier builds are removed
 }
@@ -55,7 +56,7 @@ func install(j job) (string, error) {
 // installInto builds unless the cache has it. Another process that wants the same waits; one that is
 // killed leaves nothing half built.
 func installInto(cache, root string, j job) (folder string, err error) {
-	sum, err := hashOf(root, j.from, toolchain())
+	sum, err := hashOf(root, j.from, append(toolchain(), j.words...))
 	if err != nil {
 		return "", err
 	}
