@@ -59,6 +59,14 @@ func TestSubjectKeepsAUUIDInOneToken(t *testing.T) {
 	}
 }
 
+// Another version of belfry may publish events with more in them, or others.
+func TestWhatADecoderDoesNotKnowIsIgnored(t *testing.T) {
+	e, err := event.Decode([]byte(`{"id":"e1","event":"Store.Renamed","format":7,"store":"Books","revision":"7","actor":null,"more":{"deep":[1,{"x":null}]},"ctx":{"request":"r","shiny":[{}]}}`))
+	if err != nil || e.ID != "e1" || e.Event != "Store.Renamed" || e.Store != "Books" || e.Revision != 7 || e.Ctx.Request != "r" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	actor := "a"
 	f.Add((&event.Envelope{ID: "e", Event: event.StoreSaved, Actor: &actor, Object: []byte(`{"a":[1]}`)}).Append(nil))
