@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -59,4 +61,50 @@ func runs(pid int) bool {
 	var state rune
 	_, scanErr := fmt.Sscanf(string(stat), "%d %s %c", &pid, &name, &state)
 	return err == nil && scanErr == nil && state != 'Z'
+}
+
+// A process runs on the processors that it is bound to, and the next one on all.
+func TestAProcessIsBoundToProcessors(t *testing.T) {
+	all, err := Processors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := all[len(all)-1:]
+	for _, c := range []struct {
+		given []int
+		want  []int
+	}{{last, last}, {nil, all}} {
+		var out strings.Builder
+		cmd := exec.Command("sh", "-c", "grep Cpus_allowed_list /proc/self/status")
+		cmd.Stdout = &out
+		if err := StartOn(cmd, c.given); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if got := listed(t, strings.Fields(out.String())[1]); !slices.Equal(got, c.want) {
+			t.Errorf("started on %v it runs on %v, want %v", c.given, got, c.want)
+		}
+	}
+}
+
+// listed expands a list of the kernel, such as 0-3,7.
+func listed(t *testing.T, text string) (all []int) {
+	t.Helper()
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		last, lastErr := strconv.Atoi(to)
+		if err != nil || lastErr != nil {
+			t.Fatalf("%q", text)
+		}
+		for p := first; p <= last; p++ {
+			all = append(all, p)
+		}
+	}
+	return all
 }
