@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -14,8 +15,10 @@ import (
 type Host struct {
 	testing.TB
 	ctx context.Context
+	on  []int
 
 	mu   sync.Mutex
+	pids []int
 	undo []func()
 	errs []error
 }
@@ -41,6 +44,22 @@ func WithHost(ctx context.Context, do func(h *Host) error) (err error) {
 		}
 	}()
 	return do(h)
+}
+
+// On binds the servers that are started from now on to processors. It is for a host that starts one server after the other.
+func (h *Host) On(processors []int) { h.on = processors }
+
+// Processes returns the ids of the processes that the host has started.
+func (h *Host) Processes() []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.pids)
+}
+
+func (h *Host) note(pid int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pids = append(h.pids, pid)
 }
 
 // Helper has no effect.

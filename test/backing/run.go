@@ -27,6 +27,7 @@ const tailSize = 16 << 10
 // when that is killed.
 type process struct {
 	cmd  *exec.Cmd
+	on   []int // processors that it is bound to; none: to none
 	log  *kit.Tail
 	done chan struct{} // closed when it has ended
 	err  error         // how it ended, once done is closed
@@ -40,8 +41,15 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *proc
 	t.Helper()
 	p := &process{cmd: cmd, log: &kit.Tail{Limit: tailSize}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
+	host, hosted := t.(*Host)
+	if hosted {
+		p.on = host.on
+	}
 	if err := p.run(); err != nil {
 		t.Fatalf("starting %s: %v", cmd.Path, err)
+	}
+	if hosted {
+		host.note(cmd.Process.Pid)
 	}
 	t.Cleanup(func() {
 		select {
@@ -61,7 +69,7 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *proc
 
 // run starts the process and returns once it runs.
 func (p *process) run() error {
-	if err := kit.Start(p.cmd); err != nil {
+	if err := kit.StartOn(p.cmd, p.on); err != nil {
 		return err
 	}
 	go func() {
