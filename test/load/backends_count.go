@@ -59,17 +59,27 @@ func (c *counter) reset() {
 	c.of = map[string]int{}
 }
 
-// per returns the requests by kind, divided by n. The driver sends "hello" as a
+// share returns the requests by kind, divided by n. The driver sends "hello" as a
 // health check.
-func (c *counter) per(n int) string {
+func (c *counter) share(n int) map[string]float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
-	for _, what := range slices.Sorted(maps.Keys(c.of)) {
-		if what == "hello" {
-			continue
+	all := map[string]float64{}
+	for what, requests := range c.of {
+		if what != "hello" {
+			all[what] = float64(requests) / float64(n)
 		}
-		all = append(all, fmt.Sprintf("%s %.2f", what, float64(c.of[what])/float64(n)))
+	}
+	return all
+}
+
+// per is share as text.
+func (c *counter) per(n int) string { return byKind(c.share(n)) }
+
+func byKind(requests map[string]float64) string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(requests)) {
+		all = append(all, fmt.Sprintf("%s %.2f", what, requests[what]))
 	}
 	return strings.Join(all, ", ")
 }

@@ -34,15 +34,20 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 // closedLoop sends total requests over conns connections, each as soon as its
 // connection is free. one sends request number i.
 func closedLoop(base string, conns, total int, one func(c *client, i int) error) (result, error) {
+	return closedLoops([]string{base}, conns, total, one)
+}
+
+// closedLoops is closedLoop with the connections spread over several servers.
+func closedLoops(bases []string, conns, total int, one func(c *client, i int) error) (result, error) {
 	var next atomic.Int64
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var failed error
 	all := make([]time.Duration, 0, total)
 	began := time.Now()
-	for range conns {
+	for n := range conns {
 		wg.Go(func() {
-			c, err := dial(base)
+			c, err := dial(bases[n%len(bases)])
 			var mine []time.Duration
 			for err == nil {
 				i := int(next.Add(1)) - 1

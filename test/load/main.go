@@ -20,11 +20,12 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console and of queries; 0 skips these")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console")
-	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, scale, scale-mongodb")
+	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
+	points := flag.String("json", "", "file for what the part scale has measured, as JSON")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *rounds, *requests, *million, *only, *profile)
+	err := run(ctx, *rounds, *requests, *million, *only, *profile, *points)
 	release()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
@@ -36,7 +37,9 @@ func main() {
 type bench struct {
 	folder, belfry, limit string
 
-	profile string // folder, or ""
+	profile string   // folder, or ""
+	json    string   // file, or ""
+	points  []*point // of the part scale
 }
 
 const configuration = `
@@ -59,13 +62,13 @@ authentication:
     email: {postValidation: true, skipEmailValidation: true}
 `
 
-func run(ctx context.Context, rounds, requests, million int, only, profile string) error {
+func run(ctx context.Context, rounds, requests, million int, only, profile, points string) error {
 	folder, err := os.MkdirTemp("", "belfry-load-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	b := &bench{folder: folder, profile: profile}
+	b := &bench{folder: folder, profile: profile, json: points}
 	if b.belfry, err = build(ctx, folder, "belfry", "belfry/cmd/belfry"); err != nil {
 		return err
 	}
@@ -90,6 +93,8 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
+		{"scale", func() error { return b.scales(ctx, requests, scaleDynamo) }},
+		{"scale-mongodb", func() error { return b.scales(ctx, requests, scaleMongo) }},
 	} {
 		if only != "" && only != part.name {
 			continue

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -204,75 +202,6 @@ func pollUntil(s *server, path string, right func(body []byte) bool) error {
 		}
 	}
 	return fmt.Errorf("GET %s is not right after two minutes", path)
-}
-
-// The load of the lag measurement.
-const (
-	lagRate    = 2000 // creates a second
-	lagTime    = 10 * time.Second
-	lagParents = 200
-	lagSample  = 20 // one of this many creates is measured
-	lagPoll    = 500 * time.Microsecond
-)
-
-// lag measures how long after the reply an entry appears in its target.
-func (b *bench) lag(ctx context.Context) (err error) {
-	s, err := b.serve(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if _, err := closedLoop(s.base, connections, lagParents, create("/parents", "p")); err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	var lags, late []time.Duration
-	total := int(lagRate * lagTime.Seconds())
-	began := time.Now()
-	one := func(c *client, i int) error {
-		due := began.Add(time.Duration(i) * time.Second / lagRate)
-		time.Sleep(time.Until(due))
-		parent := fmt.Sprintf("p-%08d", i%lagParents)
-		uuid := fmt.Sprintf("c-%08d", i)
-		delay := time.Since(due)
-		if err := expect(c, 201, "POST", "/children", object(uuid, `"parent":"`+parent+`",`)); err != nil {
-			return err
-		}
-		replied := time.Now()
-		if i%lagSample != 0 {
-			return nil
-		}
-		for entry := []byte(`{"uuid":"` + uuid + `"`); ; {
-			if err := expect(c, 200, "GET", "/parents/"+parent, nil); err != nil {
-				return err
-			}
-			if bytes.Contains(c.body, entry) {
-				break
-			}
-			time.Sleep(lagPoll)
-			if time.Since(replied) > time.Minute {
-				return fmt.Errorf("no entry of %s in %s after a minute", uuid, parent)
-			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		lags, late = append(lags, time.Since(replied)), append(late, delay)
-		return nil
-	}
-	err = b.profiled(ctx, s, "lag", int(lagTime.Seconds()), func() error {
-		_, err := closedLoop(s.base, connections, total, one)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rate := float64(total) / time.Since(began).Seconds()
-	slices.Sort(lags)
-	slices.Sort(late)
-	p50, p99 := percentile(lags, 0.5), percentile(lags, 0.99)
-	fmt.Printf("mapping lag at %.0f creates/s over %d parents, %d samples: p50 %s (goal 5ms): %s, p99 %s (goal 50ms): %s; the generator was late by p99 %s\n",
-		rate, lagParents, len(lags), short(p50), verdict(p50 <= 5*time.Millisecond), short(p99), verdict(p99 <= 50*time.Millisecond), short(percentile(late, 0.99)))
-	return nil
 }
 
 const manyChildren = 10_000

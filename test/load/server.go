@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"belfry/test/kit"
 )
 
 // server is a process that is measured.
@@ -36,6 +38,11 @@ func start(ctx context.Context, name, program string, args ...string) (*server, 
 
 // startWith starts a program that reads an input before it prints its address.
 func startWith(ctx context.Context, name string, in io.Reader, program string, args ...string) (*server, error) {
+	return startOn(ctx, nil, name, in, program, args...)
+}
+
+// startOn is startWith for a program that is bound to processors; none: to none.
+func startOn(ctx context.Context, processors []int, name string, in io.Reader, program string, args ...string) (*server, error) {
 	s := &server{name: name, cmd: exec.CommandContext(ctx, program, args...), done: make(chan error, 1)}
 	s.cmd.Stdin = in
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
@@ -45,7 +52,7 @@ func startWith(ctx context.Context, name string, in io.Reader, program string, a
 		return nil, err
 	}
 	began := time.Now()
-	if err := s.cmd.Start(); err != nil {
+	if err := kit.StartOn(s.cmd, processors); err != nil {
 		return nil, err
 	}
 	lines := bufio.NewReader(out)
@@ -60,7 +67,7 @@ func startWith(ctx context.Context, name string, in io.Reader, program string, a
 		_, _ = io.Copy(io.Discard, lines)
 		s.done <- s.cmd.Wait()
 	}()
-	for {
+	for ; ; time.Sleep(time.Millisecond) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/readyz", nil)
 		if err != nil {
 			return nil, err
