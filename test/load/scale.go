@@ -22,8 +22,9 @@ const (
 	constantWork = 1.1 // messages and requests of an operation at several fronts beside one
 )
 
-// scaleLag is the load at which the lag is measured.
-var scaleLag = offered{run: "l", rate: 100, took: 4 * time.Second, parents: 100, sample: 2, poll: 2 * time.Millisecond}
+// scaleLag is the load at which the lag is measured. More samples, or shorter intervals, would be a load of gets that a slow
+// database notices.
+var scaleLag = offered{run: "l", rate: 100, took: 5 * time.Second, parents: 100, sample: 4, poll: 3 * time.Millisecond}
 
 // several are the numbers of processes that are compared.
 var several = []int{1, 2, 4}
@@ -51,7 +52,7 @@ type scaleBackend struct {
 
 var (
 	scaleDynamo = scaleBackend{
-		"dynamodb (dynoxide)", "{type: dynamodb, region: eu-central-1, endpoint: '%[1]s', tablePrefix: 'scale%[2]d_'}", 2000,
+		"dynamodb (dynoxide)", "{type: dynamodb, region: eu-central-1, endpoint: '%[1]s', tablePrefix: 'scale%[2]d_'}", 1500,
 		func(h *backing.Host) string { return backing.Dynoxide(h).URL }, countDynamo,
 	}
 	// The stand-in needs more time for each operation.

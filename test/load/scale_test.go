@@ -90,6 +90,22 @@ func TestAPointIsWhatHappenedBetweenItsMoments(t *testing.T) {
 	}
 }
 
+func TestARateOfTheDatabaseIsNotJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		database, rate float64
+		want           string
+	}{
+		"fast enough":          {50, 171, "reached"},
+		"too slow":             {50, 169, "MISSED"},
+		"that of the database": {101, 171, "not judged, since the database needs more processor time for an event than a worker"},
+	} {
+		one := &point{Rate: 100, CPU: map[string]float64{"database": c.database, "worker": 100}}
+		if got := judge(one, &point{Rate: c.rate}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestWhereARateStopsGrowing(t *testing.T) {
 	for _, c := range []struct {
 		rates []float64
