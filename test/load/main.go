@@ -19,8 +19,8 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
-	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console and of queries; 0 skips these")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, scale, scale-mongodb")
+	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and of growth; 0 skips these")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, growth, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	points := flag.String("json", "", "file for what the part scale has measured, as JSON")
 	flag.Parse()
@@ -93,6 +93,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile, poin
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
+		{"growth", func() error { return b.growth(ctx, million) }},
 		{"scale", func() error { return b.scales(ctx, requests, scaleDynamo) }},
 		{"scale-mongodb", func() error { return b.scales(ctx, requests, scaleMongo) }},
 	} {

@@ -83,21 +83,10 @@ func books(total int) (parts []io.Reader) {
 }
 
 func booksFrom(from, to, total int) io.Reader {
-	read, write := io.Pipe()
-	go func() {
-		w, lines := newWords(uint64(from)), bytes.Buffer{}
-		for i := from; i < to; i++ {
-			fmt.Fprintf(&lines, `{"title":%q,"author":%q,"year":%d,"body":%q}`+"\n", w.text(4), author(i%max(1, total/perAuthor)), 1500+i%521, w.text(bodyWords))
-			if lines.Len() > 64<<10 || i == to-1 {
-				if _, err := write.Write(lines.Bytes()); err != nil {
-					return
-				}
-				lines.Reset()
-			}
-		}
-		_ = write.Close()
-	}()
-	return read
+	w := newWords(uint64(from))
+	return linesOf(from, to, func(i int) []byte {
+		return fmt.Appendf(nil, `{"title":%q,"author":%q,"year":%d,"body":%q}`, w.text(4), author(i%max(1, total/perAuthor)), 1500+i%521, w.text(bodyWords))
+	})
 }
 
 func author(n int) string { return fmt.Sprintf("author-%06d", n) }

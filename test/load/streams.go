@@ -75,18 +75,25 @@ func streamed(ctx context.Context, base string, streams, total int, run string) 
 
 // oneStream creates every so many objects by a stream, and reads the replies while it sends.
 func oneStream(ctx context.Context, base string, first, step, total int, run string) error {
+	total = (total - first + step - 1) / step
+	lines := linesOf(0, total, func(i int) []byte { return object(fmt.Sprintf("%s-%08d", run, first+i*step), "") })
+	return createLines(ctx, base+"/items", lines, total)
+}
+
+// linesOf returns the lines of some numbers.
+func linesOf(from, to int, line func(i int) []byte) io.Reader {
 	read, write := io.Pipe()
 	go func() {
 		out := bufio.NewWriterSize(write, 64<<10)
 		var err error
-		for i := first; i < total && err == nil; i += step {
-			if _, err = out.Write(object(fmt.Sprintf("%s-%08d", run, i), "")); err == nil {
+		for i := from; i < to && err == nil; i++ {
+			if _, err = out.Write(line(i)); err == nil {
 				err = out.WriteByte('\n')
 			}
 		}
 		_ = write.CloseWithError(errors.Join(err, out.Flush()))
 	}()
-	return createLines(ctx, base+"/items", read, (total-first+step-1)/step)
+	return read
 }
 
 // createLines creates the object of each line, and returns an error if it has not made as many as expected.
