@@ -63,6 +63,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	log.Info("ready", ready...)
 	debug.FreeOSMemory() // that the start needed
+	unmapProgram()
 
 	reason, failed := serveUntil(ctx, a, hangups)
 	within, delay := current.Load().ShutdownTimeout, current.Load().ShutdownDelay
