@@ -131,7 +131,7 @@ func entryOf(c *client, uuid, parent string) error {
 	if err := expect(c, 201, "POST", "/children", object(uuid, `"parent":"`+parent+`",`)); err != nil {
 		return err
 	}
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(lagPoll) {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(lagLoad.poll) {
 		if err := expect(c, 200, "GET", "/parents/"+parent, nil); err != nil {
 			return err
 		}
