@@ -10,21 +10,17 @@ import (
 
 // unmapProgram unmaps the pages of the program from this process. The start touches most of them, once, and the kernel maps
 // sixteen for each that is touched; a belfry that is idle uses a fifth. They stay in the kernel's cache of files, and are mapped
-// again without a read when they are used. A debugger has changed some, so with one they all stay.
+// again without a read when they are used.
 func unmapProgram() {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil || !strings.Contains(string(status), "\nTracerPid:\t0\n") {
-		return
-	}
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
 	}
-	maps, err := os.ReadFile("/proc/self/maps")
+	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	for _, m := range unwritable(string(maps), program) {
+	for _, m := range unchanged(string(maps), program) {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED) // at worst, they stay
 	}
 }
@@ -32,21 +28,35 @@ func unmapProgram() {
 // mapping is a part of the memory of a process.
 type mapping struct{ start, end uintptr }
 
-// unwritable returns the mappings of a file, in the form of /proc/self/maps, that are never written: what is written to others
-// would be lost.
-func unwritable(maps, file string) []mapping {
-	var found []mapping
-	for line := range strings.Lines(maps) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 6) // addresses, permissions, offset, device, inode, path
-		if len(fields) < 6 || strings.TrimLeft(fields[5], " ") != file || len(fields[1]) != 4 || fields[1][0] != 'r' || fields[1][1] != '-' {
-			continue
-		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, err := strconv.ParseUint(from, 16, 64)
-		end, err2 := strconv.ParseUint(to, 16, 64)
-		if err == nil && err2 == nil && start < end {
-			found = append(found, mapping{uintptr(start), uintptr(end)})
+// unchanged returns the mappings of a file, from the text of /proc/self/smaps, that can't be written and in which no page differs
+// from the file: what differs would be lost. A dynamic linker has written its tables into pages that are read-only since, and a
+// debugger its breakpoints.
+func unchanged(smaps, file string) (found []mapping) {
+	var now mapping // the one whose properties follow, if it qualifies
+	for line := range strings.Lines(smaps) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch {
+		case !strings.HasSuffix(name, ":"):
+			now = unwritable(name, value, file)
+		case name == "Anonymous:" && strings.TrimLeft(value, " ") == "0 kB" && now != mapping{}:
+			found = append(found, now)
 		}
 	}
 	return found
+}
+
+// unwritable reads the first line of a mapping: its addresses, then permissions, offset, device, inode and path. It returns nothing
+// for one of another file, and for one that can be written.
+func unwritable(addresses, rest, file string) mapping {
+	fields := strings.SplitN(rest, " ", 5)
+	if len(fields) < 5 || strings.TrimLeft(fields[4], " ") != file || !strings.HasPrefix(fields[0], "r-") {
+		return mapping{}
+	}
+	from, to, _ := strings.Cut(addresses, "-")
+	start, err := strconv.ParseUint(from, 16, 64)
+	end, err2 := strconv.ParseUint(to, 16, 64)
+	if err != nil || err2 != nil || start >= end {
+		return mapping{}
+	}
+	return mapping{uintptr(start), uintptr(end)}
 }
