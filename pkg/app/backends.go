@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +38,14 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitS
 	}
 }
 
-// openBackendOnce opens one backend for a command that neither waits nor logs.
+// openBackendOnce opens one backend for a command that neither waits nor logs. It reads what there is once, or little of it: a large
+// cache would be memory for nothing.
 func openBackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backend, error) {
+	if b.File != nil {
+		file := *b.File
+		file.Cache = cmp.Or(file.Cache, minCache)
+		b.File = &file
+	}
 	return openBackend(ctx, b, slog.New(slog.DiscardHandler), nil)
 }
 
