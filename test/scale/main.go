@@ -13,15 +13,17 @@ import (
 )
 
 func main() {
-	measured := flag.String("measured", "docs/scale.json", "points that test/load -only scale -json wrote")
+	measured := flag.String("measured", "", "file that test/load -only scale -json has written")
 	flag.Parse()
+	if *measured == "" || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *measured); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
-
-const seed = 1
 
 func run(out io.Writer, file string) error {
 	points, err := readPoints(file)
@@ -59,7 +61,7 @@ func predict(points []point) (all []prediction) {
 			continue
 		}
 		others := math.Min(0.9, p.Others/float64(p.Processors))
-		all = append(all, prediction{p, simulate(deploymentOf(p), o.slowed(others), p.Operations, seed)})
+		all = append(all, prediction{p, simulate(deploymentOf(p), o.slowed(others), p.Operations)})
 	}
 	return all
 }

@@ -21,7 +21,7 @@ func simulatePoint(t *testing.T, p *point) outcome {
 	if !known {
 		t.Fatalf("%s is no operation", p.Operation)
 	}
-	return simulate(deploymentOf(p), o, p.Operations, 1)
+	return simulate(deploymentOf(p), o, p.Operations)
 }
 
 func near(got, want, within float64) bool { return math.Abs(got/want-1) <= within }
@@ -54,7 +54,7 @@ func TestClientsAreInOneOfTheirSteps(t *testing.T) {
 	d := deploymentOf(created(1, 1))
 	const delay = 10 * time.Millisecond
 	o := operation{request: []step{{time: delay, delay: true}, {kind: front, time: 100 * time.Microsecond}}}
-	got := simulate(d, o, 5_000, 1)
+	got := simulate(d, o, 5_000)
 	if want := float64(d.clients) / (delay + 130*time.Microsecond).Seconds(); !near(got.rate, want, 0.05) {
 		t.Errorf("%.0f/s, want %.0f/s", got.rate, want)
 	}
@@ -67,7 +67,7 @@ func TestASerialProcessTakesOneStepAtATime(t *testing.T) {
 	d := deploymentOf(created(4, 4))
 	d.processes[database][0].serial = true
 	o := operation{request: []step{{kind: database, time: time.Millisecond}}}
-	if got := simulate(d, o, 5_000, 1); !near(got.rate, 1000, 0.05) {
+	if got := simulate(d, o, 5_000); !near(got.rate, 1000, 0.05) {
 		t.Errorf("%.0f/s of a millisecond each", got.rate)
 	}
 }
