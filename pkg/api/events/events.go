@@ -63,7 +63,7 @@ func (h *handler) serve(x *kit.Exchange) error {
 		return nil
 	}
 	s := &stream{Exchange: x, handler: h, control: http.NewResponseController(x.ResponseWriter)}
-	defer context.AfterFunc(h.stopping, s.expire)()
+	defer kit.OnEnd(h.stopping, s.expire)()
 	return h.hub.Serve(x.Request.Context(), sse.Client{
 		Subscription: subscription, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
 	})

@@ -118,7 +118,7 @@ func (r *resource) stream(x *kit.Exchange) error {
 		}
 		sent <- err
 	}()
-	defer context.AfterFunc(s.ending, s.interrupt)()
+	defer kit.OnEnd(s.ending, s.interrupt)()
 	if failed := s.receive(ctx); failed != nil && ctx.Err() == nil {
 		s.number++
 		s.enqueue(ctx, s.failed(s.number, failed))
