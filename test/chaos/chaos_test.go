@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/test/backing"
 	"belfry/test/chaos/history"
@@ -77,22 +75,7 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 	if unchecked > 0 {
 		examine(t, w, r)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := r.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := w.StopBelfry(); err != nil {
-		t.Error(err)
-	}
-	if err := r.Verify(ctx); err != nil {
-		t.Error(err)
-	}
-	report := r.Report()
-	t.Logf("%s\n%s", kind, report.Text())
-	if report.Broken() > 0 {
-		t.Error("belfry verify after the end found differences")
-	}
+	r.End(t, fmt.Sprint(kind), w.StopBelfry)
 }
 
 func nemeses(w *world.World) []world.Nemesis {

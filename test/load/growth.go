@@ -30,14 +30,7 @@ const (
 	growthPage     = 30
 )
 
-const growthStores = `
-listen: 127.0.0.1:0
-metrics: {token: the-metrics-of-load}
-data: ./data
-bus: {listen: ""}
-log: {level: error}
-stores:
-  Parents: {expose: {}}
+const growthStores = serving + `  Parents: {expose: {}}
   Children:
     expose: {list: true}
     indexes: ["parent, year"]

@@ -42,14 +42,17 @@ type bench struct {
 	points  []*point // of the part scale
 }
 
-const configuration = `
+// serving is the beginning of configurations, up to their stores.
+const serving = `
 listen: 127.0.0.1:0
 metrics: {token: the-metrics-of-load}
 data: ./data
 bus: {listen: ""}
 log: {level: error}
 stores:
-  Items: {expose: {}}
+`
+
+const configuration = serving + `  Items: {expose: {}}
   Parents: {expose: {}}
   Loose: {expose: {}}
   Children:

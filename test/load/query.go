@@ -33,14 +33,7 @@ const (
 	indexPatience = 10 // times two minutes, until the words are indexed
 )
 
-const bookStores = `
-listen: 127.0.0.1:0
-metrics: {token: the-metrics-of-load}
-data: ./data
-bus: {listen: ""}
-log: {level: error}
-stores:
-  Books:
+const bookStores = serving + `  Books:
     expose: {list: true}
     indexes: ["author, year", year]
     search: {fields: [title, body]}

@@ -1,11 +1,9 @@
 package upgrade
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"belfry/test/backing"
 	"belfry/test/chaos/history"
@@ -63,22 +61,7 @@ func replaces(t *testing.T, kind world.Kind) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := r.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := w.StopBelfry(); err != nil {
-		t.Error(err)
-	}
-	if err := r.Verify(ctx); err != nil {
-		t.Error(err)
-	}
-	report := r.Report()
-	t.Logf("%s\n%s", kind, report.Text())
-	if report.Broken() > 0 {
-		t.Error("belfry verify after the end found differences")
-	}
+	r.End(t, fmt.Sprint(kind), w.StopBelfry)
 }
 
 // examine makes all checks, and ends the test when a promise was broken or a process has ended by itself.
