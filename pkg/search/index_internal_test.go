@@ -15,6 +15,7 @@ func TestAnIndexOfAnotherFormIsBuiltAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	storeState(t, x.bleve, nil) // else what a new index consists of may not be on disk
 	if err := x.bleve.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +31,7 @@ func TestAnIndexOfAnotherFormIsBuiltAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		onDisk, b := make(chan struct{}), before.NewBatch()
-		b.SetInternal(stateKey, data)
-		b.SetPersistedCallback(func(error) { close(onDisk) })
-		if err := before.Batch(b); err != nil {
-			t.Fatal(err)
-		}
-		<-onDisk
+		storeState(t, before, data)
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -50,4 +45,16 @@ func TestAnIndexOfAnotherFormIsBuiltAgain(t *testing.T) {
 			}
 		}
 	}
+}
+
+// storeState writes the state of an index, and waits until it is on disk.
+func storeState(t *testing.T, index bleve.Index, data []byte) {
+	t.Helper()
+	onDisk, b := make(chan struct{}), index.NewBatch()
+	b.SetInternal(stateKey, data)
+	b.SetPersistedCallback(func(error) { close(onDisk) })
+	if err := index.Batch(b); err != nil {
+		t.Fatal(err)
+	}
+	<-onDisk
 }
