@@ -71,11 +71,12 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Diff, error) {
 	return r.put(ctx, d, want)
 }
 
-// put creates or updates the consumer.
+// put creates or updates the consumer. One that is deleted while the server updates it is put again later: a reset deletes
+// consumers.
 func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, error) {
 	_, err := r.bus.JetStream().CreateOrUpdateConsumer(ctx, r.stream, want)
 	var api *jetstream.APIError
-	if errors.As(err, &api) && api.Code == 400 {
+	if errors.As(err, &api) && api.Code == 400 && api.ErrorCode != jetstream.JSErrCodeConsumerDoesNotExist {
 		return d, errs.Wrap(err, errs.Invalid, "the bus rejects listener %s: %s", r.consumer, api.Description)
 	}
 	if !errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {

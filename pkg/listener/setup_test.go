@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,5 +207,61 @@ func TestListenerWaitsForMissingConsumers(t *testing.T) {
 		if l := <-lacks; l.err == nil {
 			delete(missing, l.consumer)
 		}
+	}
+}
+
+// vanishing is a bus on which somebody deletes the consumer each time while the server puts it, until gone is used up.
+type vanishing struct {
+	*bus.Bus
+	gone *atomic.Int32
+}
+
+func (v vanishing) JetStream() jetstream.JetStream {
+	return vanishingStream{v.Bus.JetStream(), v.gone}
+}
+
+type vanishingStream struct {
+	jetstream.JetStream
+	gone *atomic.Int32
+}
+
+func (v vanishingStream) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	if v.gone.Add(-1) >= 0 {
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeConsumerDoesNotExist, Description: "consumer does not exist"}
+	}
+	return v.JetStream.CreateOrUpdateConsumer(ctx, stream, c)
+}
+
+// What a reset deletes while the server updates it is no mistake of the listener, which must not end.
+func TestAConsumerThatIsDeletedWhileItIsPutIsPutAgain(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	publish(t, b, 0, 10)
+	var gone atomic.Int32
+	gone.Store(3)
+	var s seen
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- listener.Run(ctx, vanishing{b, &gone}, slog.New(slog.DiscardHandler), listener.Spec{
+			Name: "test", Start: listener.StartAll(),
+			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
+		})
+	}()
+	err := kit.Await(time.Minute, func() error {
+		select {
+		case err := <-ended:
+			ended <- err
+			return nil
+		default:
+		}
+		if n := s.distinct(); n != 10 {
+			return fmt.Errorf("%d of 10 events are handled", n)
+		}
+		return nil
+	})
+	cancel()
+	if ran := <-ended; err != nil || ran != nil || s.distinct() != 10 {
+		t.Errorf("%d of 10 events are handled: %v, %v", s.distinct(), err, ran)
 	}
 }
