@@ -125,8 +125,20 @@ func (l *DataLock) write() error {
 	if err != nil {
 		return err
 	}
-	err = os.WriteFile(l.path, append(data, '\n'), 0o600)
-	return errs.Wrap(err, errs.Unavailable, "can't write %s", l.path)
+	return errs.Wrap(overwrite(l.path, append(data, '\n')), errs.Unavailable, "can't write %s", l.path)
+}
+
+// overwrite replaces the content of a file, and needs no space for it: cut off first, the file would lose its block, which on a
+// full disk another file may take.
+func overwrite(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(data, 0); err == nil {
+		err = f.Truncate(int64(len(data)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Unlock releases the folder. The file stays: if it were removed, two processes could lock two files of

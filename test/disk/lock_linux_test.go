@@ -1,0 +1,33 @@
+package disk
+
+import (
+	"testing"
+
+	"belfry/pkg/app"
+	"belfry/test/kit/faultdisk"
+)
+
+// The lock file of a data folder is written without new space: what is free when it is cut off, another file may take.
+func TestALockIsTakenOnAFullDisk(t *testing.T) {
+	if !withDisks(t) {
+		return
+	}
+	disk, folder := faultdisk.New(), t.TempDir()
+	unmount, err := disk.Mount(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unmount(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, doing := range []string{"serve", "verify"} { // the second is written over longer content, or shorter
+		l, err := app.LockData(folder, doing)
+		if err != nil {
+			t.Fatalf("on a disk that is full from the second time on: %v", err)
+		}
+		l.Unlock()
+		disk.Fill(-4096) // what is cut off is not free for what follows
+	}
+}
