@@ -41,7 +41,6 @@ func (f *files) Release(_ <-chan struct{}, input *fuse.ReleaseIn) {
 	defer f.unlock()
 	if n := f.disk.nodes[input.NodeId]; n != nil {
 		n.opened--
-		f.disk.closed(n)
 		f.disk.release(n)
 	}
 }
@@ -112,7 +111,15 @@ func (f *files) Fallocate(_ <-chan struct{}, input *fuse.FallocateIn) fuse.Statu
 	return fuse.OK
 }
 
-func (f *files) Flush(_ <-chan struct{}, _ *fuse.FlushIn) fuse.Status { return fuse.OK }
+// Flush is called by close, which waits for it; it does not wait for Release.
+func (f *files) Flush(_ <-chan struct{}, input *fuse.FlushIn) fuse.Status {
+	n, status := f.lock(input.NodeId)
+	defer f.unlock()
+	if status.Ok() {
+		f.disk.closed(n)
+	}
+	return fuse.OK
+}
 
 func (f *files) Fsync(_ <-chan struct{}, input *fuse.FsyncIn) fuse.Status { return f.sync(input) }
 
