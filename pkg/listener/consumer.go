@@ -76,12 +76,13 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Diff, error) {
 func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, error) {
 	_, err := r.bus.JetStream().CreateOrUpdateConsumer(ctx, r.stream, want)
 	var api *jetstream.APIError
-	if errors.As(err, &api) && api.Code == 400 && api.ErrorCode != jetstream.JSErrCodeConsumerDoesNotExist {
+	gone := errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeConsumerDoesNotExist
+	if api != nil && api.Code == 400 && !gone {
 		return d, errs.Wrap(err, errs.Invalid, "the bus rejects listener %s: %s", r.consumer, api.Description)
 	}
 	if !errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
 		// Without a reply it may have been created.
-		r.existed = r.existed || api == nil || api.Code >= 500
+		r.existed = r.existed || gone || api == nil || api.Code >= 500
 	}
 	why := d.What + " is missing and can't be created"
 	state := bus.Created
