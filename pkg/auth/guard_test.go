@@ -355,7 +355,6 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 	w := newFixture(t, func(o *auth.Options) { o.Limits.Account = 5 })
 	w.register(ada, password)
 	user := w.objects("Users")[0].UUID
-	w.QueueTime(time.Millisecond)
 	busy, hold := make(chan struct{}, 1000), make(chan struct{})
 	w.ObserveHashes(func(auth.HashParams) {
 		busy <- struct{}{}
@@ -372,6 +371,8 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 	for range cores {
 		<-busy
 	}
+	// Not before, or those that take the cores may be limited.
+	w.QueueTime(time.Millisecond)
 	for range 20 { // more than the failures that delay an account
 		_, err := w.Login(t.Context(), credentials(ada, password), auth.Client{Address: "198.51.100.1"})
 		w.wantKind(err, errs.Limited)
