@@ -76,8 +76,8 @@ func (f *fixture) openTab(t *testing.T, browser context.Context) {
 	go f.listen(chromedp.Console(tab))
 }
 
-// starts is how often a Chromium is started that ends before its first page. Beside a loaded machine, one in a hundred
-// crashed by itself there. What happens after its first page is belfry's to explain.
+// starts is how often a Chromium is started that ends before its first page: on a loaded machine one crashed there, in
+// sixteen runs of all tests. What happens after its first page is belfry's to explain.
 const starts = 3
 
 // openBrowser starts a Chromium that reaches nothing outside of this machine, and returns its tab.

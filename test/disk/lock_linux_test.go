@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"testing"
 
 	"belfry/pkg/app"
@@ -22,10 +23,14 @@ func TestALockIsTakenOnAFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for _, doing := range []string{"serve", "verify"} { // the second is written over longer content, or shorter
+	for _, doing := range []string{"serve", "schema check", "serve"} { // over nothing, over shorter content, over longer
 		l, err := app.LockData(folder, doing)
 		if err != nil {
 			t.Fatalf("on a disk that is full from the second time on: %v", err)
+		}
+		_, err = app.LockData(folder, "backup")
+		if held, ok := errors.AsType[*app.Held](err); !ok || held.Holder.Doing != doing {
+			t.Errorf("while %s holds the folder: %v", doing, err)
 		}
 		l.Unlock()
 		disk.Fill(-4096) // what is cut off is not free for what follows
