@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -59,5 +60,20 @@ func TestATemplateThatIncludesItselfIsRefused(t *testing.T) {
 	}
 	if err := try(loop, &stop, time.Minute); err == nil || !strings.Contains(err.Error(), "depth") {
 		t.Error(err)
+	}
+}
+
+// A start executes no page of belfry's: every one takes whatever a page can have, and nothing.
+func TestThePagesOfBelfryTakeEveryView(t *testing.T) {
+	templates, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pageNames() {
+		for _, v := range samples() {
+			if page, err := templates.render(name, v); err != nil || !bytes.Contains(page, []byte("</html>")) {
+				t.Errorf("%s: %v\n%s", name, err, page)
+			}
+		}
 	}
 }

@@ -40,8 +40,8 @@ type Templates struct {
 }
 
 // Load parses the templates. The files of a folder replace those of belfry by their names; ""
-// is none. Each template is executed once. It reports errs.Invalid for a file that can't be
-// read, parsed or executed, and for one that replaces nothing.
+// is none. What a folder replaces is executed once, with all that a page can have. It reports
+// errs.Invalid for a file that can't be read, parsed or executed, and for one that replaces nothing.
 func Load(folder string) (*Templates, error) {
 	own, err := readTheme(folder)
 	if err != nil {
@@ -71,7 +71,7 @@ func Load(folder string) (*Templates, error) {
 		}
 		var stop stopper
 		page, err := parse(layout, name, text, &stop)
-		if err == nil {
+		if err == nil && (ownPage || ownLayout) {
 			err = try(page, &stop, tryTime)
 		}
 		switch {
