@@ -1,17 +1,27 @@
 package gotest
 
 // uninstrumented are packages that compute in one goroutine at a time, as the model does under a lock: the race detector
-// finds nothing in them, and takes most of their time. It still sees their locks, channels and goroutines, which are those of
-// the runtime. A package that synchronizes by sync/atomic must not be here: what it publishes would look like a race.
+// finds nothing in them, and takes most of their time. It still sees their mutexes, channels and goroutines, which are those of
+// the runtime. A package that synchronizes by sync/atomic must not be here, nor one that uses what is inlined into it and does,
+// sync.Once and sync.Map: what it publishes would look like a race.
 var uninstrumented = []string{
-	"belfry/test/model",                         // explores the states of a model one after the other
-	"github.com/alecthomas/kong",                // reads the command line
-	"github.com/antlr4-go/antlr/v4",             // parses expressions
-	"github.com/blevesearch/vellum/levenshtein", // builds its tables when a program starts
-	"golang.org/x/crypto/argon2",                // hashes passwords
-	"golang.org/x/crypto/blake2b",               // for argon2
-	"regexp",                                    // for kong and many others
-	"regexp/syntax",                             // for regexp
+	"belfry/test/model",                                              // explores the states of a model one after the other
+	"cel.dev/cel-go/common/ast",                                      // expressions as they are checked
+	"encoding/base64",                                                // for encoding/json and many others
+	"github.com/alecthomas/kong",                                     // reads the command line
+	"github.com/antlr4-go/antlr/v4",                                  // parses expressions
+	"github.com/aws/smithy-go/middleware",                            // makes the steps of a request in turn
+	"github.com/blevesearch/vellum/levenshtein",                      // builds its tables when a program starts
+	"github.com/go-json-experiment/json/internal/jsonwire",           // for jsontext
+	"github.com/go-json-experiment/json/jsontext",                    // reads and writes API documents
+	"github.com/santhosh-tekuri/jsonschema/v6",                       // validates objects
+	"github.com/aws/smithy-go/transport/http/protocol/internal/json", // encodes requests of DynamoDB
+	"go.yaml.in/yaml/v3",                                             // reads configurations
+	"golang.org/x/crypto/argon2",                                     // hashes passwords
+	"golang.org/x/crypto/blake2b",                                    // for argon2
+	"regexp",                                                         // for kong and many others
+	"strconv",                                                        // for encoding/json and many others
+	"text/template/parse",                                            // parses pages and mails
 }
 
 // Race returns the flags of go build and go test for the race detector.
