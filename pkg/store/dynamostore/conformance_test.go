@@ -31,24 +31,31 @@ func TestConformance(t *testing.T) {
 func TestSoakConcurrency(t *testing.T) {
 	t.Parallel()
 	for run := kit.Soak(t, 1); run.More(); {
-		eachServer(t, func(t *testing.T, newHarness func(*testing.T) storetest.Harness) {
+		suite := func(t *testing.T, newHarness func(*testing.T) storetest.Harness) {
 			storetest.RunConcurrencyTests(t, newHarness, run.Long())
-		})
+		}
+		if run.Long() {
+			eachServer(t, suite)
+		} else { // dynalite takes twenty times as long
+			t.Run("dynoxide", func(t *testing.T) { suite(t, onServer(t, backing.Dynoxide)) })
+		}
 	}
 }
 
 // eachServer runs a suite against both servers and, where the environment names it, another one.
 func eachServer(t *testing.T, run func(*testing.T, func(*testing.T) storetest.Harness)) {
 	for name, start := range servers {
-		t.Run(name, func(t *testing.T) {
-			run(t, harness(start(t).URL, func(b driver.Backend) driver.Backend { return lowercase{b} }))
-		})
+		t.Run(name, func(t *testing.T) { run(t, onServer(t, start)) })
 	}
 	if url := os.Getenv(anyServer); url != "" {
 		t.Run("another", func(t *testing.T) {
 			run(t, harness(url, func(b driver.Backend) driver.Backend { return b }))
 		})
 	}
+}
+
+func onServer(t *testing.T, start func(testing.TB) *backing.Dynamo) func(*testing.T) storetest.Harness {
+	return harness(start(t).URL, func(b driver.Backend) driver.Backend { return lowercase{b} })
 }
 
 // prefixes counts the table prefixes of this process.
