@@ -71,7 +71,7 @@ test-unit: ## Run the tests that need Go alone, no other server
 	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
 # Packages whose belfry runs without the race detector in make test.
-PLAIN := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/examples
+PLAIN := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login
 
 .PHONY: soak
 soak: prepare ## Run scripts and pages with the race detector, then the random tests for DURATION (10m), the first round of each at SEED (a random one)

@@ -38,7 +38,7 @@ func withDisks(t *testing.T) bool {
 		return true
 	}
 	t.Parallel()
-	process.Program(t) // built once, before many need them
+	process.Plain(t) // built once, before many need them
 	process.Commands(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), inside+"=yes")
@@ -125,7 +125,7 @@ func (f *fixture) fill(folder string) {
 func (f *fixture) serve() {
 	f.Helper()
 	var err error
-	f.server, err = process.Launch(process.Program(f), "--config", f.config)
+	f.server, err = process.Launch(process.Plain(f), "--config", f.config)
 	f.must(err)
 	f.Cleanup(func() { f.server.Kill() })
 }

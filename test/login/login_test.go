@@ -69,6 +69,7 @@ type options struct {
 	users string            // more settings of the store of users
 	limit int               // of an address; 0 is none
 	files map[string]string // beside the configuration
+	race  bool              // flows meet: belfry has the race detector
 }
 
 // newFixture starts belfry and the providers.
@@ -87,7 +88,11 @@ func (w *fixture) start(o options) {
 	}
 	file := filepath.Join(w.folder, "belfry.yaml")
 	w.must(os.WriteFile(file, []byte(fmt.Sprintf(settings, o.users, o.limit)+providersOf(w.providers)), 0o600))
-	server := process.Serve(w.T, file, "--listen", "127.0.0.1:0")
+	serve := process.ServePlain
+	if o.race {
+		serve = process.Serve
+	}
+	server := serve(w.T, file, "--listen", "127.0.0.1:0")
 	w.Cleanup(func() {
 		if w.server == server && !w.Failed() {
 			w.checkNoSecretLeaked()

@@ -78,7 +78,7 @@ func (w *fixture) wantText(got, want string) {
 // Two flows in tabs of one browser do not affect each other.
 func TestConcurrentFlowsOfOneBrowser(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, options{})
+	w := newFixture(t, options{race: true})
 	for i, name := range names {
 		for _, other := range []string{name, names[(i+1)%len(names)]} {
 			w.sub(name+" and "+other, func(w *fixture) {
@@ -101,7 +101,7 @@ func TestConcurrentFlowsOfOneBrowser(t *testing.T) {
 // Two tabs finish the first login of one identity concurrently.
 func TestTwoTabsCreateOneUser(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, options{})
+	w := newFixture(t, options{race: true})
 	const rounds = 3
 	users := map[string]bool{} // by uuid
 	for i := range rounds {

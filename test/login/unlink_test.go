@@ -63,7 +63,7 @@ func TestTheLastIdentCannotBeUnlinked(t *testing.T) {
 
 func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, options{})
+	w := newFixture(t, options{race: true})
 	for i := range 8 {
 		id := fmt.Sprint(i)
 		b, first, second := w.owner(id)
@@ -83,7 +83,7 @@ func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
 // Concurrent linking and unlinking never leaves a user without idents.
 func TestConcurrentLinkAndUnlink(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, options{})
+	w := newFixture(t, options{race: true})
 	for i := range 8 {
 		id := fmt.Sprint(i)
 		b, first, second := w.owner(id)
