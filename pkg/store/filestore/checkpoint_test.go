@@ -126,3 +126,51 @@ func TestACheckpointThatCanNotBeWrittenDoesNoHarm(t *testing.T) {
 		}
 	}
 }
+
+// A process that is killed while it opens a folder can leave no log, and Pebble opens that without a new manifest. A checkpoint has
+// what was written before nevertheless.
+func TestACheckpointWhereNoLogIsLeft(t *testing.T) {
+	open := func(folder string) (*Backend, driver.Store) {
+		b, err := Open(folder, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := b.Open(t.Context(), driver.Spec{Name: "Books"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b, s
+	}
+	folder := t.TempDir()
+	b, s := open(folder)
+	if err := errors.Join(putBook(t.Context(), s, 1), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, _ = open(folder) // flushes the log, and begins another one
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(folder, "*.log"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("%v, %v", logs, err)
+	}
+	if err := os.Remove(logs[0]); err != nil { // the process was killed before it began that
+		t.Fatal(err)
+	}
+	b, _ = open(folder)
+	from, release, err := b.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := t.TempDir()
+	if err := errors.Join(os.CopyFS(copied, os.DirFS(from)), release(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	restored, books := open(copied)
+	if _, found, err := books.Get(t.Context(), "1"); err != nil || !found {
+		t.Errorf("the book is found: %v, %v", found, err)
+	}
+	if err := restored.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -108,7 +108,7 @@ const stuckAfter = 2 * time.Second
 func (b *Backend) openDB(folder string, o *pebble.Options) (*pebble.DB, error) {
 	var db *pebble.DB
 	var err error
-	if !b.health.guard(func() { db, err = pebble.Open(folder, o) }) {
+	if !b.health.guard(func() { db, err = b.openPebble(folder, o) }) {
 		return nil, b.health.err()
 	}
 	if failed := b.health.err(); err == nil && failed != nil {
@@ -116,6 +116,19 @@ func (b *Backend) openDB(folder string, o *pebble.Options) (*pebble.DB, error) {
 		return nil, errors.Join(failed, db.Close())
 	}
 	return db, err
+}
+
+// openPebble opens the folder, and writes a manifest unless Pebble has. It does so by a flush of the logs, which there are none of
+// where a process was killed while it opened the folder. The manifest of a checkpoint would be empty until the first flush.
+func (b *Backend) openPebble(folder string, o *pebble.Options) (*pebble.DB, error) {
+	db, err := pebble.Open(folder, o)
+	if err != nil || b.health.manifest.Load() {
+		return db, err
+	}
+	if err := db.Flush(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 func openError(folder string, err error) error {

@@ -22,6 +22,7 @@ type health struct {
 	failed   chan struct{} // closed at the first error
 	active   atomic.Bool   // Pebble is open and not being closed
 	closing  atomic.Bool   // Pebble is being closed, or is closed
+	manifest atomic.Bool   // Pebble has written a manifest since it was opened
 
 	awaitSpace func(full error) error // see Options; may be nil
 	giveUp     chan struct{}          // closed when Pebble may hang while it is opened or closed
@@ -185,9 +186,10 @@ func calledFromPackage() bool {
 	}
 }
 
-// listener receives the errors of flushes and compactions.
+// listener receives the errors of flushes and compactions, and notices manifests.
 func (h *health) listener() *pebble.EventListener {
 	return &pebble.EventListener{
+		ManifestCreated: func(pebble.ManifestCreateInfo) { h.manifest.Store(true) },
 		BackgroundError: func(err error) {
 			_ = h.fail(err)
 			h.stall(err)
