@@ -41,6 +41,7 @@ type Checker struct {
 	state    *state   // the one in which the current step is made
 	run      *run     // the process that makes it; nil for a check
 	handler  *handler // the handler that makes it; nil for a client
+	taking   kind     // the transition that it is a part of
 	wroteNow bool     // it is a write
 	began    uint64   // the clock when the current client's operation began
 	ahead    uint64   // of the clock, for the current client
@@ -162,6 +163,7 @@ func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err erro
 // stale makes a query with the oldest index that it may get.
 func (c *Checker) stepHandler(ctx context.Context, i int, stale bool) (steps []step, done bool, err error) {
 	h := &c.state.handlers[i]
+	ctx = context.WithValue(ctx, checkerKey{}, c)
 	code := program{h.delivery.hash, true, func() error { return c.consumers[h.delivery.consumer].Handle(ctx, h.delivery.event) }}
 	if h.next.do == nil {
 		if done, err = c.start(&h.process, code); done || err != nil {

@@ -49,6 +49,12 @@ const (
 	crashClient  // a client crashes
 	syncWrite    // a write becomes durable
 	powerFailure // what is not durable is lost, and all workers crash
+
+	roundStep     // a round in another process makes a step
+	giveUp        // the worker that waits for it does so no more
+	loseRound     // the request, the reply or the process is lost, and the worker gives up
+	abandonedStep // a round that nobody waits for any more makes a step
+	loseAbandoned // it crashes, or its request was lost
 )
 
 // transition leads from a state to another. index is the client, handler or
@@ -90,7 +96,7 @@ func (c *Checker) transitions(s *state) []transition {
 		}
 	}
 	for i := range s.handlers {
-		if c.ready(s, &s.handlers[i].process) {
+		if h := &s.handlers[i]; c.ready(s, &h.process) && !h.waitsForRound() {
 			all = append(all, transition{handlerStep, i})
 		}
 		if c.scenario.LaggingIndexes && s.handlers[i].next.step.op == "query" {
@@ -111,7 +117,7 @@ func (c *Checker) transitions(s *state) []transition {
 			}
 		}
 	}
-	return append(all, c.volatileTransitions(s)...)
+	return append(append(all, c.askTransitions(s)...), c.volatileTransitions(s)...)
 }
 
 // mayCrash reports whether a handler can crash.
@@ -135,6 +141,7 @@ func (c *Checker) ready(s *state, p *process) bool {
 // state in which it crashed before the acknowledgement.
 func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unacked *state, did label, err error) {
 	c.enter(s)
+	c.taking = t.kind
 	i := t.index
 	switch t.kind {
 	case clientStep:
@@ -148,6 +155,7 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 	case crash:
 		d := s.handlers[i].delivery
 		c.state.loseReport(&s.handlers[i], c.scenario.Fault.LostReports)
+		c.state.abandon(d, s.handlers[i].asked...)
 		c.state.handlers = slices.Delete(c.state.handlers, i, i+1)
 		c.countCrash(c.state)
 		if !c.scenario.Fault.AckByOther {
@@ -158,6 +166,9 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 		return c.state, nil, c.sync(i), nil
 	case powerFailure:
 		return c.state, nil, c.failPower(), nil
+	case roundStep, abandonedStep, loseAbandoned:
+		did, err = c.takeAsk(ctx, t)
+		return c.state, nil, did, err
 	case deliver, deliverStale:
 		c.state.handlers = append(c.state.handlers, handler{delivery: s.unacked[i]})
 		i = len(c.state.handlers) - 1
@@ -166,8 +177,11 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 	stale := t.kind == handlerStepStale || t.kind == deliverStale
 	steps, done, err := c.stepHandler(ctx, i, stale)
 	did = label{"worker", i, d, steps, ""}
-	if stale {
+	switch {
+	case stale:
 		did.note = "with a stale index"
+	case t.kind == giveUp, t.kind == loseRound:
+		did.note = "gives up"
 	}
 	if !done || err != nil {
 		return c.state, nil, did, cmp.Or(err, c.checkApplied(ctx))
@@ -178,6 +192,7 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 		return c.state, nil, did, err
 	}
 	next = c.state
+	next.abandon(d, c.state.handlers[i].asked...)
 	next.handlers = slices.Delete(next.handlers, i, i+1)
 	if c.mayCrash(next) {
 		crashed := *next

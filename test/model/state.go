@@ -17,6 +17,7 @@ type state struct {
 	unacked   []*delivery
 	clients   []client
 	handlers  []handler
+	abandoned []abandoned
 	volatile  []*volatileWrite // in the order in which they were made
 	waits     []*wait          // in the order in which they began
 	clock     uint64
@@ -65,6 +66,7 @@ type client struct {
 type handler struct {
 	delivery *delivery
 	caused   []uint64 // hashes of the deliveries of its writes that a request waits for
+	asked    []*round // in other processes
 	process
 }
 
@@ -171,7 +173,13 @@ func (s *state) fingerprint(clock bool) uint64 {
 		if h.waits > 0 {
 			hash = mix(hash, s.place(h.waits))
 		}
+		for _, r := range h.asked {
+			hash = mix(hash, r.sum())
+		}
 		sum += mix(mix(mix(h.delivery.hash, s.holders(h.delivery)), unacked), hash)
+	}
+	for _, a := range s.abandoned {
+		sum += mix(mix(a.delivery.hash, a.sum()), 11)
 	}
 	if !clock {
 		return mix(sum, 0)
@@ -210,5 +218,5 @@ func (s *state) holders(d *delivery) (n uint64) {
 
 // quiescent reports whether workers have nothing to do.
 func (s *state) quiescent() bool {
-	return len(s.unacked) == 0 && len(s.handlers) == 0 && len(s.volatile) == 0
+	return len(s.unacked) == 0 && len(s.handlers) == 0 && len(s.volatile) == 0 && len(s.abandoned) == 0
 }
