@@ -13,7 +13,7 @@ import (
 // ErrPermissionDenied is the cause with which a context of UntilDenied ends.
 var ErrPermissionDenied = errors.New("the bus's user lacks the permission")
 
-// denials ends requests that the server denies. The server sends no reply to
+// denials ends requests and subscriptions that the server denies. The server sends no reply to
 // those: it reports the subject to the connection.
 type denials struct {
 	mu      sync.Mutex
@@ -26,9 +26,10 @@ type pendingRequest struct {
 }
 
 // UntilDenied returns a context for requests on the subjects, and on subjects
-// below them. It ends with the cause ErrPermissionDenied as soon as the server
-// denies one of them to this user; without it such a request runs into its
-// timeout. The returned function must be called.
+// below them, and for subscriptions to these. It ends with the cause
+// ErrPermissionDenied as soon as the server denies one of them to this user;
+// without it such a request runs into its timeout, and such a subscription
+// receives nothing. The returned function must be called.
 func (b *Bus) UntilDenied(ctx context.Context, subjects ...string) (context.Context, context.CancelFunc) {
 	return b.denials.watch(ctx, subjects)
 }
@@ -55,9 +56,9 @@ func (d *denials) watch(ctx context.Context, subjects []string) (context.Context
 	}
 }
 
-var deniedSubject = regexp.MustCompile(`(?i)violation for publish to "(.+?)"`)
+var deniedSubject = regexp.MustCompile(`(?i)violation for (?:publish|subscription) to "(.+?)"`)
 
-// notify ends the requests that an error of the connection is about, and reports
+// notify ends the contexts of what an error of the connection is about, and reports
 // whether there were any.
 func (d *denials) notify(err error) bool {
 	if !errors.Is(err, nats.ErrPermissionViolation) {

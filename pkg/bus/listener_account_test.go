@@ -101,7 +101,7 @@ func attack(t *testing.T, listener *nats.Conn, replies ...string) {
 // The server sends its reply to any subject that a request names, with nobody's
 // permissions. In an account of its own a listener names subjects of that account.
 func TestAListenerCannotHaveRepliesStoredOrSentToOthers(t *testing.T) {
-	live := []string{"Store.Saved", "Register", "applied.x.1", "_INBOX_front.x", "intercept.save.Books.other", "store.Books.delete", "listeners.confirm"}
+	live := []string{"Store.Saved", "Register", "applied.x.1", "_INBOX_front.x", "intercept.save.Books.other", "store.Books.delete", "listeners.confirm", "mapping.workers.x"}
 	kept := []string{"events.1.Store.Saved.Users.u", "dead.other", "retry.other"}
 	for name, c := range map[string]struct {
 		conf string

@@ -58,6 +58,7 @@ var forging = map[string][]string{
 // working are what only workers may publish.
 var working = map[string][]string{
 	"forge reports of workers":      {"applied.x.1"},
+	"share a worker's targets":      {"mapping.workers.all", "mapping.workers.x"},
 	"write a worker's dead letters": {"dead.mapping", "dead.mail"},
 	"take a worker's events":        {consumer + "MSG.NEXT.EVENTS.mapping", consumer + "MSG.NEXT.EVENTS.mail", consumer + "MSG.NEXT.RETRY.mapping"},
 	"acknowledge a worker's events": {"$JS.ACK.EVENTS.mapping.1.1.1.1.1", "$JS.ACK.RETRY.mapping.1.1.1.1.1"},
@@ -100,12 +101,12 @@ func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
 		may    []string // of these
 		denied []string // besides subscriptions
 	}{
-		"front":    {[]map[string][]string{forbidden, working, listening}, []string{consumer + "LIST.EVENTS"}, nil},
+		"front":    {[]map[string][]string{forbidden, working, listening}, []string{consumer + "LIST.EVENTS"}, []string{"mapping.workers.>", "mapping.workers.all"}},
 		"worker":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"applied.>", "Store.*", "intercept.>"}},
 		"belfry":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"_INBOX_front.>", "intercept.>"}},
-		"listener": {[]map[string][]string{forbidden, forging, working, listening, reading}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},
-		"client":   {[]map[string][]string{forbidden, forging, working, listening, reading}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>"}},
-		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>"}},
+		"listener": {[]map[string][]string{forbidden, forging, working, listening, reading}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other", "mapping.workers.>"}},
+		"client":   {[]map[string][]string{forbidden, forging, working, listening, reading}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>", "mapping.workers.>"}},
+		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>", "mapping.workers.>"}},
 	} {
 		t.Run(user, func(t *testing.T) {
 			c, refusals := connectAs(t, url, user)
