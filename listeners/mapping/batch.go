@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belfry/internal/backoff"
+	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 )
@@ -25,9 +26,19 @@ type batch struct {
 	trace   string        // of the first event that has one; the write is a part of it
 	done    chan struct{} // closed when err is set
 	err     error
+	notify  []func(error) // called then
 }
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
+
+// end ends a batch that nobody joins any more.
+func (b *batch) end(err error) {
+	b.err = err
+	close(b.done)
+	for _, notify := range b.notify {
+		notify(err)
+	}
+}
 
 func (b *batch) wait(ctx context.Context) error {
 	select {
@@ -47,8 +58,9 @@ type batches struct {
 	cancel    context.CancelFunc
 	runners   sync.WaitGroup
 
-	mu   sync.Mutex
-	next map[group]*batch // of every group that has a runner
+	mu     sync.Mutex
+	next   map[group]*batch // of every group that has a runner
+	closed bool
 }
 
 func (b *batches) start(reconcile func(context.Context, group, []string, bool) error) {
@@ -56,18 +68,25 @@ func (b *batches) start(reconcile func(context.Context, group, []string, bool) e
 	b.reconcile, b.next = reconcile, map[group]*batch{}
 }
 
-// Close cancels the writes in flight and waits for them to return.
+// Close cancels the writes in flight and waits for them to return. What would join a batch later fails.
 func (b *batches) Close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
 	b.cancel()
 	b.runners.Wait()
 }
 
-// join adds a source to the next batch of its group.
-func (b *batches) join(g group, source string, fence bool, trace string) *batch {
+// join adds a source to the next batch of its group. notify is called when that has ended; nil: nothing is.
+func (b *batches) join(g group, source string, fence bool, trace string, notify func(error)) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, ok := b.next[g]
-	if !ok {
+	switch {
+	case b.closed:
+		next = newBatch()
+		defer next.end(errs.New(errs.Canceled, "the worker of mappings has stopped"))
+	case !ok:
 		next = newBatch()
 		b.next[g] = next
 		b.runners.Go(func() { b.run(g) })
@@ -77,6 +96,9 @@ func (b *batches) join(g group, source string, fence bool, trace string) *batch 
 	}
 	next.fence = next.fence || fence
 	next.trace = cmp.Or(next.trace, trace)
+	if notify != nil {
+		next.notify = append(next.notify, notify)
+	}
 	return next
 }
 
@@ -102,8 +124,7 @@ func (b *batches) run(g group) {
 		}
 		start := time.Now()
 		ctx := store.WithCall(b.ctx, store.Call{Origin: Name, Ctx: event.Ctx{Trace: batch.trace}})
-		batch.err = b.reconcile(ctx, g, batch.sources, batch.fence)
-		close(batch.done)
+		batch.end(b.reconcile(ctx, g, batch.sources, batch.fence))
 		// A large array takes long to write. Waiting as long again makes the
 		// next batch larger and leaves half of a core to everything else.
 		if took := time.Since(start); took > throttleAfter {

@@ -29,6 +29,24 @@ func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources 
 	return w.backfill(ctx, e)
 }
 
+// HandleAsking is HandleSerially for a worker of which others are asked for all rounds. ask has another process run a round.
+func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope, ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
+	groups, err := w.groups(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		round := func(ctx context.Context) error { return w.reconcile(ctx, g, []string{e.UUID}, awaited(e)) }
+		if err := settle(ctx, ask(ctx, g.mapping.Array+" of "+g.target, round), round); err != nil {
+			return err
+		}
+	}
+	return w.backfill(ctx, e)
+}
+
+// Waiter is a round that another process was asked for.
+type Waiter = waiter
+
 // Waiting returns how many events wait for the next write to an array.
 func (w *Worker) Waiting(m *store.Mapping, target string) int {
 	w.mu.Lock()

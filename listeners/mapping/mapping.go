@@ -12,6 +12,7 @@ import (
 	"errors"
 	"slices"
 
+	"belfry/listeners/mapping/route"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
@@ -45,19 +46,33 @@ func Filters(set *store.Set) []string {
 }
 
 // Options configure a Worker.
-type Options = mapping.Options
+type Options struct {
+	// OnFull is that of mapping.Options.
+	OnFull func(m *store.Mapping, target string)
+
+	// Sharing are the processes that share targets, with Definition as their definition and Run to run rounds; nil: this
+	// process runs all rounds of the events that it handles.
+	Sharing *route.Group
+}
 
 // Worker handles events. Events for one target that are in flight together are
 // applied in one write.
 type Worker struct {
 	set        *store.Set
 	reconciler *mapping.Reconciler
+	sharing    *route.Group
+	places     map[*store.Mapping]int // of the set's mappings, among these
 	batches
 }
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
-	w := &Worker{set: set, reconciler: mapping.NewReconciler(set, o)}
+	w := &Worker{
+		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull}), sharing: o.Sharing, places: map[*store.Mapping]int{},
+	}
+	for i := range set.Mappings() {
+		w.places[&set.Mappings()[i]] = i
+	}
 	w.start(func(ctx context.Context, g group, sources []string, fence bool) error {
 		if fence {
 			return w.reconciler.ReconcileFenced(ctx, g.mapping, g.target, sources)
@@ -75,12 +90,12 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	joined := make([]*batch, len(groups))
+	rounds := make([]func(context.Context) error, len(groups))
 	for i, g := range groups {
-		joined[i] = w.join(g, e.UUID, awaited(e), e.Ctx.Trace)
+		rounds[i] = w.begin(g, e)
 	}
-	for _, b := range joined {
-		if err := b.wait(ctx); err != nil {
+	for _, wait := range rounds {
+		if err := wait(ctx); err != nil {
 			return err
 		}
 	}
