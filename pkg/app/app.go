@@ -18,6 +18,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/seal"
+	"belfry/listeners/mapping/route"
 	"belfry/pkg/api"
 	"belfry/pkg/api/applied"
 	"belfry/pkg/api/files"
@@ -65,6 +66,7 @@ type App struct {
 	filler         *fill.Filler
 	claims         *fill.Filler    // of unique values
 	search         *search.Service // nil: this process answers no searches
+	sharing        *route.Group    // nil: the mapping worker shares no targets
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured

@@ -51,7 +51,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, filledDesc, fillsDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, filledDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
 		ch <- d
 	}
 }
@@ -80,6 +80,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	a.collectSearch(gauge)
 	a.collectBackups(gauge)
 	a.collectFill(ch)
+	a.collectSharing(ch)
 	for _, spec := range []listener.Spec{now.plan.mappingSpec(), now.plan.cascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {
 			continue // the permissions on the bus may not allow it

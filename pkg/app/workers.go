@@ -27,15 +27,17 @@ const workerAckWait = 10 * time.Second
 
 // newWorkers makes the workers of mappings and cascades.
 func (a *serving) newWorkers() {
-	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull})
+	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull, Sharing: a.sharing})
 	a.cascader = cascade.NewWorker(a.set, cascade.Options{})
 }
 
 // startWorkers starts the listeners of mappings and cascades.
 func (a *serving) startWorkers(context.Context) error {
 	a.onFull = a.countFull()
+	a.newSharing()
 	a.newWorkers()
-	a.onStop("the mapping worker", func(context.Context) error { a.now().mapper.Close(); return nil })
+	a.onStop("the mapping worker", a.stopMapping)
+	a.startSharing()
 
 	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
 	applyMaps := applied.Reporting(a.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
