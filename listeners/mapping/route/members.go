@@ -29,7 +29,9 @@ type candidate struct {
 // validID is what an id must be, since it is part of a subject.
 var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-func (g *Group) isOther(id string) bool { return id != g.id && id != everyone && validID.MatchString(id) }
+func (g *Group) isOther(id string) bool {
+	return id != g.id && id != everyone && validID.MatchString(id)
+}
 
 // announce sends a heartbeat.
 func (g *Group) announce() {

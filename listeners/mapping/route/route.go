@@ -64,14 +64,14 @@ type Options struct {
 	// block.
 	Run func(r Round, done func(error))
 
-	Heartbeat time.Duration // between two heartbeats of a process, and between two reports of pending rounds; default: 1 s
+	Heartbeat time.Duration // between two heartbeats of a process, and between two reports of pending rounds; default: 2 s
 	Silence   time.Duration // without a report from the owner until a round is run here; default: 10 s
-	Gap       time.Duration // between two messages: what accumulates meanwhile shares one; default: 2 ms
+	Gap       time.Duration // between two messages: what accumulates meanwhile shares one; default: 5 ms
 	Retry     time.Duration // until another attempt where a permission is missing; default: 1 minute
 }
 
 // A process counts as gone after so many heartbeats without one from it.
-const missedHeartbeats = 4
+const missedHeartbeats = 3
 
 // Limits of what a Group remembers: beyond them rounds are run where their events were received.
 const (
@@ -84,7 +84,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value     *time.Duration
 		otherwise time.Duration
-	}{{&o.Heartbeat, time.Second}, {&o.Silence, 10 * time.Second}, {&o.Gap, 2 * time.Millisecond}, {&o.Retry, time.Minute}} {
+	}{{&o.Heartbeat, 2 * time.Second}, {&o.Silence, 10 * time.Second}, {&o.Gap, 5 * time.Millisecond}, {&o.Retry, time.Minute}} {
 		if *d.value <= 0 {
 			*d.value = d.otherwise
 		}
@@ -114,14 +114,14 @@ type Group struct {
 	announced time.Time          // the last heartbeat of this process
 
 	heardItself bool // a heartbeat of this process has arrived, since it takes part
-	left      bool               // Leave was called
-	pending   map[uint64]*Forwarded
-	last      uint64                         // the last id of a Forwarded
-	messages  uint64                         // with rounds that were sent
-	outboxes  map[string]*outbox             // by the id of the receiver
-	served    map[string]map[uint64]struct{} // rounds of others that run here, by the id of who asked
-	servedNow int                            // how many
-	idle      chan struct{}                  // closed when there are none, after Leave
+	left        bool // Leave was called
+	pending     map[uint64]*Forwarded
+	last        uint64                         // the last id of a Forwarded
+	messages    uint64                         // with rounds that were sent
+	outboxes    map[string]*outbox             // by the id of the receiver
+	served      map[string]map[uint64]struct{} // rounds of others that run here, by the id of who asked
+	servedNow   int                            // how many
+	idle        chan struct{}                  // closed when there are none, after Leave
 
 	counts counts
 }
