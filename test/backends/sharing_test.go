@@ -1,0 +1,102 @@
+package backends
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tidwall/gjson"
+
+	"belfry/config"
+	"belfry/pkg/app"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
+	"belfry/test/process"
+)
+
+// TestProcessesShareTargets: two processes on one bus and one backend have each other write targets. When one of them stops
+// while objects are created, no entry is missing.
+func TestProcessesShareTargets(t *testing.T) {
+	t.Parallel()
+	const parents, children = 8, 80
+	bus := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
+	text := fmt.Sprintf(`
+listen: 127.0.0.1:0
+metrics: {token: the-metrics-of-a-test}
+bus: {url: %q}
+backends: {shared: %s}
+stores:
+  Parents: {backend: shared, uuid: client, expose: {}}
+  Children: {backend: shared, uuid: client, expose: {}, map: {Parents: {key: parent, target: children, fields: title}}}
+`, bus, dynamo(servers.dynoxide()))
+	start := func() (*app.App, *process.Server) {
+		c, err := config.Load(write(t, t.TempDir(), "belfry.yaml", text), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := app.Start(t.Context(), c, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Stop(context.Background()) })
+		return a, &process.Server{URL: "http://" + a.HTTPAddress()}
+	}
+	_, first := start()
+	second, other := start()
+	for _, s := range []*process.Server{first, other} {
+		kit.WaitFor(t, "they share targets", func() bool { return metric(t, s, "belfry_mapping_workers") == "2" })
+	}
+	for i := range parents {
+		must(t, first, 201, "POST", "/parents", fmt.Sprintf(`{"uuid":"p%d"}`, i))
+	}
+	create := func(from int) {
+		for i := from; i < from+children; i++ {
+			must(t, first, 201, "POST", "/children", fmt.Sprintf(`{"uuid":"c%d","parent":"p%d","title":"T"}`, i, i%parents))
+		}
+	}
+	complete := func(entries int) {
+		for i := range parents {
+			process.Eventually(t, patience, func() error {
+				r := must(t, first, 200, "GET", fmt.Sprintf("/parents/p%d", i), "")
+				if n := gjson.GetBytes(r.body, "children.#").Int(); n != int64(entries) {
+					return fmt.Errorf("parent %d has %d entries, want %d", i, n, entries)
+				}
+				return nil
+			})
+		}
+	}
+	create(0)
+	complete(children / parents)
+	for name, s := range map[string]*process.Server{"the first": first, "the second": other} {
+		if metric(t, s, "belfry_mapping_forwarded_total") == "0" || metric(t, s, "belfry_mapping_served_total") == "0" {
+			t.Errorf("%s has forwarded %s rounds and run %s for the other one", name, metric(t, s, "belfry_mapping_forwarded_total"), metric(t, s, "belfry_mapping_served_total"))
+		}
+	}
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		if err := second.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	create(children)
+	stopping.Wait()
+	complete(2 * children / parents)
+	kit.WaitFor(t, "the other one has left", func() bool { return metric(t, first, "belfry_mapping_workers") == "1" })
+}
+
+// metric is the value of a metric without labels.
+func metric(t *testing.T, s *process.Server, name string) string {
+	t.Helper()
+	r, err := request(s.URL, "GET", "/metrics", "", "Authorization", "Bearer the-metrics-of-a-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut("\n"+string(r.body), "\n"+name+" ")
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
+}
