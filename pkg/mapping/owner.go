@@ -37,7 +37,7 @@ func (r *Reconciler) collect(ctx context.Context, s *round) error {
 		return err
 	}
 	_, err := r.eachLinked(ctx, s.m, s.target.UUID, func(source string) (bool, error) {
-		return true, r.apply(ctx, s, source, true)
+		return true, r.apply(ctx, s, source, true, nil)
 	})
 	return err
 }

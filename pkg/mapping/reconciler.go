@@ -10,7 +10,6 @@
 package mapping
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -142,11 +141,8 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 	if _, err := store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, fields); err != nil {
 		return false, false, err
 	}
-	for _, source := range s.order {
-		now, _, err := r.entry(ctx, m, source, s.target)
-		if err != nil || !bytes.Equal(now, s.applied[source]) {
-			return false, true, err
-		}
+	if ok, err := r.confirmed(ctx, s); err != nil || !ok {
+		return false, true, err
 	}
 	return len(next.unconfirmed) == 0 && (!next.marked || s.array.full(m)), true, nil
 }
@@ -179,22 +175,29 @@ func newRound(m *store.Mapping, target string, body []byte) *round {
 }
 
 func (r *Reconciler) applyAll(ctx context.Context, s *round, sources []string, hasEvent bool) error {
-	for _, source := range sources {
-		if err := r.apply(ctx, s, source, hasEvent); err != nil {
+	for chunk := range slices.Chunk(sources, readAtOnce) {
+		isApplied := func(source string) bool { _, applied := s.applied[source]; return applied }
+		read, err := r.readTogether(ctx, s.m, slices.DeleteFunc(slices.Clone(chunk), isApplied))
+		if err != nil {
 			return err
+		}
+		for _, source := range chunk {
+			if err := r.apply(ctx, s, source, hasEvent, read); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// apply gives a source the entry that it has now. hasEvent reports that an
+// apply gives a source the entry that it has now, or had when it was read in this round. hasEvent reports that an
 // event of the source is being handled, which is redelivered if this round
 // fails; a change without one is recorded in the target as unconfirmed.
-func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEvent bool) error {
+func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEvent bool, read sources) error {
 	if _, done := s.applied[source]; done {
 		return nil
 	}
-	entry, tooLarge, err := r.entry(ctx, s.m, source, s.target)
+	entry, tooLarge, err := r.entry(ctx, s.m, source, s.target, read)
 	if err != nil {
 		return err
 	}
@@ -244,19 +247,6 @@ func (r *Reconciler) fit(ctx context.Context, s *round) error {
 	return err
 }
 
-// entry is the target's entry for a source as the source is now; nil for none, which
-// can be because it would be too large.
-func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source string, target store.Target) (entry []byte, tooLarge bool, err error) {
-	x, err := r.set.Store(m.Source).Get(ctx, source)
-	if err != nil && !errors.Is(err, errs.NotFound) {
-		return nil, false, err
-	}
-	if entry = m.Entry(source, x.Body, target); entry == nil {
-		tooLarge = m.TooLarge(source, x.Body, target)
-	}
-	return entry, tooLarge, nil
-}
-
 // refill adds linked objects that have no entry until the array is at its
 // limit, a page of them at most, and reports whether any may be left.
 func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error) {
@@ -271,7 +261,7 @@ func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error
 			s.put(source, false)
 			return true, nil
 		}
-		return true, r.apply(ctx, s, source, false)
+		return true, r.apply(ctx, s, source, false, nil)
 	})
 }
 

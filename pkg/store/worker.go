@@ -129,3 +129,21 @@ func (s *Store) nextCopy(r driver.Record, pending []driver.Pending, here driver.
 	}
 	return w
 }
+
+// GetMany returns objects by their distinct uuids, those that exist, in one request to the backend. It returns false where
+// the backend has no such request. Each read is as strong as that of Get.
+func (w Worker) GetMany(ctx context.Context, uuids []string) (found map[string]Stored, ok bool, err error) {
+	many, ok := w.store.driver.(driver.ManyGetter)
+	if !ok {
+		return nil, false, nil
+	}
+	records, err := many.GetMany(ctx, uuids)
+	if err != nil {
+		return nil, true, err
+	}
+	found = make(map[string]Stored, len(records))
+	for _, r := range records {
+		found[r.UUID] = w.store.project(CallOf(ctx), r)
+	}
+	return found, true, nil
+}
