@@ -56,3 +56,13 @@ func (w *Worker) Waiting(m *store.Mapping, target string) int {
 	}
 	return 0
 }
+
+// Contend has a worker take the array of a target for contended, as after a conflict.
+func (w *Worker) Contend(m *store.Mapping, target string) { w.contended.add(group{m, target}) }
+
+// Contended returns how many arrays a worker takes for contended.
+func (w *Worker) Contended() int {
+	w.contended.mu.Lock()
+	defer w.contended.mu.Unlock()
+	return len(w.contended.until)
+}

@@ -62,14 +62,16 @@ type Worker struct {
 	reconciler *mapping.Reconciler
 	sharing    *route.Group
 	places     map[*store.Mapping]int // of the set's mappings, among these
+	contended  contended
 	batches
 }
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
-	w := &Worker{
-		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull}), sharing: o.Sharing, places: map[*store.Mapping]int{},
-	}
+	w := &Worker{set: set, sharing: o.Sharing, places: map[*store.Mapping]int{}}
+	w.reconciler = mapping.NewReconciler(set, mapping.Options{
+		OnFull: o.OnFull, OnConflict: func(m *store.Mapping, target string) { w.contended.add(group{m, target}) },
+	})
 	for i := range set.Mappings() {
 		w.places[&set.Mappings()[i]] = i
 	}

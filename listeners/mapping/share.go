@@ -41,10 +41,13 @@ type waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// begin begins the round of an event for a group: another process's, if the target is another's, or one of this process. The
-// returned function waits for it.
+// begin begins the round of an event for a group: another process's, if the target is contended and another's, or one of this
+// process. The returned function waits for it.
 func (w *Worker) begin(g group, e *event.Envelope) func(ctx context.Context) error {
 	join := func() *batch { return w.join(g, e.UUID, awaited(e), e.Ctx.Trace, nil) }
+	if w.sharing == nil || !w.contended.has(g) {
+		return join().wait
+	}
 	asked := w.sharing.Forward(route.Round{Mapping: w.places[g.mapping], Target: g.target, Source: e.UUID, Fence: awaited(e), Trace: e.Ctx.Trace})
 	if asked == nil {
 		return join().wait

@@ -90,8 +90,18 @@ func (c *cluster) alone(mappings []store.Mapping) *node {
 	return n
 }
 
-// join adds a process that shares targets with others. silence is how long it waits for their reports.
+// join adds a process that shares targets with others, and takes all for contended. silence is how long it waits for their reports.
 func (c *cluster) join(mappings []store.Mapping, silence time.Duration) *node {
+	c.Helper()
+	n := c.start(mappings, silence)
+	for i := range 20 {
+		n.worker.Contend(&n.set.Mappings()[0], fmt.Sprint("a", i))
+	}
+	return n
+}
+
+// start is join for a process that has had no conflict yet.
+func (c *cluster) start(mappings []store.Mapping, silence time.Duration) *node {
 	c.Helper()
 	n := c.alone(mappings)
 	conn, err := bus.Dial(bus.Options{URL: c.url})
@@ -213,6 +223,44 @@ func TestOneWorkerWritesATarget(t *testing.T) {
 	}
 	if s := asker.group.Stats(); s.Fallbacks != 0 || s.Forwarded < events/2 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A target is left to its owner once there was a conflict, and not before: nothing is gained where one worker at a time writes it.
+func TestATargetIsSharedOnceItIsContended(t *testing.T) {
+	c := newCluster(t)
+	asker, other := c.start(books(10_000), time.Hour), c.start(books(10_000), time.Hour)
+	kit.WaitFor(t, "they share targets", func() bool { return asker.group.Stats().Members == 2 && other.group.Stats().Members == 2 })
+	for i := range 20 {
+		if err := asker.worker.Handle(t.Context(), c.save(fmt.Sprint("x", i), fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := asker.group.Stats(); s.Forwarded+s.Fallbacks > 0 || asker.worker.Contended() > 0 || asker.writes.Load() != 20 {
+		t.Fatalf("without a conflict: %+v, %d writes", s, asker.writes.Load())
+	}
+	served := func(name string) (n uint64) {
+		for i := range 20 {
+			target := fmt.Sprint("a", i)
+			asker.gate = make(chan struct{})
+			before := asker.writes.Load()
+			done := c.handled(asker, c.save(fmt.Sprint(name, "-asker-", i), target))
+			kit.WaitFor(t, "it writes", func() bool { return asker.writes.Load() > before || len(done) > 0 })
+			if err := other.worker.Handle(t.Context(), c.save(fmt.Sprint(name, "-other-", i), target)); err != nil {
+				t.Fatal(err)
+			}
+			close(asker.gate)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return other.group.Stats().Served
+	}
+	if n := served("first"); n > 0 || asker.worker.Contended() != 20 {
+		t.Fatalf("%d rounds were forwarded, %d targets are contended", n, asker.worker.Contended())
+	}
+	if n := served("second"); n == 0 || n == 20 {
+		t.Errorf("%d of 20 rounds were forwarded after a conflict", n)
 	}
 }
 

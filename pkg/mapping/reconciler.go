@@ -29,13 +29,18 @@ type Options struct {
 	// OnFull is called for each object that is refused an entry, because its
 	// target's array is at its limit or the entry is too large; may be nil.
 	OnFull func(m *store.Mapping, target string)
+
+	// OnConflict is called when somebody else has written a target during a round, which is then
+	// repeated; may be nil.
+	OnConflict func(m *store.Mapping, target string)
 }
 
 // Reconciler makes mapped arrays match the objects they copy. It is safe for
 // concurrent use, also by several processes on the same stores.
 type Reconciler struct {
-	set    *store.Set
-	onFull func(m *store.Mapping, target string)
+	set        *store.Set
+	onFull     func(m *store.Mapping, target string)
+	onConflict func(m *store.Mapping, target string)
 }
 
 // NewReconciler returns a reconciler for the stores of a set.
@@ -43,7 +48,10 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 	if o.OnFull == nil {
 		o.OnFull = func(*store.Mapping, string) {}
 	}
-	return &Reconciler{set: set, onFull: o.OnFull}
+	if o.OnConflict == nil {
+		o.OnConflict = func(*store.Mapping, string) {}
+	}
+	return &Reconciler{set: set, onFull: o.OnFull, onConflict: o.OnConflict}
 }
 
 // Reconcile makes the target's entries for these source objects match the
@@ -80,6 +88,9 @@ func (r *Reconciler) reconcile(ctx context.Context, m *store.Mapping, target str
 		fence = fence && !wrote
 		if done || err != nil && !errors.Is(err, errs.Mismatch) {
 			return err
+		}
+		if err != nil {
+			r.onConflict(m, target)
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -54,13 +54,23 @@ stores:
 	for i := range parents {
 		must(t, first, 201, "POST", "/parents", fmt.Sprintf(`{"uuid":"p%d"}`, i))
 	}
-	create := func(from int) {
-		for i := from; i < from+children; i++ {
-			must(t, first, 201, "POST", "/children", fmt.Sprintf(`{"uuid":"c%d","parent":"p%d","title":"T"}`, i, i%parents))
+	created := 0
+	create := func() { // at once, so that the workers conflict
+		var running sync.WaitGroup
+		for range parents {
+			from := created
+			running.Go(func() {
+				for i := from; i < from+children/parents; i++ {
+					must(t, first, 201, "POST", "/children", fmt.Sprintf(`{"uuid":"c%d","parent":"p%d","title":"T"}`, i, i%parents))
+				}
+			})
+			created += children / parents
 		}
+		running.Wait()
 	}
-	complete := func(entries int) {
+	complete := func() {
 		for i := range parents {
+			entries := created / parents
 			process.Eventually(t, patience, func() error {
 				r := must(t, first, 200, "GET", fmt.Sprintf("/parents/p%d", i), "")
 				if n := gjson.GetBytes(r.body, "children.#").Int(); n != int64(entries) {
@@ -70,22 +80,25 @@ stores:
 			})
 		}
 	}
-	create(0)
-	complete(children / parents)
-	for name, s := range map[string]*process.Server{"the first": first, "the second": other} {
-		if metric(t, s, "belfry_mapping_forwarded_total") == "0" || metric(t, s, "belfry_mapping_served_total") == "0" {
-			t.Errorf("%s has forwarded %s rounds and run %s for the other one", name, metric(t, s, "belfry_mapping_forwarded_total"), metric(t, s, "belfry_mapping_served_total"))
+	process.Eventually(t, patience, func() error {
+		create()
+		for name, s := range map[string]*process.Server{"the first": first, "the second": other} {
+			if metric(t, s, "belfry_mapping_forwarded_total") == "0" || metric(t, s, "belfry_mapping_served_total") == "0" {
+				return fmt.Errorf("%s has forwarded %s rounds and run %s for the other one", name, metric(t, s, "belfry_mapping_forwarded_total"), metric(t, s, "belfry_mapping_served_total"))
+			}
 		}
-	}
+		return nil
+	})
+	complete()
 	var stopping sync.WaitGroup
 	stopping.Go(func() {
 		if err := second.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
-	create(children)
+	create()
 	stopping.Wait()
-	complete(2 * children / parents)
+	complete()
 	kit.WaitFor(t, "the other one has left", func() bool { return metric(t, first, "belfry_mapping_workers") == "1" })
 }
 
