@@ -355,7 +355,7 @@ func TestTheErrorOfAnEventIsThatOfItsOwnWorker(t *testing.T) {
 func TestWorkersThatBothTakeThemselvesForTheOwner(t *testing.T) {
 	c := newCluster(t)
 	_, owner, target := c.pair(time.Hour)
-	other := c.alone(books(10_000)) // for instance one that has not heard of the others yet
+	other := c.alone(books(10_000)) // for instance one that does not know the others yet
 	var running sync.WaitGroup
 	for i := range 100 {
 		e, n := c.save(fmt.Sprintf("x%03d", i), target), []*node{c.all[0], owner, other}[i%3]

@@ -33,7 +33,7 @@ type process struct {
 	fail error
 }
 
-// start starts a process that notices only what it is told.
+// start starts a process whose durations a test may change.
 func start(t *testing.T, url string, change ...func(*Options)) *process {
 	t.Helper()
 	c, err := bus.Dial(bus.Options{URL: url})

@@ -12,13 +12,13 @@ import (
 
 // Forwarded is a round that the owner of its target was asked for.
 type Forwarded struct {
-	id      uint64
-	round   Round
-	owner   string
-	heard   time.Time // when the owner last reported it, or it was asked for
-	message uint64    // in which it was sent; 0: it was not yet
-	done    chan struct{}
-	err     error // once done is closed
+	id       uint64
+	round    Round
+	owner    string
+	reported time.Time // when the owner last reported it, or it was asked for
+	message  uint64    // in which it was sent; 0: it was not yet
+	done     chan struct{}
+	err      error // once done is closed
 }
 
 // Forward asks the owner of the round's target to run it. It returns nil when this process is to run it, as the owner or for
@@ -37,7 +37,7 @@ func (g *Group) Forward(r Round) *Forwarded {
 		return nil
 	}
 	g.last++
-	f := &Forwarded{id: g.last, round: r, owner: owner, heard: time.Now(), done: make(chan struct{})}
+	f := &Forwarded{id: g.last, round: r, owner: owner, reported: time.Now(), done: make(chan struct{})}
 	g.pending[f.id] = f
 	box := g.outbox(owner)
 	box.rounds = append(box.rounds, f)
@@ -84,7 +84,7 @@ func (g *Group) reported(m *message) {
 	now := time.Now()
 	each(m.Done, func(f *Forwarded) { g.settle(f, nil) })
 	each(m.Failed, func(f *Forwarded) { g.settle(f, errFailed) })
-	each(m.Pending, func(f *Forwarded) { f.heard = now })
+	each(m.Pending, func(f *Forwarded) { f.reported = now })
 }
 
 // undelivered is called by the server's notice that nobody has received a message.

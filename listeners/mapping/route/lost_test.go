@@ -64,14 +64,14 @@ func TestAnOwnerThatReportsIsWaitedFor(t *testing.T) {
 			t.Fatalf("%+v", m)
 		}
 	}
-	heard := func() time.Time {
+	reported := func() time.Time {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return f.heard
+		return f.reported
 	}
-	asked := heard()
-	kit.WaitFor(t, "the report counts", func() bool { return heard().After(asked) })
-	a.expire(heard().Add(never - time.Minute))
+	asked := reported()
+	kit.WaitFor(t, "the report counts", func() bool { return reported().After(asked) })
+	a.expire(reported().Add(never - time.Minute))
 	select {
 	case <-f.done:
 		t.Fatalf("it is given up: %v", f.err)

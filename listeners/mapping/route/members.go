@@ -18,7 +18,7 @@ type heartbeat struct {
 }
 
 // member is another process.
-type member struct{ heard time.Time }
+type member struct{ lastHeartbeat time.Time }
 
 // candidate is a member among which owners are chosen.
 type candidate struct {
@@ -63,17 +63,17 @@ func (g *Group) note(h heartbeat, now time.Time) bool {
 	known := g.members[h.ID]
 	switch {
 	case h.ID == g.id:
-		if !g.heardItself {
-			g.heardItself = true
+		if !g.receivesItself {
+			g.receivesItself = true
 			g.publishMembers()
 		}
 	case !g.isOther(h.ID):
 	case h.Leaving || h.Definition != g.opts.Definition:
 		g.remove(h.ID)
 	case known != nil:
-		known.heard = now
+		known.lastHeartbeat = now
 	case len(g.members) < maxMembers:
-		g.members[h.ID] = &member{heard: now}
+		g.members[h.ID] = &member{lastHeartbeat: now}
 		g.publishMembers()
 		return now.Sub(g.announced) > g.opts.Heartbeat/10
 	}
@@ -108,12 +108,12 @@ func (g *Group) expire(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for id, m := range g.members {
-		if now.Sub(m.heard) > missedHeartbeats*g.opts.Heartbeat {
+		if now.Sub(m.lastHeartbeat) > missedHeartbeats*g.opts.Heartbeat {
 			g.remove(id)
 		}
 	}
 	for _, f := range g.pending {
-		if now.Sub(f.heard) > g.opts.Silence {
+		if now.Sub(f.reported) > g.opts.Silence {
 			g.silent.Do(func() {
 				g.log.Warn("another process does not report the rounds of mappings that it was asked for; this one runs them", "worker", f.owner)
 			})
@@ -122,11 +122,11 @@ func (g *Group) expire(now time.Time) {
 	}
 }
 
-// publishMembers must be called after each change of members, with the lock held. A process that does not hear its own
+// publishMembers must be called after each change of members, with the lock held. A process that does not receive its own
 // heartbeats can't be asked for anything, or can't ask, so it stays alone.
 func (g *Group) publishMembers() {
 	var all []candidate
-	if !g.heardItself {
+	if !g.receivesItself {
 		g.others.Store(&all)
 		return
 	}

@@ -113,15 +113,15 @@ type Group struct {
 	members   map[string]*member // behind others
 	announced time.Time          // the last heartbeat of this process
 
-	heardItself bool // a heartbeat of this process has arrived, since it takes part
-	left        bool // Leave was called
-	pending     map[uint64]*Forwarded
-	last        uint64                         // the last id of a Forwarded
-	messages    uint64                         // with rounds that were sent
-	outboxes    map[string]*outbox             // by the id of the receiver
-	served      map[string]map[uint64]struct{} // rounds of others that run here, by the id of who asked
-	servedNow   int                            // how many
-	idle        chan struct{}                  // closed when there are none, after Leave
+	receivesItself bool // a heartbeat of this process has arrived, since it takes part
+	left           bool // Leave was called
+	pending        map[uint64]*Forwarded
+	last           uint64                         // the last id of a Forwarded
+	messages       uint64                         // with rounds that were sent
+	outboxes       map[string]*outbox             // by the id of the receiver
+	served         map[string]map[uint64]struct{} // rounds of others that run here, by the id of who asked
+	servedNow      int                            // how many
+	idle           chan struct{}                  // closed when there are none, after Leave
 
 	counts counts
 }
@@ -225,7 +225,7 @@ func (g *Group) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.members)
-	g.heardItself = false
+	g.receivesItself = false
 	g.publishMembers()
 	for _, f := range g.pending {
 		if f.message == 0 {
