@@ -110,7 +110,7 @@ func (c *cluster) start(mappings []store.Mapping, silence time.Duration) *node {
 	}
 	n.conn = conn
 	n.group = route.New(route.Options{
-		Bus: conn, Logger: slog.New(slog.DiscardHandler), Definition: mapping.Definition(n.set), Silence: silence, Heartbeat: 50 * time.Millisecond,
+		Bus: conn, Logger: slog.New(slog.DiscardHandler), Definition: mapping.Definition(n.set), Silence: silence, Heartbeat: 50 * time.Millisecond, Expiry: time.Hour,
 		Run: func(r route.Round, done func(error)) { n.worker.Run(r, done) },
 	})
 	n.worker = mapping.NewWorker(n.set, mapping.Options{Sharing: n.group})

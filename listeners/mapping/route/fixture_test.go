@@ -42,7 +42,7 @@ func start(t *testing.T, url string, change ...func(*Options)) *process {
 	}
 	p := &process{client: c}
 	o := Options{
-		Bus: c, Logger: slog.New(slog.DiscardHandler), Definition: "d", Run: p.run, Heartbeat: soon, Silence: never, Retry: soon,
+		Bus: c, Logger: slog.New(slog.DiscardHandler), Definition: "d", Run: p.run, Heartbeat: soon, Expiry: never, Silence: never, Retry: soon,
 	}
 	for _, change := range change {
 		change(&o)
@@ -90,6 +90,16 @@ func (p *process) rounds() int {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return len(p.ran)
+}
+
+// ready waits until a process receives what is sent to it.
+func ready(t *testing.T, p *process) {
+	t.Helper()
+	kit.WaitFor(t, "it receives messages", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.receivesItself
+	})
 }
 
 // together waits until all processes know each other.

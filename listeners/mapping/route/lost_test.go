@@ -99,7 +99,7 @@ func TestARequestThatNobodyReceivesIsGivenUpAtOnce(t *testing.T) {
 
 // The connection of the owner is lost while it runs a round: it may still run it, so it is waited for as for one that is silent.
 func TestAnOwnerThatIsKilledIsGivenUpOnceItIsSilent(t *testing.T) {
-	a, b := pair(t, func(o *Options) { o.Silence = 500 * time.Millisecond })
+	a, b := pair(t, func(o *Options) { o.Silence, o.Expiry = 500*time.Millisecond, 500*time.Millisecond })
 	b.hold()
 	f := a.forward(t)
 	kit.WaitFor(t, "the round begins", func() bool { return b.rounds() == 1 })
@@ -229,6 +229,7 @@ func TestHostileMessages(t *testing.T) {
 func TestARepeatedRequestIsRunOnce(t *testing.T) {
 	url := serve(t)
 	p := start(t, url)
+	ready(t, p)
 	p.hold()
 	c := stranger(t, url)
 	replies := tap(t, url, prefix+"asker")

@@ -108,7 +108,7 @@ func (g *Group) expire(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for id, m := range g.members {
-		if now.Sub(m.lastHeartbeat) > missedHeartbeats*g.opts.Heartbeat {
+		if now.Sub(m.lastHeartbeat) > g.opts.Expiry {
 			g.remove(id)
 		}
 	}

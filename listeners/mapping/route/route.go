@@ -65,13 +65,11 @@ type Options struct {
 	Run func(r Round, done func(error))
 
 	Heartbeat time.Duration // between two heartbeats of a process, and between two reports of pending rounds; default: 2 s
+	Expiry    time.Duration // without a heartbeat until a process counts as gone; default: 6 s
 	Silence   time.Duration // without a report from the owner until a round is run here; default: 10 s
 	Gap       time.Duration // between two messages: what accumulates meanwhile shares one; default: 5 ms
 	Retry     time.Duration // until another attempt where a permission is missing; default: 1 minute
 }
-
-// A process counts as gone after so many heartbeats without one from it.
-const missedHeartbeats = 3
 
 // Limits of what a Group remembers: beyond them rounds are run where their events were received.
 const (
@@ -84,7 +82,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value     *time.Duration
 		otherwise time.Duration
-	}{{&o.Heartbeat, 2 * time.Second}, {&o.Silence, 10 * time.Second}, {&o.Gap, 5 * time.Millisecond}, {&o.Retry, time.Minute}} {
+	}{{&o.Heartbeat, 2 * time.Second}, {&o.Expiry, 6 * time.Second}, {&o.Silence, 10 * time.Second}, {&o.Gap, 5 * time.Millisecond}, {&o.Retry, time.Minute}} {
 		if *d.value <= 0 {
 			*d.value = d.otherwise
 		}

@@ -148,6 +148,7 @@ func TestProcessesWithOtherMappingsRunNothingForEachOther(t *testing.T) {
 	other := start(t, url, func(o *Options) { o.Definition = "another" })
 	b := start(t, url)
 	kit.WaitFor(t, "equal processes know each other", func() bool { return a.Stats().Members >= 2 && b.Stats().Members >= 2 })
+	ready(t, other)
 	// One that asks all the same is refused at once.
 	replies := tap(t, url, prefix+"asker")
 	publish(t, stranger(t, url), prefix+other.id, `{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"}]}`)
@@ -170,7 +171,7 @@ func TestAMemberWhoseMappingsChangeIsForgotten(t *testing.T) {
 
 func TestAMemberWithoutHeartbeatsIsForgotten(t *testing.T) {
 	url := serve(t)
-	p := start(t, url, func(o *Options) { o.Heartbeat = 100 * time.Millisecond })
+	p := start(t, url, func(o *Options) { o.Expiry = 300 * time.Millisecond })
 	claims(t, url, "other", p)
 	kit.WaitFor(t, "it is none any more", func() bool { return p.Stats().Members == 1 })
 }
