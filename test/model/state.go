@@ -179,7 +179,7 @@ func (s *state) fingerprint(clock bool) uint64 {
 		sum += mix(mix(mix(h.delivery.hash, s.holders(h.delivery)), unacked), hash)
 	}
 	for _, a := range s.abandoned {
-		sum += mix(mix(a.delivery.hash, a.sum()), 11)
+		sum += mix(mix(a.hash, a.sum()), 11)
 	}
 	if !clock {
 		return mix(sum, 0)
