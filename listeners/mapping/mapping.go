@@ -69,9 +69,11 @@ type Worker struct {
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, sharing: o.Sharing, places: map[*store.Mapping]int{}}
-	w.reconciler = mapping.NewReconciler(set, mapping.Options{
-		OnFull: o.OnFull, OnConflict: func(m *store.Mapping, target string) { w.contended.add(group{m, target}) },
-	})
+	ro := mapping.Options{OnFull: o.OnFull}
+	if o.Sharing != nil {
+		ro.OnConflict = func(m *store.Mapping, target string) { w.contended.add(group{m, target}) }
+	}
+	w.reconciler = mapping.NewReconciler(set, ro)
 	for i := range set.Mappings() {
 		w.places[&set.Mappings()[i]] = i
 	}

@@ -43,7 +43,13 @@ func write(t *testing.T, folder, name, text string) string {
 // serveInProcess starts a belfry in this process, with a folder of its own, and returns its URL.
 func serveInProcess(t *testing.T, text string) string {
 	t.Helper()
-	c, err := config.Load(write(t, t.TempDir(), "belfry.yaml", "listen: 127.0.0.1:0\nbus: {listen: \"\"}\n"+text), os.LookupEnv)
+	return "http://" + startInProcess(t, "listen: 127.0.0.1:0\nbus: {listen: \"\"}\n"+text).HTTPAddress()
+}
+
+// startInProcess starts a belfry in this process, with a whole configuration.
+func startInProcess(t *testing.T, text string) *app.App {
+	t.Helper()
+	c, err := config.Load(write(t, t.TempDir(), "belfry.yaml", text), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +58,7 @@ func serveInProcess(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Stop(context.Background()) })
-	return "http://" + a.HTTPAddress()
+	return a
 }
 
 // reply is the response of a server.

@@ -1,10 +1,7 @@
 package backends
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tidwall/gjson"
 
-	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -35,15 +31,7 @@ stores:
   Children: {backend: shared, uuid: client, expose: {}, map: {Parents: {key: parent, target: children, fields: title}}}
 `, bus, dynamo(servers.dynoxide()))
 	start := func() (*app.App, *process.Server) {
-		c, err := config.Load(write(t, t.TempDir(), "belfry.yaml", text), os.LookupEnv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := app.Start(t.Context(), c, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Stop(context.Background()) })
+		a := startInProcess(t, text)
 		return a, &process.Server{URL: "http://" + a.HTTPAddress()}
 	}
 	_, first := start()
