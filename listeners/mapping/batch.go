@@ -19,10 +19,20 @@ type group struct {
 	target  string
 }
 
+// request is what joins a batch.
+type request struct {
+	source string
+	fence  bool        // a client waits for the round
+	trace  string      // of the event
+	here   bool        // no other process is asked for the round: one has asked for it, or one has failed
+	notify func(error) // is called when the batch has ended; may be nil
+}
+
 // batch is the sources that the next write of a group serves.
 type batch struct {
 	sources []string
-	fence   bool          // a request waits for one of them
+	fence   bool          // of one of the requests
+	here    bool          // of one of the requests
 	trace   string        // of the first event that has one; the write is a part of it
 	done    chan struct{} // closed when err is set
 	err     error
@@ -53,19 +63,19 @@ func (b *batch) wait(ctx context.Context) error {
 // write join the group's next batch, so a batch grows with the time a write
 // takes, and a single event does not wait.
 type batches struct {
-	reconcile func(ctx context.Context, g group, sources []string, fence bool) error
-	ctx       context.Context // canceled by Close
-	cancel    context.CancelFunc
-	runners   sync.WaitGroup
+	round   func(ctx context.Context, g group, b *batch) (size int) // ends b, or has that done later; size of the array that it wrote
+	ctx     context.Context                                         // canceled by Close
+	cancel  context.CancelFunc
+	runners sync.WaitGroup
 
 	mu     sync.Mutex
 	next   map[group]*batch // of every group that has a runner
 	closed bool
 }
 
-func (b *batches) start(reconcile func(context.Context, group, []string, bool) error) {
+func (b *batches) start(round func(context.Context, group, *batch) int) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.reconcile, b.next = reconcile, map[group]*batch{}
+	b.round, b.next = round, map[group]*batch{}
 }
 
 // Close cancels the writes in flight and waits for them to return. What would join a batch later fails.
@@ -77,8 +87,8 @@ func (b *batches) Close() {
 	b.runners.Wait()
 }
 
-// join adds a source to the next batch of its group. notify is called when that has ended; nil: nothing is.
-func (b *batches) join(g group, source string, fence bool, trace string, notify func(error)) *batch {
+// join adds a request to the next batch of its group.
+func (b *batches) join(g group, r request) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, ok := b.next[g]
@@ -91,13 +101,14 @@ func (b *batches) join(g group, source string, fence bool, trace string, notify 
 		b.next[g] = next
 		b.runners.Go(func() { b.run(g) })
 	}
-	if !slices.Contains(next.sources[max(0, len(next.sources)-8):], source) {
-		next.sources = append(next.sources, source)
+	if !slices.Contains(next.sources[max(0, len(next.sources)-8):], r.source) {
+		next.sources = append(next.sources, r.source)
 	}
-	next.fence = next.fence || fence
-	next.trace = cmp.Or(next.trace, trace)
-	if notify != nil {
-		next.notify = append(next.notify, notify)
+	next.fence = next.fence || r.fence
+	next.here = next.here || r.here
+	next.trace = cmp.Or(next.trace, r.trace)
+	if r.notify != nil {
+		next.notify = append(next.notify, r.notify)
 	}
 	return next
 }
@@ -124,18 +135,17 @@ func (b *batches) run(g group) {
 		}
 		start := time.Now()
 		ctx := store.WithCall(b.ctx, store.Call{Origin: Name, Ctx: event.Ctx{Trace: batch.trace}})
-		batch.end(b.reconcile(ctx, g, batch.sources, batch.fence))
-		// A large array takes long to write. Waiting as long again makes the
-		// next batch larger and leaves half of a core to everything else.
-		if took := time.Since(start); took > throttleAfter {
+		size := b.round(ctx, g, batch)
+		// Waiting as long again as it takes to write a large array makes the next batch larger, and leaves half of a core to
+		// everything else. A small one is written often where that takes long for another reason.
+		if took := time.Since(start); size >= throttleFrom {
 			_ = backoff.Sleep(b.ctx, min(took, maxThrottle))
 		}
 	}
 }
 
-// A runner waits after a write that took longer than throttleAfter, as long as
-// the write did but at most maxThrottle.
+// A runner waits after a write of an array of throttleFrom bytes, as long as the write took but at most maxThrottle.
 const (
-	throttleAfter = time.Millisecond
-	maxThrottle   = 50 * time.Millisecond
+	throttleFrom = 32 << 10
+	maxThrottle  = 50 * time.Millisecond
 )

@@ -4,19 +4,61 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"belfry/pkg/store"
 )
 
-// A target counts as contended for so long after the last event of it.
-const contendedFor = time.Minute
+// A target counts as contended for so long after the last event of it, and all targets of a mapping after many conflicts.
+const (
+	contendedFor     = time.Minute
+	allContendedFor  = 10 * time.Second
+	conflictWeight   = 16 // of a conflict, beside a round without one
+	allContendedFrom = 4 * conflictWeight
+)
 
 // maxContended is how many targets are remembered; others have conflicts.
 const maxContended = 10_000
 
 // contended are the arrays that somebody else wrote during a round of this process. A round of any other is run where its event
-// was delivered: most targets have few events at a time, and then another process would only delay them.
+// was delivered: most targets have few events at a time, and then another process would only delay them. Where events of many
+// targets arrive together, for instance in an import, each target would have its own conflict first; so when more than one
+// in conflictWeight rounds of a mapping has one, all its targets are contended for a while.
 type contended struct {
-	mu    sync.Mutex
-	until map[group]time.Time
+	mu       sync.Mutex
+	until    map[group]time.Time
+	swept    time.Time // when expired ones were last removed from until
+	mappings map[*store.Mapping]*conflicts
+}
+
+// conflicts are those of a mapping's rounds.
+type conflicts struct {
+	score int       // what conflicts have added, less the rounds without one
+	until time.Time // all its targets are contended
+}
+
+// rounded takes note of a round of a group without a conflict.
+func (c *contended) rounded(g group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if of := c.mappings[g.mapping]; of != nil && of.score > 0 {
+		of.score--
+	}
+}
+
+// conflict adds a conflict of a mapping. The lock must be held.
+func (c *contended) conflict(m *store.Mapping, now time.Time) {
+	of := c.mappings[m]
+	if of == nil {
+		if c.mappings == nil {
+			c.mappings = map[*store.Mapping]*conflicts{}
+		}
+		of = &conflicts{}
+		c.mappings[m] = of
+	}
+	of.score = min(of.score+conflictWeight, 2*allContendedFrom)
+	if of.score >= allContendedFrom {
+		of.until = now.Add(allContendedFor)
+	}
 }
 
 // add takes note of a conflict.
@@ -24,7 +66,9 @@ func (c *contended) add(g group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if len(c.until) >= maxContended {
+	c.conflict(g.mapping, now)
+	if len(c.until) >= maxContended && now.Sub(c.swept) >= time.Second {
+		c.swept = now
 		maps.DeleteFunc(c.until, func(_ group, until time.Time) bool { return now.After(until) })
 	}
 	if len(c.until) >= maxContended {
@@ -40,15 +84,14 @@ func (c *contended) add(g group) {
 func (c *contended) has(g group) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	until, known := c.until[g]
-	if !known {
-		return false
-	}
 	now := time.Now()
-	if now.After(until) {
+	if until, known := c.until[g]; known {
+		if !now.After(until) {
+			c.until[g] = now.Add(contendedFor)
+			return true
+		}
 		delete(c.until, g)
-		return false
 	}
-	c.until[g] = now.Add(contendedFor)
-	return true
+	of := c.mappings[g.mapping]
+	return of != nil && now.Before(of.until)
 }

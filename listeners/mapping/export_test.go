@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"context"
+	"errors"
 
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -22,7 +23,7 @@ func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources 
 		return err
 	}
 	for _, g := range groups {
-		if err := w.reconcile(ctx, g, sources, awaited(e)); err != nil {
+		if _, err := w.reconcile(ctx, g, sources, awaited(e), nil); err != nil {
 			return err
 		}
 	}
@@ -36,8 +37,36 @@ func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope, ask func(c
 		return err
 	}
 	for _, g := range groups {
-		round := func(ctx context.Context) error { return w.reconcile(ctx, g, []string{e.UUID}, awaited(e)) }
+		round := func(ctx context.Context) error {
+			_, err := w.reconcile(ctx, g, []string{e.UUID}, awaited(e), nil)
+			return err
+		}
 		if err := settle(ctx, ask(ctx, g.mapping.Array+" of "+g.target, round), round); err != nil {
+			return err
+		}
+	}
+	return w.backfill(ctx, e)
+}
+
+// HandleAskingAfterConflicts is HandleAsking for a worker which begins rounds itself, and asks others for those that have a conflict.
+func (w *Worker) HandleAskingAfterConflicts(ctx context.Context, e *event.Envelope, ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
+	groups, err := w.groups(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		until := func(onConflict func() error) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := w.reconcile(ctx, g, []string{e.UUID}, awaited(e), onConflict)
+				return err
+			}
+		}
+		err := until(func() error { return errForwarded })(ctx)
+		if errors.Is(err, errForwarded) {
+			here := until(nil)
+			err = settle(ctx, ask(ctx, g.mapping.Array+" of "+g.target, here), here)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -65,4 +94,12 @@ func (w *Worker) Contended() int {
 	w.contended.mu.Lock()
 	defer w.contended.mu.Unlock()
 	return len(w.contended.until)
+}
+
+// Forget has a worker take no array for contended.
+func (w *Worker) Forget() {
+	w.contended.mu.Lock()
+	defer w.contended.mu.Unlock()
+	clear(w.contended.until)
+	clear(w.contended.mappings)
 }

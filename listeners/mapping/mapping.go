@@ -68,21 +68,11 @@ type Worker struct {
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
-	w := &Worker{set: set, sharing: o.Sharing, places: map[*store.Mapping]int{}}
-	ro := mapping.Options{OnFull: o.OnFull}
-	if o.Sharing != nil {
-		ro.OnConflict = func(m *store.Mapping, target string) { w.contended.add(group{m, target}) }
-	}
-	w.reconciler = mapping.NewReconciler(set, ro)
+	w := &Worker{set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull}), sharing: o.Sharing, places: map[*store.Mapping]int{}}
 	for i := range set.Mappings() {
 		w.places[&set.Mappings()[i]] = i
 	}
-	w.start(func(ctx context.Context, g group, sources []string, fence bool) error {
-		if fence {
-			return w.reconciler.ReconcileFenced(ctx, g.mapping, g.target, sources)
-		}
-		return w.reconciler.Reconcile(ctx, g.mapping, g.target, sources)
-	})
+	w.start(w.round)
 	return w
 }
 

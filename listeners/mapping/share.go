@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+
+	"golang.org/x/sync/errgroup"
 
 	"belfry/listeners/mapping/route"
 	"belfry/pkg/errs"
@@ -44,17 +47,93 @@ type waiter interface {
 // begin begins the round of an event for a group: another process's, if the target is contended and another's, or one of this
 // process. The returned function waits for it.
 func (w *Worker) begin(g group, e *event.Envelope) func(ctx context.Context) error {
-	join := func() *batch { return w.join(g, e.UUID, awaited(e), e.Ctx.Trace, nil) }
+	r := request{source: e.UUID, fence: awaited(e), trace: e.Ctx.Trace}
 	if w.sharing == nil || !w.contended.has(g) {
-		return join().wait
+		return w.join(g, r).wait
 	}
-	asked := w.sharing.Forward(route.Round{Mapping: w.places[g.mapping], Target: g.target, Source: e.UUID, Fence: awaited(e), Trace: e.Ctx.Trace})
+	asked := w.forward(g, r)
 	if asked == nil {
-		return join().wait
+		return w.join(g, r).wait
 	}
+	return func(ctx context.Context) error { return settle(ctx, asked, w.here(g, r)) }
+}
+
+// forward asks the owner of a target for a round. It returns nil when this process is to run it.
+func (w *Worker) forward(g group, r request) *route.Forwarded {
+	return w.sharing.Forward(route.Round{Mapping: w.places[g.mapping], Target: g.target, Source: r.source, Fence: r.fence, Trace: r.trace})
+}
+
+// here runs a round that another process was asked for.
+func (w *Worker) here(g group, r request) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		return settle(ctx, asked, func(ctx context.Context) error { return join().wait(ctx) })
+		r.here = true
+		return w.join(g, r).wait(ctx)
 	}
+}
+
+// errForwarded ends a round after a conflict, when the owner of the target was asked for it.
+var errForwarded = errors.New("the round was forwarded")
+
+// round runs the round of a batch, ends the batch, and returns the size of the array that it has written. After a conflict it leaves the round to the owner of the target, so that
+// there are no further conflicts of these two. Others may join batches of the group meanwhile: if the owner takes this process
+// for the owner, each runs what the other one has asked for.
+func (w *Worker) round(ctx context.Context, g group, b *batch) (size int) {
+	var asked []*route.Forwarded // for each of the sources; nil: it is run here
+	conflict := false
+	size, err := w.reconcile(ctx, g, b.sources, b.fence, func() error {
+		if w.sharing == nil {
+			return nil
+		}
+		conflict = true
+		w.contended.add(g)
+		if b.here {
+			return nil
+		}
+		if asked = w.forwardAll(g, b); asked == nil {
+			return nil
+		}
+		return errForwarded
+	})
+	if w.sharing != nil && !conflict {
+		w.contended.rounded(g)
+	}
+	if asked == nil {
+		b.end(err)
+		return size
+	}
+	w.runners.Go(func() { b.end(w.settleAll(ctx, g, b, asked)) })
+	return size
+}
+
+func (w *Worker) reconcile(ctx context.Context, g group, sources []string, fence bool, onConflict func() error) (size int, err error) {
+	return w.reconciler.ReconcileUntil(ctx, g.mapping, g.target, sources, fence, onConflict)
+}
+
+// forwardAll asks the owner of a target for the round of each source of a batch. It returns nil when this process is to run all.
+func (w *Worker) forwardAll(g group, b *batch) (asked []*route.Forwarded) {
+	for _, source := range b.sources {
+		f := w.forward(g, request{source: source, fence: b.fence, trace: b.trace})
+		if f == nil && asked == nil {
+			return nil
+		}
+		asked = append(asked, f)
+	}
+	return asked
+}
+
+// settleAll waits for the rounds of a batch, and runs those here that have not succeeded.
+func (w *Worker) settleAll(ctx context.Context, g group, b *batch, asked []*route.Forwarded) error {
+	var all errgroup.Group
+	for i, source := range b.sources {
+		all.Go(func() error {
+			here := w.here(g, request{source: source, fence: b.fence, trace: b.trace})
+			if asked[i] == nil {
+				return here(ctx)
+			}
+			return settle(ctx, asked[i], here)
+		})
+	}
+	return all.Wait()
 }
 
 // settle waits for a round that another process was asked for, and runs it here if that has not succeeded: for whatever
@@ -74,5 +153,5 @@ func (w *Worker) Run(r route.Round, done func(error)) {
 		done(errs.New(errs.Invalid, "mapping: another process asks for a round of a mapping that there is not"))
 		return
 	}
-	w.join(group{&mappings[r.Mapping], r.Target}, r.Source, r.Fence, r.Trace, done)
+	w.join(group{&mappings[r.Mapping], r.Target}, request{source: r.Source, fence: r.Fence, trace: r.Trace, here: true, notify: done})
 }

@@ -58,6 +58,15 @@ func sharing(ask func(ctx context.Context, target string, round func(context.Con
 	}
 }
 
+// sharingConflicts is a worker of which others are asked for rounds that have a conflict.
+func sharingConflicts(ask func(ctx context.Context, target string, round func(context.Context) error) mapping.Waiter) func(set *store.Set) []model.Consumer {
+	return func(set *store.Set) []model.Consumer {
+		w := mapping.NewWorker(set, mapping.Options{})
+		handle := func(ctx context.Context, e *event.Envelope) error { return w.HandleAskingAfterConflicts(ctx, e, ask) }
+		return []model.Consumer{{Name: "mapping", Filters: mapping.Filters(set), Handle: handle}}
+	}
+}
+
 func asking(ctx context.Context, target string, round func(context.Context) error) mapping.Waiter {
 	return model.Ask(ctx, target, round)
 }
@@ -73,6 +82,20 @@ func TestArraysConvergeWhenWorkersRunRoundsOfOthers(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash = 2, name == movingSource
 			exploreAll(t, newCheckerOf(t, s, sharing(asking)))
+		})
+	}
+}
+
+// Workers leave rounds to others after a conflict.
+func TestArraysConvergeWhenWorkersLeaveConflictsToOthers(t *testing.T) {
+	for name, s := range sharingScenarios() {
+		if name == awaitedRevert {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Crash = 2, name == movingSource
+			exploreAll(t, newCheckerOf(t, s, sharingConflicts(asking)))
 		})
 	}
 }

@@ -29,18 +29,13 @@ type Options struct {
 	// OnFull is called for each object that is refused an entry, because its
 	// target's array is at its limit or the entry is too large; may be nil.
 	OnFull func(m *store.Mapping, target string)
-
-	// OnConflict is called when somebody else has written a target during a round, which is then
-	// repeated; may be nil.
-	OnConflict func(m *store.Mapping, target string)
 }
 
 // Reconciler makes mapped arrays match the objects they copy. It is safe for
 // concurrent use, also by several processes on the same stores.
 type Reconciler struct {
-	set        *store.Set
-	onFull     func(m *store.Mapping, target string)
-	onConflict func(m *store.Mapping, target string)
+	set    *store.Set
+	onFull func(m *store.Mapping, target string)
 }
 
 // NewReconciler returns a reconciler for the stores of a set.
@@ -48,10 +43,7 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 	if o.OnFull == nil {
 		o.OnFull = func(*store.Mapping, string) {}
 	}
-	if o.OnConflict == nil {
-		o.OnConflict = func(*store.Mapping, string) {}
-	}
-	return &Reconciler{set: set, onFull: o.OnFull, onConflict: o.OnConflict}
+	return &Reconciler{set: set, onFull: o.OnFull}
 }
 
 // Reconcile makes the target's entries for these source objects match the
@@ -66,7 +58,8 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 // Every write carries the mapping's origin, whatever the caller's, so that no
 // listener takes it for a reason to map again.
 func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target string, sources []string) error {
-	return r.reconcile(ctx, m, target, sources, false)
+	_, err := r.ReconcileUntil(ctx, m, target, sources, false, nil)
+	return err
 }
 
 // ReconcileFenced is Reconcile, and when it returns, no round that has read the
@@ -75,25 +68,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target str
 // changes nothing but the revision. A request that waits for the entries of its
 // write needs it.
 func (r *Reconciler) ReconcileFenced(ctx context.Context, m *store.Mapping, target string, sources []string) error {
-	return r.reconcile(ctx, m, target, sources, true)
+	_, err := r.ReconcileUntil(ctx, m, target, sources, true, nil)
+	return err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) error {
+// ReconcileUntil is Reconcile, or with fence ReconcileFenced. When somebody else has written the target during a round,
+// the round is repeated unless onConflict, which may be nil, returns an error: that is returned then, and nothing that the
+// sources need may have been written. size is that of the largest array that was written, 0 where none was.
+func (r *Reconciler) ReconcileUntil(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool, onConflict func() error) (size int, err error) {
 	ctx = withOrigin(ctx, event.OriginMapping)
 	if m.Array == "" {
-		return r.deleteOrphans(ctx, m, target, sources)
+		return 0, r.deleteOrphans(ctx, m, target, sources)
 	}
 	for {
-		done, wrote, err := r.reconcileOnce(ctx, m, target, sources, fence)
-		fence = fence && !wrote
-		if done || err != nil && !errors.Is(err, errs.Mismatch) {
-			return err
+		p, err := r.reconcileOnce(ctx, m, target, sources, fence)
+		fence = fence && !p.wrote
+		size = max(size, p.size)
+		if p.done || err != nil && !errors.Is(err, errs.Mismatch) {
+			return size, err
 		}
-		if err != nil {
-			r.onConflict(m, target)
+		if err != nil && onConflict != nil {
+			if err := onConflict(); err != nil {
+				return size, err
+			}
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return size, err
 		}
 	}
 }
@@ -105,42 +105,48 @@ func withOrigin(ctx context.Context, origin string) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// reconcileOnce runs one round of the protocol; done is false when another is
-// required. With fence it writes the target even if nothing changes.
-func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) (done, wrote bool, err error) {
+// progress is what one round has reached.
+type progress struct {
+	done  bool // no other round is required
+	wrote bool // the target
+	size  int  // of the array, if that was written
+}
+
+// reconcileOnce runs one round of the protocol. With fence it writes the target even if nothing changes.
+func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) (p progress, err error) {
 	base, err := r.set.Store(m.Target).Get(ctx, target)
 	if errors.Is(err, errs.NotFound) {
-		return true, false, r.deleteOrphans(ctx, m, target, sources)
+		return progress{done: true}, r.deleteOrphans(ctx, m, target, sources)
 	}
 	if err != nil {
-		return false, false, err
+		return p, err
 	}
 	s := newRound(m, target, base.Body)
 	if s.newOwner { // first, since entries of objects that have another owner leave
 		if err := r.applyAll(ctx, s, s.array.uuids(), true); err != nil {
-			return false, false, err
+			return p, err
 		}
 	}
 	if err := r.applyAll(ctx, s, sources, true); err != nil {
-		return false, false, err
+		return p, err
 	}
 	if err := r.applyAll(ctx, s, s.stored.unconfirmed, false); err != nil {
-		return false, false, err
+		return p, err
 	}
 	if s.newOwner {
 		if err := r.collect(ctx, s); err != nil {
-			return false, false, err
+			return p, err
 		}
 	}
 	if err := r.fit(ctx, s); err != nil {
-		return false, false, err
+		return p, err
 	}
 	next := overflow{marked: s.mark, unconfirmed: s.unconfirmed}
 	if next.equal(s.stored) && s.array.equal(s.value) && !s.newOwner {
 		if fence {
 			_, err = store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, nil)
 		}
-		return err == nil, err == nil, err
+		return progress{done: err == nil, wrote: err == nil}, err
 	}
 	fields := object.Object{m.Array: s.array.encode()}
 	if !next.equal(s.stored) {
@@ -150,12 +156,14 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 		fields[OwnersField] = updateOwner(base.Body, m.Array, s.target.Owner)
 	}
 	if _, err := store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, fields); err != nil {
-		return false, false, err
+		return p, err
 	}
+	p.wrote, p.size = true, len(fields[m.Array])
 	if ok, err := r.confirmed(ctx, s); err != nil || !ok {
-		return false, true, err
+		return p, err
 	}
-	return len(next.unconfirmed) == 0 && (!next.marked || s.array.full(m)), true, nil
+	p.done = len(next.unconfirmed) == 0 && (!next.marked || s.array.full(m))
+	return p, nil
 }
 
 // round is the state of one round.

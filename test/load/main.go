@@ -72,6 +72,11 @@ func run(ctx context.Context, rounds, requests, million int, only, profile, poin
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	b := &bench{folder: folder, profile: profile, json: points}
+	if profile != "" {
+		if err := os.MkdirAll(profile, 0o750); err != nil {
+			return err
+		}
+	}
 	if b.belfry, err = build(ctx, folder, "belfry", "belfry/cmd/belfry"); err != nil {
 		return err
 	}

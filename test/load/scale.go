@@ -13,7 +13,6 @@ import (
 
 // The load of the part scale.
 const (
-	scaleCounted  = 400 // of each kind, where requests to the database are counted
 	scaleChildren = 10  // of a parent
 	scaleConns    = 32
 	scaleIdle     = 10 * time.Second
@@ -126,14 +125,16 @@ func (s *scale) mapping(ctx context.Context, workers int, url string) error {
 		if err := s.parents(ctx, d, max(s.operations, scaleLag.parents)); err != nil {
 			return err
 		}
-		if err := s.add(s.applyHeld(ctx, d, mapOwn, s.operations)); err != nil {
-			return err
+		for _, operation := range applied {
+			p, err := s.applyHeld(ctx, d, operation, s.operations)
+			if err == nil && operation == mapAgain {
+				err = s.lag(ctx, d, p)
+			}
+			if err := s.add(p, err); err != nil {
+				return err
+			}
 		}
-		p, err := s.applyHeld(ctx, d, mapShared, s.operations)
-		if err != nil {
-			return err
-		}
-		return s.add(p, s.lag(ctx, d, p))
+		return nil
 	})
 }
 
@@ -141,14 +142,18 @@ func (s *scale) mapping(ctx context.Context, workers int, url string) error {
 const (
 	mapOwn    = "map"        // each event is that of a child of another parent
 	mapShared = "map-shared" // of a parent there are several children, whose events any workers receive
+	mapAgain  = "map-again"  // the same for the same parents: the workers know by now which of them are contended
 )
+
+// applied are the operations of workers.
+var applied = []string{mapOwn, mapShared, mapAgain}
 
 // applyHeld creates children while no worker receives their events, and measures the workers once they do. There have to be as
 // many parents.
 func (s *scale) applyHeld(ctx context.Context, d *deployment, operation string, children int) (*point, error) {
 	p := s.point(operation, d)
 	parents := children
-	if operation == mapShared {
+	if operation != mapOwn {
 		parents = max(1, children/scaleChildren)
 	}
 	if err := d.hold(ctx); err != nil {

@@ -13,22 +13,23 @@ import (
 func (s *scale) countRequests(ctx context.Context, url string) error {
 	for _, n := range several {
 		if err := s.counting(ctx, 1, n, url, func(d *deployment) error {
-			children := min(s.operations, scaleCounted)
-			if err := s.parents(ctx, d, children); err != nil {
+			if err := s.parents(ctx, d, s.operations); err != nil {
 				return err
 			}
-			if err := s.counted(s.applyHeld(ctx, d, mapOwn, children)); err != nil {
-				return err
+			for _, operation := range applied {
+				if err := s.counted(s.applyHeld(ctx, d, operation, s.operations)); err != nil {
+					return err
+				}
 			}
-			return s.counted(s.applyHeld(ctx, d, mapShared, children))
+			return nil
 		}); err != nil {
 			return err
 		}
 		if err := s.counting(ctx, n, 1, url, func(d *deployment) error {
-			if err := s.counted(s.creates(ctx, d, min(s.operations, scaleCounted))); err != nil {
+			if err := s.counted(s.creates(ctx, d, s.operations)); err != nil {
 				return err
 			}
-			return s.counted(s.gets(ctx, d, min(s.operations, scaleCounted)))
+			return s.counted(s.gets(ctx, d, s.operations))
 		}); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (s *scale) waits(ctx context.Context, d *deployment) (*point, error) {
 func (s *scale) conclude() {
 	one, two := s.find(mapOwn, 1, 1, 1), s.find(mapOwn, 1, 2, 2)
 	fmt.Printf("%s: 2 workers on 2 processors apply %.2f times as many events as one on one (goal %.1f): %s\n", s.name, two.Rate/one.Rate, scaleGoal, judge(one, two))
-	for _, operation := range []string{mapOwn, mapShared, "create", "get"} {
+	for _, operation := range append(slices.Clone(applied), "create", "get") {
 		var of []*point
 		for _, n := range several {
 			fronts, workers := n, 1
@@ -164,7 +165,7 @@ func (s *scale) find(operation string, fronts, workers, processors int) *point {
 	return s.points[i]
 }
 
-func isMap(operation string) bool { return operation == mapOwn || operation == mapShared }
+func isMap(operation string) bool { return slices.Contains(applied, operation) }
 
 func sum(values map[string]float64) (total float64) {
 	for _, v := range values {

@@ -17,7 +17,7 @@ import (
 type point struct {
 	Part       string `json:"part"`       // scale
 	Backend    string `json:"backend"`    // and its server
-	Operation  string `json:"operation"`  // map, map-shared: an event that workers apply; create; get; idle: a second without requests
+	Operation  string `json:"operation"`  // map, map-shared, map-again: an event that workers apply; create; get; idle: a second without requests
 	Fronts     int    `json:"fronts"`     // processes
 	Workers    int    `json:"workers"`    // processes
 	Processors int    `json:"processors"` // that all processes run on together; each front and each worker has one of them
@@ -40,7 +40,7 @@ type point struct {
 	Bus      traffic            `json:"bus"`                // between the bus and its clients
 	Database map[string]float64 `json:"database,omitempty"` // requests, by their kind
 
-	Lag *lagAt `json:"lag,omitempty"` // of map-shared, and of create
+	Lag *lagAt `json:"lag,omitempty"` // of map-again, and of create
 }
 
 // traffic is that of the bus with its clients, acknowledgments and requests included.

@@ -65,7 +65,7 @@ func operationOf(p *point) (o operation, known bool) {
 		}, true
 	case "get":
 		return operation{request: []step{at(generator, 1), at(front, 1), at(database, 1)}}, true
-	case "map", "map-shared":
+	case "map", "map-shared", "map-again":
 		return operation{request: []step{at(bus, 1), at(worker, 1), at(database, 1)}}, true
 	default:
 		return operation{}, false
