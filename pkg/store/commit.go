@@ -12,6 +12,7 @@ import (
 // write is one change to be committed.
 type write struct {
 	uuid          string
+	fresh         bool // uuid was generated for this write, and nobody else knows it
 	name          event.Name
 	base          driver.Record // what the change was computed from; zero for a new object
 	stored        object.Object // base decoded; nil for a new object and a deletion
@@ -33,7 +34,7 @@ type ExtraEvent func(e *event.Envelope)
 func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record, error) {
 	now := s.opts.Now()
 	before := max(w.base.Revision, w.minRevision) + uint64(len(w.extraEvents))
-	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Revision: nextRevision(now, before)}
+	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Fresh: w.fresh, Revision: nextRevision(now, before)}
 	if w.exactRevision != 0 {
 		out.Revision = w.exactRevision
 	}

@@ -89,6 +89,7 @@ func (s *Store) announceWrite(call Call, name event.Name, w *write) {
 	if !s.announces(name) {
 		return
 	}
+	w.fresh = false // others know the uuid
 	body := w.base.Body
 	if w.next != nil {
 		body = w.next.Encode()

@@ -29,7 +29,7 @@ type Interceptor interface {
 // intercept calls the interceptor for an operation of a client, and returns the
 // object with the interceptor's patch, which can set what a trusted client can.
 func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
-	if s.opts.Interceptor == nil || !call.Client {
+	if !s.intercepts(call) {
 		return next, nil
 	}
 	r := InterceptRequest{Op: op, Store: s.opts.Name, UUID: uuid, Arrays: s.opts.Arrays, Call: call}
@@ -54,10 +54,13 @@ func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next 
 	return amended, s.validate(ctx, amended)
 }
 
+// intercepts reports whether an interceptor is asked about operations of a call.
+func (s *Store) intercepts(call Call) bool { return s.opts.Interceptor != nil && call.Client }
+
 // interceptGet calls the interceptor for an object that a client reads, and
 // returns the object with the interceptor's patch.
 func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, error) {
-	if s.opts.Interceptor == nil || !call.Client {
+	if !s.intercepts(call) {
 		return o, nil
 	}
 	patch, err := s.opts.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.opts.Name, UUID: o.UUID, Object: o.Body, Arrays: s.opts.Arrays, Call: call})

@@ -34,6 +34,7 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 	if err != nil {
 		return driver.Record{}, err
 	}
+	fresh := !chosen && !s.intercepts(call)
 	if call.Idempotency != nil && call.Idempotency.NewUUID {
 		chosen = false
 	}
@@ -46,7 +47,7 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 	}
 	stamp := object.TimeValue(s.opts.Now())
 	next[created], next[updated] = stamp, stamp
-	w := write{uuid: uuid, name: event.StoreSaved, next: next, extraEvents: also}
+	w := write{uuid: uuid, fresh: fresh, name: event.StoreSaved, next: next, extraEvents: also}
 	if call.Idempotency != nil {
 		call.Idempotency.prepareSave(&w)
 	}

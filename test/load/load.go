@@ -75,9 +75,13 @@ func closedLoops(bases []string, conns, total int, one func(c *client, i int) er
 	return r, failed
 }
 
-// object is a body of 400 bytes.
+// object is a body of 400 bytes. Without a uuid the server chooses one.
 func object(uuid string, fields string) []byte {
-	start := `{"uuid":"` + uuid + `",` + fields +
+	start := `{`
+	if uuid != "" {
+		start += `"uuid":"` + uuid + `",`
+	}
+	start += fields +
 		`"title":"The bells of the old town","year":1887,"price":12.50,"tags":["bronze","tower"],` +
 		`"maker":{"name":"J. Founder & Sons","town":"Whitechapel"},"inStock":true,"note":"`
 	return []byte(start + strings.Repeat("x", max(0, 400-len(start)-2)) + `"}`)
@@ -87,6 +91,12 @@ func create(path, run string) func(c *client, i int) error {
 	return func(c *client, i int) error {
 		return expect(c, 201, "POST", path, object(fmt.Sprintf("%s-%08d", run, i), ""))
 	}
+}
+
+// createAny is create for objects whose uuids the server chooses.
+func createAny(path string) func(c *client, i int) error {
+	body := object("", "")
+	return func(c *client, _ int) error { return expect(c, 201, "POST", path, body) }
 }
 
 func get(run string, count int) func(c *client, i int) error {

@@ -90,6 +90,10 @@ type Write struct {
 	// a live record exists at this revision.
 	IfRevision uint64
 
+	// Fresh says that UUID is a random one which was generated for this write, and which nobody else knows yet: no record and no
+	// other write has it. A driver need not check that. IfRevision is 0.
+	Fresh bool
+
 	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record
 	Body     []byte // the new body; nil writes a tombstone without keys
 	Owner    string // of a tombstone, which keeps it: who owned the object

@@ -50,9 +50,11 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 	if w.Body == nil {
 		s.hasTombstones.Store(true)
 	}
-	p, err := s.current(w.UUID)
-	if err != nil {
-		return nil, err
+	var p current
+	if !w.Fresh { // a tenth of the processor time of a create
+		if p, err = s.current(w.UUID); err != nil {
+			return nil, err
+		}
 	}
 	if !p.permits(w) {
 		return nil, errs.New(errs.Mismatch, "the object was changed concurrently")
