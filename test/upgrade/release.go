@@ -4,4 +4,4 @@ package upgrade
 
 // Release is the commit of the last version that was released. Whoever releases the next one sets it, and makes the data
 // of testdata with it: docs/testing.md.
-const Release = "63138c90929ed66358c8beab9e8f87eec997779e"
+const Release = "b65fcf379218c424fc279fe80edb945684cad99f"
