@@ -43,23 +43,26 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 }
 
 func (s *store) clearRecord(ctx context.Context, uuid string, revisions []uint64) error {
+	var there item
 	if len(revisions) <= clearPerUpdate {
-		if cleared, err := s.clearLast(ctx, uuid, revisions); err != nil || cleared {
+		cleared, found, err := s.clearLast(ctx, uuid, revisions)
+		if err != nil || cleared {
 			return err
 		}
+		there = found
 	}
-	r, err := s.readItem(ctx, uuid)
+	r, err := s.itemOf(ctx, uuid, there)
 	if err != nil || r == nil {
 		return err
 	}
 	for piece := range slices.Chunk(revisions, clearPerUpdate) {
-		there := make(map[uint64]cell)
+		left := make(map[uint64]cell)
 		for _, revision := range piece {
 			if c, ok := r.events[revision]; ok {
-				there[revision] = c
+				left[revision] = c
 			}
 		}
-		if err := s.removeEvents(ctx, uuid, there); err != nil {
+		if err := s.removeEvents(ctx, uuid, left); err != nil {
 			return err
 		}
 	}
@@ -67,8 +70,9 @@ func (s *store) clearRecord(ctx context.Context, uuid string, revisions []uint64
 }
 
 // clearLast removes events if no others are pending in the record and none is in
-// the overflow, which is the common case.
-func (s *store) clearLast(ctx context.Context, uuid string, revisions []uint64) (bool, error) {
+// the overflow, which is the common case. Otherwise it returns the item, if the server
+// does.
+func (s *store) clearLast(ctx context.Context, uuid string, revisions []uint64) (cleared bool, there item, err error) {
 	x := newClearUpdate()
 	condition := "size(q) = :n"
 	for _, revision := range revisions {
@@ -77,11 +81,12 @@ func (s *store) clearLast(ctx context.Context, uuid string, revisions []uint64) 
 	x.values[":n"] = numberAttr(uint64(len(revisions)))
 	in := x.input(s.table, uuid, ", p")
 	in.ConditionExpression = &condition
-	_, err := s.b.client.UpdateItem(ctx, in)
+	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	_, err = s.b.client.UpdateItem(ctx, in)
 	if conditionFailed(err) {
-		return false, nil
+		return false, itemThere(err), nil
 	}
-	return err == nil, s.b.wrapError(ctx, err, s.table)
+	return err == nil, nil, s.b.wrapError(ctx, err, s.table)
 }
 
 // removeEvents removes events of a record. Their overflow is removed first: an

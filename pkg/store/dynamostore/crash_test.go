@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,40 +13,85 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
-	"belfry/test/kit"
 )
+
+// eachProxied runs a test on each server behind a proxy. dynalite does not return the item of a
+// failed condition.
+func eachProxied(t *testing.T, test func(t *testing.T, g *proxy, s testStore)) {
+	t.Parallel()
+	for name, start := range servers {
+		t.Run(name, func(t *testing.T) {
+			g := newProxy(t, start(t).URL)
+			test(t, g, openStore(t, openBackend(t, options(g.url)), byColor))
+		})
+	}
+}
 
 // TestWriteWithLostReplyIsMadeOnce breaks the connection after the server has made a
 // write: the write is made once and not mistaken for another's.
 func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
-	t.Parallel()
-	g, s := openThroughProxy(t)
-	lose := func() { g.set(firstTimes(1, "UpdateItem", fault{cutReply: true})) }
-	lose()
-	s.put(write("a", 0, 1, body("red")))
-	lose()
-	s.put(write("a", 1, 2, body("blue")))
-	s.wantRecord("a", 2, body("blue"))
-	s.wantPending("a/1", "a/2")
-	s.wantMatches("red")
-	s.wantMatches("blue", "a")
-	lose()
-	s.clear()
-	s.wantPending()
-	lose()
-	s.put(write("a", 2, 3, nil))
-	s.wantRecord("a", 3, nil)
-	lose()
-	s.put(write("a", 0, 4, body("green")))
-	s.wantRecord("a", 4, body("green"))
-	s.wantPending("a/3", "a/4")
-	s.wantMatches("green", "a")
+	eachProxied(t, func(t *testing.T, g *proxy, s testStore) {
+		lose := func(op string) { g.set(firstTimes(1, op, fault{cutReply: true})) }
+		lose("PutItem")
+		s.put(write("a", 0, 1, body("red")))
+		s.wantRecord("a", 1, body("red"))
+		s.wantPending("a/1")
+		s.wantMatches("red", "a")
+		lose("UpdateItem")
+		s.put(write("a", 1, 2, body("blue")))
+		s.wantRecord("a", 2, body("blue"))
+		s.wantPending("a/1", "a/2")
+		s.wantMatches("red")
+		s.wantMatches("blue", "a")
+		lose("UpdateItem")
+		s.clear()
+		s.wantPending()
+		lose("UpdateItem")
+		s.put(write("a", 2, 3, nil))
+		s.wantRecord("a", 3, nil)
+		lose("UpdateItem")
+		s.put(write("a", 0, 4, body("green")))
+		s.wantRecord("a", 4, body("green"))
+		s.wantPending("a/3", "a/4")
+		s.wantMatches("green", "a")
 
-	lose()
-	wantKind(t, s.Put(t.Context(), write("a", 0, 5, body())), errs.Mismatch)
-	lose()
-	wantKind(t, s.Put(t.Context(), write("a", 3, 5, body())), errs.Mismatch)
-	s.wantRecord("a", 4, body("green"))
+		lose("UpdateItem")
+		wantKind(t, s.Put(t.Context(), write("a", 0, 5, body())), errs.Mismatch)
+		lose("UpdateItem")
+		wantKind(t, s.Put(t.Context(), write("a", 3, 5, body())), errs.Mismatch)
+		s.wantRecord("a", 4, body("green"))
+	})
+}
+
+// TestCreateOverAnothersTombstone creates objects that another process deleted, and loses
+// replies meanwhile: the pending events of the deleted object stay.
+func TestCreateOverAnothersTombstone(t *testing.T) {
+	eachProxied(t, func(t *testing.T, g *proxy, s testStore) {
+		other := openStore(t, openBackend(t, options(g.server)), byColor)
+		for i, lost := range []string{"", "PutItem", "UpdateItem"} {
+			uuid := fmt.Sprint("a", i)
+			other.put(write(uuid, 0, 1, body("red")))
+			other.put(write(uuid, 1, 5, nil))
+			wantKind(t, s.Put(t.Context(), write(uuid, 0, 5, body("blue"))), errs.Mismatch)
+			g.set(firstTimes(1, lost, fault{cutReply: true}))
+			s.put(write(uuid, 0, 6, body("blue")))
+			if ops := g.seen(); !slices.Contains(ops, "PutItem") || !slices.Contains(ops, "UpdateItem") {
+				t.Errorf("it takes the requests %q; want a PutItem, and an UpdateItem over the tombstone", ops)
+			}
+			s.wantRecord(uuid, 6, body("blue"))
+			s.wantPending(uuid+"/1", uuid+"/5", uuid+"/6")
+			s.wantMatches("red")
+			s.clear()
+		}
+		s.wantMatches("blue", "a0", "a1", "a2")
+
+		other.put(write("b", 0, 1, body("red")))
+		for _, lost := range []string{"", "PutItem"} {
+			g.set(firstTimes(1, lost, fault{cutReply: true}))
+			wantKind(t, s.Put(t.Context(), write("b", 0, 6, body("blue"))), errs.Mismatch)
+		}
+		s.wantRecord("b", 1, body("red"))
+	})
 }
 
 // TestWriteWithoutAnyReplyIsUnavailable cuts every reply: the error says that the
@@ -53,7 +99,7 @@ func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 func TestWriteWithoutAnyReplyIsUnavailable(t *testing.T) {
 	t.Parallel()
 	g, s := openThroughProxy(t)
-	g.set(everyTime("UpdateItem", fault{cutReply: true}))
+	g.set(everyTime("PutItem", fault{cutReply: true}))
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
 	g.set(nil)
 	s.wantRecord("a", 1, body("red"))
@@ -66,37 +112,45 @@ func TestWriteWithoutAnyReplyIsUnavailable(t *testing.T) {
 	s.wantPending("a/1", "a/2")
 }
 
-// TestLostReplyAndOthers has another process change the object between a write
-// and its second attempt: the write is recognized as made while its event is
-// pending, and is not reported as a conflict after that.
+// TestLostReplyAndOthers has another process change or delete the object between a create
+// and its second attempt: the create is recognized as made while its event is pending; after
+// that it is not repeated and not reported as a conflict.
 func TestLostReplyAndOthers(t *testing.T) {
-	t.Parallel()
-	g, s := openThroughProxy(t)
-	other := openStore(t, openBackend(t, options(g.server)), byColor)
-	for round, cleared := range []bool{false, true} {
-		uuid := fmt.Sprint("a", round)
-		first := true
-		g.set(func(op, _ string) fault {
-			if op != "UpdateItem" || !first {
-				return fault{}
+	eachProxied(t, func(t *testing.T, g *proxy, s testStore) {
+		other := openStore(t, openBackend(t, options(g.server)), byColor)
+		for round, c := range []struct {
+			then    []byte
+			cleared bool
+		}{{body("blue"), false}, {body("blue"), true}, {nil, false}, {nil, true}} {
+			uuid := fmt.Sprint("a", round)
+			change := func() {
+				err := other.Put(t.Context(), write(uuid, 1, 2, c.then))
+				if err == nil && c.cleared {
+					err = other.Clear(t.Context(), []driver.Pending{{UUID: uuid, Revision: 1}, {UUID: uuid, Revision: 2}})
+				}
+				if err != nil {
+					t.Error(err)
+				}
 			}
-			first = false
-			return fault{cutReply: true}
-		})
-		done := make(chan error)
-		go func() { done <- s.Put(t.Context(), write(uuid, 0, 1, body("red"))) }()
-		kit.WaitUntil(t, func() error { return other.Put(t.Context(), write(uuid, 1, 2, body("blue"))) })
-		if cleared {
-			other.clear()
+			attempts := 0
+			g.set(func(op, _ string) fault {
+				if op == "PutItem" {
+					attempts++
+				}
+				if op == "PutItem" && attempts == 2 {
+					change()
+				}
+				return fault{cutReply: op == "PutItem" && attempts == 1}
+			})
+			err := s.Put(t.Context(), write(uuid, 0, 1, body("red")))
+			if c.cleared {
+				wantKind(t, err, errs.Unavailable)
+			} else if err != nil {
+				t.Error(err)
+			}
+			other.wantRecord(uuid, 2, c.then)
 		}
-		err := <-done
-		if cleared && err != nil {
-			wantKind(t, err, errs.Unavailable)
-		} else if err != nil {
-			t.Error(err)
-		}
-		other.wantRecord(uuid, 2, body("blue"))
-	}
+	})
 }
 
 // TestMissingEntriesAreRepaired crashes the process between a record and its entries:
@@ -140,7 +194,7 @@ func TestOrphanEntriesAreRemovedAfterADay(t *testing.T) {
 	b := openBackend(t, options(g.url))
 	s := openStore(t, b, byColor)
 	s.put(write("b", 0, 1, body("red")))
-	g.set(everyTime("UpdateItem", fault{drop: true}))
+	g.set(func(op, _ string) fault { return fault{drop: op == "PutItem" || op == "UpdateItem"} })
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
 	wantKind(t, s.Put(t.Context(), write("b", 1, 2, body("blue"))), errs.Unavailable)
 	g.set(nil)

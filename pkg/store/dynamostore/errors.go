@@ -130,6 +130,15 @@ func conditionFailed(err error) bool {
 	return errors.As(err, &failed)
 }
 
+// itemThere returns the item that did not meet the condition of a write, if the request asked
+// for it and the server supports that.
+func itemThere(err error) item {
+	if failed := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &failed) && len(failed.Item) > 0 {
+		return failed.Item
+	}
+	return nil
+}
+
 // tooLarge reports whether an item would have exceeded DynamoDB's size limit.
 func tooLarge(err error) bool {
 	var api smithy.APIError

@@ -128,7 +128,7 @@ func TestThrottlingIsRetried(t *testing.T) {
 	g, s := openThroughProxy(t)
 	s.put(write("a", 0, 1, body("red")))
 	ops := map[string][]string{
-		"Get": {"GetItem"}, "Put": {"UpdateItem", "BatchWriteItem"}, "Query": {"Query"}, "Scan": {"Query"},
+		"Get": {"GetItem"}, "Put": {"PutItem", "BatchWriteItem"}, "Query": {"Query"}, "Scan": {"Query"},
 		"Pending": {"Query"}, "Clear": {"UpdateItem"}, "Purge": {"Query"}, "Count": {"Query"},
 	}
 	for name, call := range calls(s) {
@@ -198,21 +198,43 @@ func TestRoundTrips(t *testing.T) {
 	}
 	put := func(w driver.Write) func() error { return func() error { return s.Put(t.Context(), w) } }
 	get := func() error { _, _, err := s.Get(t.Context(), "a"); return err }
-	expect("creating", []string{"BatchWriteItem", "UpdateItem"}, put(write("a", 0, 1, body("red"))))
+	expect("creating", []string{"BatchWriteItem", "PutItem"}, put(write("a", 0, 1, body("red"))))
 	expect("clearing", []string{"UpdateItem"}, func() error {
 		return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 1}})
 	})
 	expect("reading", []string{"GetItem"}, get)
 	expect("updating what was read", []string{"UpdateItem"}, put(write("a", 1, 2, body("red"))))
+	expect("clearing one of two events", []string{"UpdateItem", "UpdateItem"}, func() error {
+		s.put(write("a", 2, 3, body("red")))
+		g.set(nil)
+		return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 2}})
+	})
 	expect("reading", []string{"GetItem"}, get)
+	expect("updating what another process changed", []string{"UpdateItem"}, func() error {
+		openStore(t, openBackend(t, options(g.server)), byColor).put(write("a", 3, 4, body("red")))
+		if err := s.Put(t.Context(), write("a", 3, 5, body("red"))); !errors.Is(err, errs.Mismatch) {
+			return fmt.Errorf("it is not refused: %w", err)
+		}
+		return nil
+	})
+	another := openStore(t, openBackend(t, options(g.server)), byColor)
+	another.put(write("b", 0, 1, body("red")))
+	for uuid, request := range map[string]string{"a": "UpdateItem", "b": "PutItem"} { // it knows only one of them
+		wantCreateRefused(t, g, s, uuid, request)
+	}
+}
+
+// wantCreateRefused creates an object whose uuid is taken.
+func wantCreateRefused(t *testing.T, g *proxy, s testStore, uuid, request string) {
+	t.Helper()
 	g.set(nil)
-	if err := s.Put(t.Context(), write("a", 0, 9, body())); !errors.Is(err, errs.Mismatch) {
+	if err := s.Put(t.Context(), write(uuid, 0, 9, body())); !errors.Is(err, errs.Mismatch) {
 		t.Fatalf("a creation that finds the uuid taken: %v", err)
 	}
 	kit.WaitUntil(t, func() error { // its entries are removed by another BatchWriteItem, in the background
 		got := g.seen()
 		slices.Sort(got)
-		if !slices.Equal(got, []string{"BatchWriteItem", "BatchWriteItem", "UpdateItem"}) {
+		if !slices.Equal(got, []string{"BatchWriteItem", "BatchWriteItem", request}) {
 			return fmt.Errorf("a creation that finds the uuid taken takes the requests %q", got)
 		}
 		return nil

@@ -3,13 +3,9 @@ package dynamostore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"sync"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -99,7 +95,7 @@ func (s *store) execute(ctx context.Context, p *plan) (outcome, error) {
 			return unknown, entriesErr
 		}
 	}
-	result, replaced, err := s.update(ctx, p)
+	result, replaced, err := s.writeRecord(ctx, p)
 	entries.Wait()
 	switch result {
 	case made:
@@ -146,20 +142,23 @@ func (s *store) rememberWrite(p *plan) {
 	s.snapshots.put(t)
 }
 
-// update makes one conditional update of the record's item. A request is sent again
-// while its outcome is unknown, so the condition may fail because of the write
-// itself: checkOutcome finds out. For a create it returns the snapshot of the
-// tombstone that was replaced.
-func (s *store) update(ctx context.Context, p *plan) (outcome, *snapshot, error) {
-	in := s.updateInput(p)
+// writeRecord makes one conditional write of the record's item. A request is sent again
+// while its outcome is unknown, so the condition may fail because of the write itself:
+// outcomeOf finds out. For a create it returns the snapshot of the tombstone that was
+// replaced.
+func (s *store) writeRecord(ctx context.Context, p *plan) (outcome, *snapshot, error) {
+	insert := p.base == nil && !s.snapshots.has(p.w.UUID)
 	open := false // a request with an unknown outcome may have been executed
 	for attempt := 1; ; attempt++ {
-		out, err := s.b.client.UpdateItem(ctx, in, once)
+		old, err := s.send(ctx, p, insert)
 		switch {
 		case err == nil:
-			return made, s.replaced(out.Attributes), nil
+			return made, s.replaced(old), nil
+		case conditionFailed(err) && insert && mayBeReplaced(p, itemThere(err)):
+			insert, attempt = false, 0
+			continue
 		case conditionFailed(err):
-			result, err := s.checkOutcome(ctx, p, open)
+			result, err := s.checkOutcome(ctx, p, itemThere(err), open)
 			return result, nil, err
 		case tooLarge(err):
 			return full, nil, nil
@@ -177,46 +176,12 @@ func (s *store) update(ctx context.Context, p *plan) (outcome, *snapshot, error)
 	}
 }
 
-// once disables the retries of the SDK.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
-func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
-	values := item{":r": numberAttr(p.w.Revision), ":v": bytesAttr(p.value.encode())}
-	in := &dynamodb.UpdateItemInput{TableName: &s.table, Key: recordItem(p.w.UUID), ExpressionAttributeValues: values}
-	set, rest := "SET r = :r, v = :v", " REMOVE d, o"
-	if p.w.Body == nil {
-		set, rest = set+", d = :d", " REMOVE o"
-		values[":d"] = &types.AttributeValueMemberBOOL{Value: true}
-		if p.w.Owner != "" {
-			set, rest = set+", o = :o", ""
-			values[":o"] = textAttr(p.w.Owner)
-		}
-	}
-	if len(p.events) > 0 {
-		set, rest = set+", p = :p", rest+" ADD q :q"
-		values[":p"] = numberAttr(uint64(shardOfPart([]byte(p.w.UUID)))) //nolint:gosec // small
-		waiting := &types.AttributeValueMemberNS{}
-		values[":q"] = waiting
-		in.ExpressionAttributeNames = make(map[string]string, len(p.events))
-		for i := range p.events {
-			revision := p.w.FirstRevision() + uint64(i)
-			set += fmt.Sprintf(", #%d = :%d", i, i)
-			in.ExpressionAttributeNames[fmt.Sprintf("#%d", i)] = eventAttr(revision, p.events[i].isOverflow())
-			values[fmt.Sprintf(":%d", i)] = bytesAttr(p.events[i].encode())
-			waiting.Value = append(waiting.Value, strconv.FormatUint(revision, 10))
-		}
-	}
-	in.UpdateExpression = aws.String(set + rest)
-	if p.base == nil {
-		values[":first"] = numberAttr(p.w.FirstRevision())
-		in.ConditionExpression = aws.String("attribute_not_exists(k) OR (attribute_exists(d) AND r < :first)")
-		in.ReturnValues = types.ReturnValueAllOld
-	} else {
-		values[":if"] = numberAttr(p.w.IfRevision)
-		values[":was"] = bytesAttr(p.base.value.head())
-		in.ConditionExpression = aws.String("r = :if AND attribute_not_exists(d) AND begins_with(v, :was)")
-	}
-	return in
+// mayBeReplaced reports whether an item that prevented an insertion may be a tombstone
+// that a create replaces. A server that does not return the item leaves that to the
+// condition of the update.
+func mayBeReplaced(p *plan, there item) bool {
+	r, err := decodeRecord(there)
+	return err != nil || r.deleted && r.revision < p.w.FirstRevision()
 }
 
 // replaced returns the snapshot of the tombstone that a create replaced. One that
@@ -232,13 +197,14 @@ func (s *store) replaced(old item) *snapshot {
 	return s.snapshotOf(r)
 }
 
-// checkOutcome finds out why a condition failed. open means that an earlier request
-// of the same write may have been executed.
-func (s *store) checkOutcome(ctx context.Context, p *plan, open bool) (outcome, error) {
+// checkOutcome finds out why a condition failed, from the item that was there if the
+// server returned it. open means that an earlier request of the same write may have been
+// executed.
+func (s *store) checkOutcome(ctx context.Context, p *plan, there item, open bool) (outcome, error) {
 	if p.base == nil && !open {
 		return refused, errMismatch()
 	}
-	r, err := s.readItem(ctx, p.w.UUID)
+	r, err := s.itemOf(ctx, p.w.UUID, there)
 	switch {
 	case err != nil && open:
 		return unknown, err
@@ -254,6 +220,15 @@ func (s *store) checkOutcome(ctx context.Context, p *plan, open bool) (outcome, 
 	default:
 		return refused, errMismatch()
 	}
+}
+
+// itemOf returns the record whose item a server returned with a failed condition. Not every
+// server returns it; then the item is read.
+func (s *store) itemOf(ctx context.Context, uuid string, there item) (*record, error) {
+	if there == nil {
+		return s.readItem(ctx, uuid)
+	}
+	return s.decode(there)
 }
 
 // made reports whether the record was written by the plan.

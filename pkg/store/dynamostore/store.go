@@ -112,6 +112,13 @@ func (ts *snapshots) get(uuid string, revision uint64) *snapshot {
 	return t
 }
 
+// has reports whether the record of a UUID was read or written lately: it exists, or is a
+// tombstone.
+func (ts *snapshots) has(uuid string) bool {
+	t := ts.slot(uuid).Load()
+	return t != nil && t.uuid == uuid
+}
+
 func (ts *snapshots) forget(uuid string) { ts.slot(uuid).Store(nil) }
 
 // indexedWrites is a set of writes whose entries are known to exist.

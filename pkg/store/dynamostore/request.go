@@ -1,0 +1,121 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// send sends the write of the record's item and returns the item that it replaced. Most
+// creates find none: an insertion is less work than an update, but it would replace the
+// item of a tombstone with its pending events.
+func (s *store) send(ctx context.Context, p *plan, insert bool) (replaced item, err error) {
+	if insert {
+		_, err := s.b.client.PutItem(ctx, s.insertInput(p), once)
+		return nil, err
+	}
+	out, err := s.b.client.UpdateItem(ctx, s.updateInput(p), once)
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
+
+// once disables the retries of the SDK.
+func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// attributes returns the attributes that a write sets, without its events.
+func (p *plan) attributes() item {
+	set := item{attrRevision: numberAttr(p.w.Revision), attrValue: bytesAttr(p.value.encode())}
+	if p.w.Body == nil {
+		set[attrDeleted] = &types.AttributeValueMemberBOOL{Value: true}
+		if p.w.Owner != "" {
+			set[attrOwner] = textAttr(p.w.Owner)
+		}
+	}
+	if len(p.events) > 0 {
+		set[attrPending] = numberAttr(uint64(shardOfPart([]byte(p.w.UUID)))) //nolint:gosec // small
+	}
+	return set
+}
+
+// eventAttrs returns the names of the attributes of the events, and their revisions.
+func (p *plan) eventAttrs() (names []string, waiting *types.AttributeValueMemberNS) {
+	waiting = &types.AttributeValueMemberNS{}
+	for i := range p.events {
+		revision := p.w.FirstRevision() + uint64(i)
+		names = append(names, eventAttr(revision, p.events[i].isOverflow()))
+		waiting.Value = append(waiting.Value, strconv.FormatUint(revision, 10))
+	}
+	return names, waiting
+}
+
+// insertInput is the request that creates the item of a record where there is none.
+func (s *store) insertInput(p *plan) *dynamodb.PutItemInput {
+	it := recordItem(p.w.UUID)
+	maps.Copy(it, p.attributes())
+	if names, waiting := p.eventAttrs(); len(names) > 0 {
+		it[attrWaiting] = waiting
+		for i, name := range names {
+			it[name] = bytesAttr(p.events[i].encode())
+		}
+	}
+	return &dynamodb.PutItemInput{
+		TableName: &s.table, Item: it, ConditionExpression: aws.String("attribute_not_exists(k)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// updateInput is the request that changes the item of a record and leaves the events that
+// are pending in it.
+func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
+	values := make(item)
+	in := &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: recordItem(p.w.UUID), ExpressionAttributeValues: values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	var set, remove []string
+	attributes := p.attributes()
+	for _, name := range []string{attrRevision, attrValue, attrDeleted, attrOwner, attrPending} {
+		if value := attributes[name]; value != nil {
+			set = append(set, name+" = :"+name)
+			values[":"+name] = value
+		} else if name != attrPending { // which others' events may need
+			remove = append(remove, name)
+		}
+	}
+	names, waiting := p.eventAttrs()
+	for i, name := range names {
+		if in.ExpressionAttributeNames == nil {
+			in.ExpressionAttributeNames = make(map[string]string, len(names))
+		}
+		set = append(set, fmt.Sprintf("#%d = :%d", i, i))
+		in.ExpressionAttributeNames[fmt.Sprintf("#%d", i)] = name
+		values[fmt.Sprintf(":%d", i)] = bytesAttr(p.events[i].encode())
+	}
+	change := "SET " + strings.Join(set, ", ")
+	if len(remove) > 0 {
+		change += " REMOVE " + strings.Join(remove, ", ")
+	}
+	if len(names) > 0 {
+		change += " ADD q :q"
+		values[":q"] = waiting
+	}
+	in.UpdateExpression = &change
+	if p.base == nil {
+		values[":first"] = numberAttr(p.w.FirstRevision())
+		in.ConditionExpression = aws.String("attribute_not_exists(k) OR (attribute_exists(d) AND r < :first)")
+		in.ReturnValues = types.ReturnValueAllOld
+	} else {
+		values[":if"] = numberAttr(p.w.IfRevision)
+		values[":was"] = bytesAttr(p.base.value.head())
+		in.ConditionExpression = aws.String("r = :if AND attribute_not_exists(d) AND begins_with(v, :was)")
+	}
+	return in
+}
