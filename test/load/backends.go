@@ -123,28 +123,33 @@ func (b *bench) compare(ctx context.Context, name, backend string, requests int,
 	creates := &comparison{name: name + ": create, its event published", goal: 0.70}
 	gets := &comparison{name: name + ": get", goal: 0.90}
 	var left []time.Duration // after the last create, until its event was removed from its record
-	for round := range backendRounds {
-		run := fmt.Sprintf("r%d", round)
-		if err := creates.measure(servers, func(s *server) (result, error) {
-			began := time.Now()
-			r, err := closedLoop(s.base, backendConns, requests, create("/items", run))
-			if err == nil && s.name == "belfry" {
-				err = log.holds(ctx, (round+2)*requests)
+	if err := b.profiled(ctx, servers[1], "backends-"+name, profileSeconds, func() error {
+		for round := range backendRounds {
+			run := fmt.Sprintf("r%d", round)
+			if err := creates.measure(servers, func(s *server) (result, error) {
+				began := time.Now()
+				r, err := closedLoop(s.base, backendConns, requests, create("/items", run))
+				if err == nil && s.name == "belfry" {
+					err = log.holds(ctx, (round+2)*requests)
+				}
+				r.took = time.Since(began)
+				if err == nil && s.name == "belfry" {
+					err = published(s, 0)
+					left = append(left, time.Since(began)-r.took)
+				}
+				return r, err
+			}); err != nil {
+				return err
 			}
-			r.took = time.Since(began)
-			if err == nil && s.name == "belfry" {
-				err = published(s, 0)
-				left = append(left, time.Since(began)-r.took)
+			if err := gets.measure(servers, func(s *server) (result, error) {
+				return closedLoop(s.base, backendConns, requests, get(run, requests))
+			}); err != nil {
+				return err
 			}
-			return r, err
-		}); err != nil {
-			return err
 		}
-		if err := gets.measure(servers, func(s *server) (result, error) {
-			return closedLoop(s.base, backendConns, requests, get(run, requests))
-		}); err != nil {
-			return err
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	creates.print()
 	slices.Sort(left)

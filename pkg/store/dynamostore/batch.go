@@ -20,6 +20,9 @@ const (
 // writeAll puts and deletes items. It is not atomic: when it fails, some of the
 // writes may have been made.
 func (b *Backend) writeAll(ctx context.Context, table string, writes []types.WriteRequest) error {
+	if 0 < len(writes) && len(writes) <= batchWrites {
+		return b.writeBatch(ctx, table, writes)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxInFlight)
 	for piece := range slices.Chunk(writes, batchWrites) {

@@ -50,6 +50,13 @@
 // longer has are removed in the background; a query removes those that are a day
 // old.
 //
+// # Creates
+//
+// Most creates find nothing, so a create first puts the item on the condition that there is
+// none. This can't replace a tombstone, whose pending events would be lost: DynamoDB
+// returns the item that is there, and over a tombstone an update follows, which leaves its
+// events. Where a tombstone is known, the update is sent at once.
+//
 // # Overflow
 //
 // An item is limited to 400 KB. A value of more than 96 KiB, compressed, and
@@ -63,7 +70,8 @@
 // # Lost replies
 //
 // A request whose reply is lost is sent again. If the first one was executed, the
-// condition of the second fails, and the tag in the record shows why. If others
+// condition of the second fails, and the tag in the record shows why: DynamoDB returns the
+// record with the failure; from a server that does not, it is read. If others
 // have changed the record in the meantime so that this can't be determined, Put
 // reports errs.Unavailable, never Mismatch.
 //

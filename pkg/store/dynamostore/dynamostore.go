@@ -94,6 +94,7 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	}
 	b.creds, b.where = cfg.Credentials, "DynamoDB in "+cfg.Region
 	b.client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		o.HTTPClient = oneWrite{o.HTTPClient}
 		if opts.Endpoint != "" {
 			o.BaseEndpoint = aws.String(opts.Endpoint)
 		}
@@ -117,6 +118,7 @@ func settings(ctx context.Context, opts Options, retryer aws.Retryer) (aws.Confi
 			WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 			WithTransportOptions(func(t *http.Transport) {
 				t.MaxIdleConns, t.MaxIdleConnsPerHost = 512, 512
+				t.WriteBufferSize = writeBuffer
 			})),
 		config.WithRetryer(func() aws.Retryer { return retryer }),
 		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
