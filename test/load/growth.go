@@ -56,6 +56,9 @@ func (b *bench) growth(ctx context.Context, most int) (err error) {
 		if err := b.grown(ctx, few, total); err != nil {
 			return fmt.Errorf("%d objects: %w", total, err)
 		}
+		if err := b.writePoints(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -154,8 +157,9 @@ func (b *bench) compareGrown(ctx context.Context, few, many *server, total int) 
 				}
 			}
 			grown.print()
-			times := 1 / median(grown.ratios)
-			fmt.Printf("  %.2f times as long (goal %.1f): %s\n", times, growthMost, verdict(times <= growthMost))
+			p := growthOf(op.name, total, grown.ratios)
+			b.points = append(b.points, p)
+			fmt.Printf("  %.2f times as long (goal %.1f): %s\n", p.Times, growthMost, verdict(p.Times <= growthMost))
 		}
 		return nil
 	})

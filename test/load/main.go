@@ -22,7 +22,7 @@ func main() {
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and of growth; 0 skips these")
 	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, growth, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
-	points := flag.String("json", "", "file for what the part scale has measured, as JSON")
+	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *rounds, *requests, *million, *only, *profile, *points)
@@ -37,9 +37,9 @@ func main() {
 type bench struct {
 	folder, belfry, limit string
 
-	profile string   // folder, or ""
-	json    string   // file, or ""
-	points  []*point // of the part scale
+	profile string // folder, or ""
+	json    string // file, or ""
+	points  []any  // of the parts scale and growth
 }
 
 // serving is the beginning of configurations, up to their stores.

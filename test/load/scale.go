@@ -89,10 +89,10 @@ func (b *bench) scales(ctx context.Context, requests int, of scaleBackend) error
 		return err
 	}
 	s.conclude()
-	if b.points = append(b.points, s.points...); b.json == "" {
-		return nil
+	for _, p := range s.points {
+		b.points = append(b.points, p)
 	}
-	return writePoints(b.json, b.points)
+	return b.writePoints()
 }
 
 // on starts the database on processors, and calls do with its URL.
@@ -115,6 +115,9 @@ func (s *scale) onTwo(ctx context.Context, url string) error {
 		if err := s.requests(ctx, fronts, url); err != nil {
 			return err
 		}
+	}
+	if err := s.appends(ctx); err != nil {
+		return err
 	}
 	return s.countRequests(ctx, url)
 }
@@ -205,7 +208,10 @@ func (s *scale) requests(ctx context.Context, fronts int, url string) error {
 		if err := s.add(p, s.lag(ctx, d, p)); err != nil {
 			return err
 		}
-		return s.add(s.gets(ctx, d, s.operations))
+		if err := s.add(s.gets(ctx, d, s.operations)); err != nil || fronts > 1 {
+			return err
+		}
+		return s.alone(ctx, d)
 	})
 }
 

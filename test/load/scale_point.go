@@ -17,10 +17,13 @@ import (
 type point struct {
 	Part       string `json:"part"`       // scale
 	Backend    string `json:"backend"`    // and its server
-	Operation  string `json:"operation"`  // map, map-shared, map-again: an event that workers apply; create; get; idle: a second without requests
+	Operation  string `json:"operation"`  // map, map-shared, map-again: an event that workers apply; create; get; these alone; append; idle: a second without requests
 	Fronts     int    `json:"fronts"`     // processes
 	Workers    int    `json:"workers"`    // processes
 	Processors int    `json:"processors"` // that all processes run on together; each front and each worker has one of them
+
+	Streams int `json:"streams,omitempty"` // of append: that are written at once
+	Batch   int `json:"batch,omitempty"`   // of append: events that are published together
 
 	Operations int     `json:"operations"` // that were measured
 	Rate       float64 `json:"rate"`       // operations a second
@@ -145,6 +148,9 @@ func (p *point) print() {
 }
 
 func (p *point) label() string {
+	if p.Operation == appendOnly {
+		return fmt.Sprintf("%s, %s, batches of %d", p.Operation, count.Of(p.Streams, "stream"), p.Batch)
+	}
 	return fmt.Sprintf("%s, %s, %s", p.Operation, count.Of(p.Fronts, "front"), count.Of(p.Workers, "worker"))
 }
 
@@ -179,10 +185,14 @@ func worst(values []float64) float64 {
 	return ratio
 }
 
-func writePoints(file string, points []*point) error {
-	text, err := json.MarshalIndent(points, "", "  ")
+// writePoints writes what was measured so far, if that is requested.
+func (b *bench) writePoints() error {
+	if b.json == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(b.points, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o600)
+	return os.WriteFile(b.json, append(text, '\n'), 0o600)
 }
