@@ -18,7 +18,7 @@ export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216
 test test-unit soak: export GOGC ?= 400
 
 # Only the race detector needs cgo. With it, a C compiler builds a library for compression that belfry does not use.
-run build vet lint format notices schema console-assets bench fuzz demo: export CGO_ENABLED := 0
+run build vet lint format notices schema console-assets bench fuzz demo plots: export CGO_ENABLED := 0
 
 # How many packages are tested at once. Many tests wait for a process
 # more than they compute.
@@ -126,6 +126,13 @@ console-assets: ## Copy what the console embeds from npm, as tools/console pins 
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)
 	$(GO) run ./test/load
+
+.PHONY: plots
+plots: ## Write the figures and tables of docs/scaling.md from what docs/measured has
+	@mkdir -p .cache
+	$(GO) run ./test/scale -measured docs/measured/scale -json > .cache/scale.json
+	$(GO) run ./test/scale -measured docs/measured/scale -page docs/scaling.md
+	$(GO) run -C test/plots . -out $(CURDIR)/docs/images $(CURDIR)/.cache/scale.json $(CURDIR)/docs/measured/growth.json
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

@@ -7,146 +7,83 @@ import (
 	"time"
 )
 
-// step is processor time that an operation takes at a kind of process, or a delay that takes none.
-type step struct {
-	kind  string
-	time  time.Duration
-	delay bool
-}
-
-// operation is what a client waits for, and what happens after that.
-type operation struct {
-	request []step
-	logged  []step // then, until its event is in the log
-	after   []step // then
-}
-
-// process executes steps on one of its processors, the one with the fewest others at that moment.
-type process struct {
-	processors []*processor
-	serial     bool // one step at a time, in the order in which they arrive
-	busy       bool
-	waiting    []*task
-}
-
-// deployment is what is simulated.
-type deployment struct {
-	processors []*processor
-	processes  map[string][]*process // by their kind; operations take turns
-	clients    int
-	next       map[string]int
-}
-
-// outcome is what a simulation shows.
-type outcome struct {
-	rate    float64            // operations a second, until the event of the last one is in the log
-	p50     time.Duration      // of requests
-	p99     time.Duration      // of requests
-	settled time.Duration      // from the begin until everything is done
-	busy    map[string]float64 // the share of its processors that each kind used until then, for kinds with processors of their own
-}
-
-// processor is shared equally by the tasks on it.
+// processor is shared equally by the steps on it.
 type processor struct {
 	tasks []*task
 	since time.Duration // when left of its tasks was right
 	used  time.Duration
+	ends  time.Duration // when the first of its tasks ends, if none arrives
+	place int           // in the heap of busy processors; -1: it is idle
+}
+
+// process executes steps on one of its processors, the one with the fewest others at that moment, as many at once as it has
+// threads, in the order in which they arrive.
+type process struct {
+	on      []*processor
+	threads int
+	running int
+	waiting []*task
+}
+
+// step is processor time that an operation takes at a process, or a delay that takes none.
+type step struct {
+	at   *process // nil: a delay
+	time time.Duration
+	wake time.Duration // more where the process has nothing else to do: it has to wake, and shares its work with no other operation
 }
 
 // task is an operation at one of its steps.
 type task struct {
 	steps []step
-	done  func(now time.Duration)
-
-	at   *process
-	on   *processor
-	left time.Duration
+	done  func()
+	at    *process
+	on    *processor
+	left  time.Duration
 }
 
-// simulation is in the middle of one.
+// simulation executes steps in virtual time.
 type simulation struct {
-	d      *deployment
 	random *rand.Rand
 	now    time.Duration
 	timers timers
+	busy   running
 }
 
-// simulate has the clients of a deployment execute operations, one after the other each. The time of a step is exponentially
-// distributed around its mean; a simulation that is repeated has the same.
-func simulate(d *deployment, o operation, operations int) outcome {
-	s := &simulation{d: d, random: rand.New(rand.NewPCG(1, 1))}
-	d.next = map[string]int{}
-	var latencies []time.Duration
-	var logged time.Duration
-	begun := 0
-	var begin func()
-	begin = func() {
-		if begun == operations {
-			return
-		}
-		begun++
-		began := s.now
-		s.run(o.request, func(now time.Duration) {
-			latencies = append(latencies, now-began)
-			s.run(o.logged, func(now time.Duration) {
-				logged = now
-				s.run(o.after, func(time.Duration) {})
-			})
-			begin()
-		})
-	}
-	for range d.clients {
-		begin()
-	}
-	for s.advance() {
-	}
-	slices.Sort(latencies)
-	return outcome{
-		rate: float64(operations) / logged.Seconds(), settled: s.now, busy: d.busy(s.now),
-		p50: latencies[len(latencies)/2], p99: latencies[len(latencies)*99/100],
-	}
-}
+// newSimulation returns one that is the same each time.
+func newSimulation() *simulation { return &simulation{random: rand.New(rand.NewPCG(1, 1))} }
 
-// busy is the share of its processors that each kind used.
-func (d *deployment) busy(during time.Duration) map[string]float64 {
-	shares := map[string]float64{}
-	for kind, all := range d.processes {
-		used, processors := time.Duration(0), map[*processor]bool{}
-		for _, p := range all {
-			for _, on := range p.processors {
-				if !processors[on] {
-					used += on.used
-				}
-				processors[on] = true
-			}
-		}
-		shares[kind] = used.Seconds() / during.Seconds() / float64(len(processors))
-	}
-	return shares
-}
-
-// run executes steps, and then calls done.
-func (s *simulation) run(steps []step, done func(now time.Duration)) {
+// run executes steps, and then calls done. Their times are exponentially distributed around their means.
+func (s *simulation) run(done func(), steps ...step) {
 	s.proceed(&task{steps: steps, done: done})
+}
+
+// after calls do after a delay.
+func (s *simulation) after(delay time.Duration, do func()) { s.at(s.now+delay, do) }
+
+func (s *simulation) at(moment time.Duration, do func()) { heap.Push(&s.timers, timer{moment, do}) }
+
+func (s *simulation) exponential(mean time.Duration) time.Duration {
+	return time.Duration(s.random.ExpFloat64() * float64(mean))
 }
 
 // proceed begins the next step of a task.
 func (s *simulation) proceed(t *task) {
 	if len(t.steps) == 0 {
-		t.done(s.now)
+		t.done()
 		return
 	}
 	next := t.steps[0]
 	t.steps = t.steps[1:]
-	t.left = time.Duration(s.random.ExpFloat64() * float64(next.time))
-	if next.delay {
-		heap.Push(&s.timers, timer{s.now + t.left, t})
+	if next.at == nil {
+		s.after(s.exponential(next.time), func() { s.proceed(t) })
 		return
 	}
-	all := s.d.processes[next.kind]
-	t.at = all[s.d.next[next.kind]%len(all)]
-	s.d.next[next.kind]++
-	if t.at.serial && t.at.busy {
+	mean := next.time
+	if next.at.running == 0 {
+		mean += next.wake
+	}
+	t.at, t.left = next.at, s.exponential(mean)
+	if t.at.running == t.at.threads {
 		t.at.waiting = append(t.at.waiting, t)
 		return
 	}
@@ -154,10 +91,11 @@ func (s *simulation) proceed(t *task) {
 }
 
 func (s *simulation) execute(t *task) {
-	t.at.busy = true
-	t.on = slices.MinFunc(t.at.processors, func(a, b *processor) int { return len(a.tasks) - len(b.tasks) })
+	t.at.running++
+	t.on = slices.MinFunc(t.at.on, func(a, b *processor) int { return len(a.tasks) - len(b.tasks) })
 	t.on.catchUp(s.now)
 	t.on.tasks = append(t.on.tasks, t)
+	s.reschedule(t.on)
 }
 
 // catchUp has the tasks of a processor make progress up to a moment.
@@ -172,48 +110,64 @@ func (p *processor) catchUp(now time.Duration) {
 	p.since = now
 }
 
-// advance continues until the next step ends, and reports whether there was one.
-func (s *simulation) advance() bool {
-	var first *task
-	var at time.Duration
-	for _, p := range s.d.processors {
-		for _, t := range p.tasks {
-			if ends := p.since + t.left*time.Duration(len(p.tasks)); first == nil || ends < at {
-				first, at = t, ends
-			}
-		}
+// reschedule computes when the first task of a processor ends.
+func (s *simulation) reschedule(p *processor) {
+	if len(p.tasks) == 0 {
+		heap.Remove(&s.busy, p.place)
+		return
 	}
-	if len(s.timers) > 0 && (first == nil || s.timers[0].at < at) {
+	p.ends = s.now + max(0, p.first().left*time.Duration(len(p.tasks)))
+	if p.place < 0 {
+		heap.Push(&s.busy, p)
+		return
+	}
+	heap.Fix(&s.busy, p.place)
+}
+
+func (p *processor) first() *task {
+	return slices.MinFunc(p.tasks, func(a, b *task) int { return int(a.left - b.left) })
+}
+
+// finish continues until nothing is left to do.
+func (s *simulation) finish() {
+	for s.advance() {
+	}
+}
+
+// advance continues until the next step or delay ends, and reports whether there was one.
+func (s *simulation) advance() bool {
+	switch {
+	case len(s.busy) == 0 && len(s.timers) == 0:
+		return false
+	case len(s.busy) == 0 || len(s.timers) > 0 && s.timers[0].at < s.busy[0].ends:
 		next := heap.Pop(&s.timers).(timer) //nolint:errcheck,forcetypeassert // it has no others
 		s.now = next.at
-		s.proceed(next.task)
-		return true
+		next.do()
+	default:
+		s.now = s.busy[0].ends
+		s.end(s.busy[0])
 	}
-	if first == nil {
-		return false
-	}
-	s.now = max(s.now, at)
-	s.end(first)
 	return true
 }
 
-// end ends a step.
-func (s *simulation) end(t *task) {
-	t.on.catchUp(s.now)
-	t.on.tasks = slices.Delete(t.on.tasks, slices.Index(t.on.tasks, t), slices.Index(t.on.tasks, t)+1)
-	p := t.at
-	if p.busy = false; len(p.waiting) > 0 {
-		next := p.waiting[0]
-		p.waiting = p.waiting[1:]
+// end ends the first task of a processor.
+func (s *simulation) end(on *processor) {
+	on.catchUp(s.now)
+	t := on.first()
+	on.tasks = slices.Delete(on.tasks, slices.Index(on.tasks, t), slices.Index(on.tasks, t)+1)
+	s.reschedule(on)
+	t.at.running--
+	if len(t.at.waiting) > 0 {
+		next := t.at.waiting[0]
+		t.at.waiting = t.at.waiting[1:]
 		s.execute(next)
 	}
 	s.proceed(t)
 }
 
-// timer is a task that is delayed.
 type timer struct {
-	at   time.Duration
-	task *task
+	at time.Duration
+	do func()
 }
 
 type timers []timer
@@ -225,5 +179,26 @@ func (t *timers) Push(x any)        { *t = append(*t, x.(timer)) } //nolint:errc
 func (t *timers) Pop() any {
 	last := (*t)[len(*t)-1]
 	*t = (*t)[:len(*t)-1]
+	return last
+}
+
+// running are the processors that have tasks.
+type running []*processor
+
+func (r running) Len() int           { return len(r) }
+func (r running) Less(i, j int) bool { return r[i].ends < r[j].ends }
+func (r running) Swap(i, j int) {
+	r[i], r[j] = r[j], r[i]
+	r[i].place, r[j].place = i, j
+}
+func (r *running) Push(x any) {
+	p := x.(*processor) //nolint:errcheck,forcetypeassert // heap pushes processors alone
+	p.place = len(*r)
+	*r = append(*r, p)
+}
+func (r *running) Pop() any {
+	last := (*r)[len(*r)-1]
+	last.place = -1
+	*r = (*r)[:len(*r)-1]
 	return last
 }

@@ -97,8 +97,13 @@ func race(packages string) func(ctx context.Context, root, target string) error 
 var plain = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"}
 
 // Module builds the program of the Go module test/servers/<name> and returns its path.
-func Module(name string) (string, error) {
-	source := "test/servers/" + name
+func Module(name string) (string, error) { return module("test/servers/" + name) }
+
+// Plots builds the program that draws what was measured and returns its path.
+func Plots() (string, error) { return module("test/plots") }
+
+func module(source string) (string, error) {
+	name := filepath.Base(source)
 	folder, err := install(job{name: name, from: []string{source}, build: func(ctx context.Context, root, target string) error {
 		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, name), ".")
 	}})
@@ -237,6 +242,7 @@ func All(report func(path string)) error {
 		func() (string, error) { return NPM("listeners/examples/welcome-node") },
 		func() (string, error) { return NPM("test/servers/axe") },
 		WebExample,
+		Plots,
 		Chromium,
 	} {
 		path, err := build()
