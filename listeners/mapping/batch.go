@@ -5,11 +5,11 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
@@ -63,8 +63,9 @@ func (b *batch) wait(ctx context.Context) error {
 // write join the group's next batch, so a batch grows with the time a write
 // takes, and a single event does not wait.
 type batches struct {
-	round   func(ctx context.Context, g group, b *batch) (size int) // ends b, or has that done later; size of the array that it wrote
-	ctx     context.Context                                         // canceled by Close
+	await   func(ctx context.Context, g group) (*mapping.Turn, error)            // a turn of the group's target
+	round   func(ctx context.Context, turn *mapping.Turn, g group, batch *batch) // ends the batch, or has that done later
+	ctx     context.Context                                                      // canceled by Close
 	cancel  context.CancelFunc
 	runners sync.WaitGroup
 
@@ -73,9 +74,10 @@ type batches struct {
 	closed bool
 }
 
-func (b *batches) start(round func(context.Context, group, *batch) int) {
+// start has batches run; await and round have to be set.
+func (b *batches) start() {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.round, b.next = round, map[group]*batch{}
+	b.next = map[group]*batch{}
 }
 
 // Close cancels the writes in flight and waits for them to return. What would join a batch later fails.
@@ -113,39 +115,38 @@ func (b *batches) join(g group, r request) *batch {
 	return next
 }
 
-// take returns the group's batch, or nil when it is empty: the runner is then
-// unregistered and must return.
+// pending reports whether a group's batch has sources. If it has none, the
+// runner is unregistered and must return.
+func (b *batches) pending(g group) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.next[g].sources) > 0 {
+		return true
+	}
+	delete(b.next, g)
+	return false
+}
+
+// take returns the group's batch; what comes later joins another one.
 func (b *batches) take(g group) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	batch := b.next[g]
-	if len(batch.sources) == 0 {
-		delete(b.next, g)
-		return nil
-	}
 	b.next[g] = newBatch()
 	return batch
 }
 
 func (b *batches) run(g group) {
-	for {
+	for b.pending(g) {
+		turn, err := b.await(b.ctx, g)
 		batch := b.take(g)
-		if batch == nil {
-			return
+		if err == nil {
+			b.round(store.WithCall(b.ctx, store.Call{Origin: Name, Ctx: event.Ctx{Trace: batch.trace}}), turn, g, batch)
+		} else {
+			batch.end(err)
 		}
-		start := time.Now()
-		ctx := store.WithCall(b.ctx, store.Call{Origin: Name, Ctx: event.Ctx{Trace: batch.trace}})
-		size := b.round(ctx, g, batch)
-		// Waiting as long again as it takes to write a large array makes the next batch larger, and leaves half of a core to
-		// everything else. A small one is written often where that takes long for another reason.
-		if took := time.Since(start); size >= throttleFrom {
-			_ = backoff.Sleep(b.ctx, min(took, maxThrottle))
-		}
+		// A large array takes long to write. Waiting as long again makes the
+		// next batch larger and leaves half of a core to everything else.
+		_ = backoff.Sleep(b.ctx, turn.End())
 	}
 }
-
-// A runner waits after a write of an array of throttleFrom bytes, as long as the write took but at most maxThrottle.
-const (
-	throttleFrom = 32 << 10
-	maxThrottle  = 50 * time.Millisecond
-)

@@ -14,6 +14,16 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 	return w.HandleTogether(ctx, e, e.UUID)
 }
 
+// reconcile runs a round without a batch.
+func (w *Worker) reconcile(ctx context.Context, g group, sources []string, fence bool, onConflict func() error) error {
+	turn, err := w.await(ctx, g)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
+	return turn.Reconcile(ctx, sources, fence, onConflict)
+}
+
 // HandleTogether is HandleSerially with a batch: the event's object is handled together with these sources, in this
 // order, as if events of them had arrived during a write. Events may be repeated, so each state that this leads to is
 // one of the real worker, as long as no handler crashes: then the other sources' events would be redelivered.
@@ -23,7 +33,7 @@ func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources 
 		return err
 	}
 	for _, g := range groups {
-		if _, err := w.reconcile(ctx, g, sources, awaited(e), nil); err != nil {
+		if err := w.reconcile(ctx, g, sources, awaited(e), nil); err != nil {
 			return err
 		}
 	}
@@ -38,8 +48,7 @@ func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope, ask func(c
 	}
 	for _, g := range groups {
 		round := func(ctx context.Context) error {
-			_, err := w.reconcile(ctx, g, []string{e.UUID}, awaited(e), nil)
-			return err
+			return w.reconcile(ctx, g, []string{e.UUID}, awaited(e), nil)
 		}
 		if err := settle(ctx, ask(ctx, g.mapping.Array+" of "+g.target, round), round); err != nil {
 			return err
@@ -57,8 +66,7 @@ func (w *Worker) HandleAskingAfterConflicts(ctx context.Context, e *event.Envelo
 	for _, g := range groups {
 		until := func(onConflict func() error) func(context.Context) error {
 			return func(ctx context.Context) error {
-				_, err := w.reconcile(ctx, g, []string{e.UUID}, awaited(e), onConflict)
-				return err
+				return w.reconcile(ctx, g, []string{e.UUID}, awaited(e), onConflict)
 			}
 		}
 		err := until(func() error { return errForwarded })(ctx)

@@ -53,6 +53,9 @@ type Options struct {
 	// Sharing are the processes that share targets, with Definition as their definition and Run to run rounds; nil: this
 	// process runs all rounds of the events that it handles.
 	Sharing *route.Group
+
+	// Pace is that of mapping.Options, which the workers of a process share.
+	Pace *mapping.Pace
 }
 
 // Worker handles events. Events for one target that are in flight together are
@@ -68,11 +71,18 @@ type Worker struct {
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
-	w := &Worker{set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull}), sharing: o.Sharing, places: map[*store.Mapping]int{}}
+	w := &Worker{
+		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull, Pace: o.Pace}),
+		sharing: o.Sharing, places: map[*store.Mapping]int{},
+	}
 	for i := range set.Mappings() {
 		w.places[&set.Mappings()[i]] = i
 	}
-	w.start(w.round)
+	w.await = func(ctx context.Context, g group) (*mapping.Turn, error) {
+		return w.reconciler.Begin(ctx, g.mapping, g.target)
+	}
+	w.batches.round = w.round
+	w.start()
 	return w
 }
 

@@ -13,6 +13,7 @@ import (
 	"belfry/listeners/mapping/route"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
@@ -74,13 +75,13 @@ func (w *Worker) here(g group, r request) func(ctx context.Context) error {
 // errForwarded ends a round after a conflict, when the owner of the target was asked for it.
 var errForwarded = errors.New("the round was forwarded")
 
-// round runs the round of a batch, ends the batch, and returns the size of the array that it has written. After a conflict it leaves the round to the owner of the target, so that
+// round runs the round of a batch, and ends the batch. After a conflict it leaves the round to the owner of the target, so that
 // there are no further conflicts of these two. Others may join batches of the group meanwhile: if the owner takes this process
 // for the owner, each runs what the other one has asked for.
-func (w *Worker) round(ctx context.Context, g group, b *batch) (size int) {
+func (w *Worker) round(ctx context.Context, turn *mapping.Turn, g group, b *batch) {
 	var asked []*route.Forwarded // for each of the sources; nil: it is run here
 	conflict := false
-	size, err := w.reconcile(ctx, g, b.sources, b.fence, func() error {
+	err := turn.Reconcile(ctx, b.sources, b.fence, func() error {
 		if w.sharing == nil {
 			return nil
 		}
@@ -99,14 +100,9 @@ func (w *Worker) round(ctx context.Context, g group, b *batch) (size int) {
 	}
 	if asked == nil {
 		b.end(err)
-		return size
+		return
 	}
 	w.runners.Go(func() { b.end(w.settleAll(ctx, g, b, asked)) })
-	return size
-}
-
-func (w *Worker) reconcile(ctx context.Context, g group, sources []string, fence bool, onConflict func() error) (size int, err error) {
-	return w.reconciler.ReconcileUntil(ctx, g.mapping, g.target, sources, fence, onConflict)
 }
 
 // forwardAll asks the owner of a target for the round of each source of a batch. It returns nil when this process is to run all.

@@ -31,6 +31,7 @@ import (
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
 	"belfry/pkg/mapping/fill"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/search"
@@ -67,6 +68,7 @@ type App struct {
 	claims         *fill.Filler    // of unique values
 	search         *search.Service // nil: this process answers no searches
 	sharing        *route.Group    // nil: the mapping worker shares no targets
+	pace           *mapping.Pace   // of the mapping worker
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured

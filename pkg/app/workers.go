@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	protocol "belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
@@ -27,13 +28,14 @@ const workerAckWait = 10 * time.Second
 
 // newWorkers makes the workers of mappings and cascades.
 func (a *serving) newWorkers() {
-	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull, Sharing: a.sharing})
+	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull, Sharing: a.sharing, Pace: a.pace})
 	a.cascader = cascade.NewWorker(a.set, cascade.Options{})
 }
 
 // startWorkers starts the listeners of mappings and cascades.
 func (a *serving) startWorkers(context.Context) error {
 	a.onFull = a.countFull()
+	a.pace = protocol.NewPace(0)
 	a.newSharing()
 	a.newWorkers()
 	a.onStop("the mapping worker", a.stopMapping)

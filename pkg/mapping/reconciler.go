@@ -29,6 +29,8 @@ type Options struct {
 	// OnFull is called for each object that is refused an entry, because its
 	// target's array is at its limit or the entry is too large; may be nil.
 	OnFull func(m *store.Mapping, target string)
+
+	Pace *Pace // of rounds; nil: they run whenever they are asked for
 }
 
 // Reconciler makes mapped arrays match the objects they copy. It is safe for
@@ -36,6 +38,7 @@ type Options struct {
 type Reconciler struct {
 	set    *store.Set
 	onFull func(m *store.Mapping, target string)
+	pace   *Pace
 }
 
 // NewReconciler returns a reconciler for the stores of a set.
@@ -43,7 +46,7 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 	if o.OnFull == nil {
 		o.OnFull = func(*store.Mapping, string) {}
 	}
-	return &Reconciler{set: set, onFull: o.OnFull}
+	return &Reconciler{set: set, onFull: o.OnFull, pace: o.Pace}
 }
 
 // Reconcile makes the target's entries for these source objects match the
@@ -58,8 +61,7 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 // Every write carries the mapping's origin, whatever the caller's, so that no
 // listener takes it for a reason to map again.
 func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target string, sources []string) error {
-	_, err := r.ReconcileUntil(ctx, m, target, sources, false, nil)
-	return err
+	return r.inTurn(ctx, m, target, sources, false)
 }
 
 // ReconcileFenced is Reconcile, and when it returns, no round that has read the
@@ -68,32 +70,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target str
 // changes nothing but the revision. A request that waits for the entries of its
 // write needs it.
 func (r *Reconciler) ReconcileFenced(ctx context.Context, m *store.Mapping, target string, sources []string) error {
-	_, err := r.ReconcileUntil(ctx, m, target, sources, true, nil)
-	return err
+	return r.inTurn(ctx, m, target, sources, true)
 }
 
-// ReconcileUntil is Reconcile, or with fence ReconcileFenced. When somebody else has written the target during a round,
-// the round is repeated unless onConflict, which may be nil, returns an error: that is returned then, and nothing that the
-// sources need may have been written. size is that of the largest array that was written, 0 where none was.
-func (r *Reconciler) ReconcileUntil(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool, onConflict func() error) (size int, err error) {
+// inTurn waits for a turn of the target and uses it.
+func (r *Reconciler) inTurn(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) error {
+	t, err := r.Begin(ctx, m, target)
+	if err != nil {
+		return err
+	}
+	defer t.End()
+	return t.Reconcile(ctx, sources, fence, nil)
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, t *Turn, sources []string, fence bool, onConflict func() error) error {
 	ctx = withOrigin(ctx, event.OriginMapping)
-	if m.Array == "" {
-		return 0, r.deleteOrphans(ctx, m, target, sources)
+	if t.m.Array == "" {
+		return r.deleteOrphans(ctx, t.m, t.target, sources)
 	}
 	for {
-		p, err := r.reconcileOnce(ctx, m, target, sources, fence)
-		fence = fence && !p.wrote
-		size = max(size, p.size)
-		if p.done || err != nil && !errors.Is(err, errs.Mismatch) {
-			return size, err
+		done, wrote, err := r.reconcileOnce(ctx, t, sources, fence)
+		fence = fence && !wrote
+		if done || err != nil && !errors.Is(err, errs.Mismatch) {
+			return err
 		}
 		if err != nil && onConflict != nil {
 			if err := onConflict(); err != nil {
-				return size, err
+				return err
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			return size, err
+			return err
 		}
 	}
 }
@@ -105,48 +112,46 @@ func withOrigin(ctx context.Context, origin string) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// progress is what one round has reached.
-type progress struct {
-	done  bool // no other round is required
-	wrote bool // the target
-	size  int  // of the array, if that was written
-}
-
-// reconcileOnce runs one round of the protocol. With fence it writes the target even if nothing changes.
-func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) (p progress, err error) {
+// reconcileOnce runs one round of the protocol; done is false when another is
+// required. With fence it writes the target even if nothing changes.
+func (r *Reconciler) reconcileOnce(ctx context.Context, t *Turn, sources []string, fence bool) (done, wrote bool, err error) {
+	m, target := t.m, t.target
 	base, err := r.set.Store(m.Target).Get(ctx, target)
 	if errors.Is(err, errs.NotFound) {
-		return progress{done: true}, r.deleteOrphans(ctx, m, target, sources)
+		return true, false, r.deleteOrphans(ctx, m, target, sources)
 	}
 	if err != nil {
-		return p, err
+		return false, false, err
+	}
+	if waited, err := t.admit(ctx, len(base.Body)); err != nil || waited {
+		return false, false, err
 	}
 	s := newRound(m, target, base.Body)
 	if s.newOwner { // first, since entries of objects that have another owner leave
 		if err := r.applyAll(ctx, s, s.array.uuids(), true); err != nil {
-			return p, err
+			return false, false, err
 		}
 	}
 	if err := r.applyAll(ctx, s, sources, true); err != nil {
-		return p, err
+		return false, false, err
 	}
 	if err := r.applyAll(ctx, s, s.stored.unconfirmed, false); err != nil {
-		return p, err
+		return false, false, err
 	}
 	if s.newOwner {
 		if err := r.collect(ctx, s); err != nil {
-			return p, err
+			return false, false, err
 		}
 	}
 	if err := r.fit(ctx, s); err != nil {
-		return p, err
+		return false, false, err
 	}
 	next := overflow{marked: s.mark, unconfirmed: s.unconfirmed}
 	if next.equal(s.stored) && s.array.equal(s.value) && !s.newOwner {
 		if fence {
 			_, err = store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, nil)
 		}
-		return progress{done: err == nil, wrote: err == nil}, err
+		return err == nil, err == nil, err
 	}
 	fields := object.Object{m.Array: s.array.encode()}
 	if !next.equal(s.stored) {
@@ -156,14 +161,12 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 		fields[OwnersField] = updateOwner(base.Body, m.Array, s.target.Owner)
 	}
 	if _, err := store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, fields); err != nil {
-		return p, err
+		return false, false, err
 	}
-	p.wrote, p.size = true, len(fields[m.Array])
 	if ok, err := r.confirmed(ctx, s); err != nil || !ok {
-		return p, err
+		return false, true, err
 	}
-	p.done = len(next.unconfirmed) == 0 && (!next.marked || s.array.full(m))
-	return p, nil
+	return len(next.unconfirmed) == 0 && (!next.marked || s.array.full(m)), true, nil
 }
 
 // round is the state of one round.

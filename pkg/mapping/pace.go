@@ -1,0 +1,146 @@
+package mapping
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"belfry/pkg/store"
+)
+
+const (
+	largeTarget       = 64 << 10  // bytes from which on a target is large
+	minPace           = 1 << 20   // bytes of large targets in rounds, at least
+	bytesPerProcessor = 512 << 10 // and for each processor: on two processors one target of 1 MiB at a time
+	maxLarge          = 10_000    // large targets that a Pace remembers
+)
+
+// A pause after a round that took longer than minPause is as long as the round was, and at most maxPause.
+const (
+	minPause = time.Millisecond
+	maxPause = 50 * time.Millisecond
+)
+
+// pauseAfter returns how long to wait after a round: as long as it took, so that half of the time is left to everything else.
+func pauseAfter(took time.Duration) time.Duration {
+	if took <= minPause {
+		return 0
+	}
+	return min(took, maxPause)
+}
+
+// A Pace bounds what rounds on large targets take of a process together. Each reads, computes and writes the whole target, so
+// with many targets their memory is a multiple of all of them, and their processor time and writes leave nothing to requests.
+// So the targets of the rounds that run, and of those that have ended and pause, have a limited number of bytes; others wait for
+// their turn. Targets that are not large are not counted, and wait for nothing.
+//
+// It decides when a round begins and nothing else, so convergence does not depend on it.
+type Pace struct {
+	bytes int64
+	free  *semaphore.Weighted // first come, first served
+
+	mu    sync.Mutex
+	large map[targetID]int // bytes of the large targets, as they were last read
+}
+
+// targetID identifies a target.
+type targetID struct{ store, uuid string }
+
+// NewPace returns a pace for large targets of so many bytes together, one at least; 0: as many as this machine should have.
+func NewPace(bytes int) *Pace {
+	if bytes == 0 {
+		bytes = max(minPace, runtime.GOMAXPROCS(0)*bytesPerProcessor)
+	}
+	return &Pace{bytes: int64(bytes), free: semaphore.NewWeighted(int64(bytes)), large: map[targetID]int{}}
+}
+
+// known returns how large a target was when it was last read; 0 if it was not large.
+func (p *Pace) known(id targetID) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.large[id]
+}
+
+// read takes note of how large a target is.
+func (p *Pace) read(id targetID, bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if bytes < largeTarget {
+		delete(p.large, id)
+		return
+	}
+	if len(p.large) >= maxLarge {
+		clear(p.large) // they are read again
+	}
+	p.large[id] = bytes
+}
+
+// A Turn is the right to run a round on a target now.
+type Turn struct {
+	r      *Reconciler
+	m      *store.Mapping
+	target string
+
+	pace  *Pace // nil: none
+	held  int64 // bytes of the pace
+	began time.Time
+}
+
+// Begin waits until a round on a target may begin: at once, unless the target is known to be large. Whoever has several sources
+// for the target collects them meanwhile, and reconciles all that there are then. The turn must be ended.
+func (r *Reconciler) Begin(ctx context.Context, m *store.Mapping, target string) (*Turn, error) {
+	t := &Turn{r: r, m: m, target: target, pace: r.pace, began: time.Now()}
+	if t.pace == nil || m.Array == "" {
+		return t, nil
+	}
+	if bytes := t.pace.known(targetID{m.Target, target}); bytes > 0 {
+		return t, t.acquire(ctx, bytes)
+	}
+	return t, nil
+}
+
+// acquire waits until the pace has capacity for a target of so many bytes.
+func (t *Turn) acquire(ctx context.Context, bytes int) error {
+	held := min(int64(bytes), t.pace.bytes)
+	if err := t.pace.free.Acquire(ctx, held); err != nil {
+		return err
+	}
+	t.held, t.began = held, time.Now()
+	return nil
+}
+
+// admit is called with the size of the target once it is read. It reports whether it has waited: the target is then to be read
+// again, as it was not kept in memory.
+func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
+	if t.pace == nil {
+		return false, nil
+	}
+	t.pace.read(targetID{t.m.Target, t.target}, bytes)
+	if bytes < largeTarget || t.held > 0 {
+		return false, nil
+	}
+	return true, t.acquire(ctx, bytes)
+}
+
+// Reconcile is Reconciler.Reconcile, or ReconcileFenced. When somebody else has written the target during a round, the round
+// is repeated unless onConflict, which may be nil, returns an error: that is returned then, and nothing that the sources need may
+// have been written.
+func (t *Turn) Reconcile(ctx context.Context, sources []string, fence bool, onConflict func() error) error {
+	return t.r.reconcile(ctx, t, sources, fence, onConflict)
+}
+
+// End ends the turn, and returns how long the pause is that follows it; a target that is not large has none. It does not wait for
+// that.
+func (t *Turn) End() time.Duration {
+	held := t.held
+	if held == 0 {
+		return 0
+	}
+	t.held = 0
+	pause := pauseAfter(time.Since(t.began))
+	time.AfterFunc(pause, func() { t.pace.free.Release(held) })
+	return pause
+}
