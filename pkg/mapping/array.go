@@ -19,7 +19,8 @@ type array struct {
 // parseArray reads a stored array. It drops elements that are no entries, and
 // second entries for a uuid, so that writing the array repairs it.
 func parseArray(value []byte) *array {
-	a := &array{at: make(map[string]int)}
+	likely := bytes.Count(value, []byte(`"uuid":`))
+	a := &array{at: make(map[string]int, likely), entries: make([][]byte, 0, likely)}
 	object.Elements(value, func(entry []byte) bool {
 		if uuid, ok := object.Text(object.Field(entry, "uuid")); ok && a.index(uuid) < 0 {
 			a.set(uuid, entry)
@@ -117,10 +118,27 @@ func (a *array) encode() []byte {
 	return append(out, ']')
 }
 
-// equal reports whether a stored value is this array; absent is empty.
+// equal reports whether a stored value is this array; absent is empty. It encodes nothing.
 func (a *array) equal(value []byte) bool {
 	if value == nil {
 		return a.live == 0
 	}
-	return bytes.Equal(a.encode(), value)
+	rest, separator := value, "["
+	for _, e := range a.entries {
+		if e == nil {
+			continue
+		}
+		var found bool
+		if rest, found = bytes.CutPrefix(rest, []byte(separator)); !found {
+			return false
+		}
+		if rest, found = bytes.CutPrefix(rest, e); !found {
+			return false
+		}
+		separator = ","
+	}
+	if a.live == 0 {
+		return string(value) == "[]"
+	}
+	return string(rest) == "]"
 }

@@ -84,6 +84,23 @@ func TestAbsentArrayEqualsEmptyArray(t *testing.T) {
 	}
 }
 
+func TestAnArrayEqualsItsTextAlone(t *testing.T) {
+	removed := parseArray([]byte(encoded(x1, y1, z1)))
+	removed.remove("x")
+	emptied := parseArray([]byte(encoded(x1)))
+	emptied.remove("x")
+	for text, a := range map[string]*array{encoded(x1, y1): parseArray([]byte(encoded(x1, y1))), encoded(y1, z1): removed, "[]": emptied} {
+		for _, value := range []string{
+			"[]", "[", "]", "null", encoded(x1), encoded(y1), encoded(z1), encoded(x1, y1), encoded(y1, x1), encoded(y1, z1), encoded(x2, y1), encoded(x1, y1, z1),
+			text + " ", " " + text, text[:len(text)-1], "[" + x1 + y1 + "]", "[" + y1 + z1 + "]", "[," + x1 + "," + y1 + "]",
+		} {
+			if got := a.equal([]byte(value)); got != (value == text) {
+				t.Errorf("%s equals %s: %t", text, value, got)
+			}
+		}
+	}
+}
+
 func TestOverflowIsStoredPerArray(t *testing.T) {
 	body := []byte(`{"_overflow":{"books":[],"films":["x"]}}`)
 	if o := readOverflow(body, "films"); !o.equal(overflow{marked: true, unconfirmed: []string{"x"}}) {

@@ -44,12 +44,7 @@ func (s *Store) previous(former, next object.Object) object.Object {
 // then the largest previous values. The mapping worker needs the keys of
 // mappings, so they stay; for a deletion they move to the previous values.
 func (s *Store) encode(e *event.Envelope) []byte {
-	size := 512 + len(e.Object)
-	for _, value := range e.Previous {
-		size += len(value) + 32
-	}
-	data := e.Append(make([]byte, 0, size))
-	if len(data) <= event.MaxSize {
+	if data, fits := encodeWithin(e); fits {
 		return data
 	}
 	if e.Event == event.StoreDeleted {
@@ -61,22 +56,32 @@ func (s *Store) encode(e *event.Envelope) []byte {
 		}
 	}
 	e.Object, e.ObjectOmitted = nil, true
-	if data = e.Append(data[:0]); len(data) <= event.MaxSize {
-		return data
-	}
 	names := e.Previous.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return len(e.Previous[b]) - len(e.Previous[a]) })
 	for _, name := range names {
-		if slices.Contains(s.carried, name) {
-			continue
+		if data, fits := encodeWithin(e); fits {
+			return data
 		}
-		delete(e.Previous, name)
-		e.PreviousOmitted = true
-		if data = e.Append(data[:0]); len(data) <= event.MaxSize {
-			break
+		if !slices.Contains(s.carried, name) {
+			delete(e.Previous, name)
+			e.PreviousOmitted = true
 		}
 	}
-	return data
+	return e.Append(nil)
+}
+
+// encodeWithin encodes an event, and reports whether it is within event.MaxSize. One with an array that is many times as large
+// is not encoded to find that out.
+func encodeWithin(e *event.Envelope) (data []byte, fits bool) {
+	least := len(e.Object)
+	for _, value := range e.Previous {
+		least += len(value)
+	}
+	if least > event.MaxSize {
+		return nil, false
+	}
+	data = e.Append(make([]byte, 0, least+512+32*len(e.Previous)))
+	return data, len(data) <= event.MaxSize
 }
 
 // announces reports whether an announcement may have a subscriber.

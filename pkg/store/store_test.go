@@ -360,6 +360,12 @@ func TestAnEventIsNeverTooLarge(t *testing.T) {
 	if e := out.last(); !e.ObjectOmitted || string(e.Previous["author"]) != `"y"` {
 		t.Errorf("deleted: the key is what mappings need: %+v", e)
 	}
+	for size := event.MaxSize - 1000; size <= event.MaxSize-200; size += 50 { // within the limit, and not with what an event has besides
+		text := object.Object{"text": json.RawMessage(`"` + strings.Repeat("t", size) + `"`)}
+		if _, err := s.Save(t.Context(), text, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, raw := range out.raw {
 		if len(raw) > event.MaxSize {
 			t.Errorf("an event of %d bytes", len(raw))
