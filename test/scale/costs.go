@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // cost is the processor time of an operation at one kind of process: where the process has other work as well, and how much
 // more it is where it has none.
@@ -23,12 +26,17 @@ type costs map[string]cost
 type model struct {
 	request map[string]costs // of create and get
 	event   costs            // of an event that a worker handles, whose target has no other
+	threads int              // of the database: requests that it executes at once
 }
 
 // modelOf makes a model of the times that a function takes from points: (*point).spent, those while rates were measured, or
 // (*point).total, all.
 func modelOf(ps points, of func(p *point, kind string) time.Duration) *model {
-	m := &model{request: map[string]costs{}, event: costs{}}
+	m := &model{request: map[string]costs{}, event: costs{}, threads: 1}
+	for i := range ps {
+		// The servers that stand in for databases write one record at a time; some are more than one process.
+		m.threads = max(m.threads, int(math.Ceil(ps[i].Busy[database])))
+	}
 	for _, operation := range []string{create, get} {
 		m.request[operation] = costs{}
 		for _, kind := range []string{front, bus, database, generator} {
@@ -53,7 +61,7 @@ func (m *model) slowed(share float64) *model {
 		}
 		return out
 	}
-	out := &model{request: map[string]costs{}, event: slow(m.event)}
+	out := &model{request: map[string]costs{}, event: slow(m.event), threads: m.threads}
 	for operation, of := range m.request {
 		out.request[operation] = slow(of)
 	}

@@ -9,9 +9,6 @@ const (
 	// Requests to the database of an event, one after the other: read the target, read the object, write the target, read the
 	// object again.
 	visits = 4
-
-	// The servers that stand in for databases write one record at a time.
-	databaseThreads = 1
 )
 
 // deployment is the processes of a simulation, by their kind.
@@ -24,8 +21,9 @@ func newDeployment() *deployment {
 	return &deployment{processes: map[string][]*process{}, turn: map[string]int{}}
 }
 
-// measuredOn is the deployment of a point: each front and each worker has one of its processors, in turn, the others have all.
-func measuredOn(p *point) *deployment {
+// measuredOn is the deployment of a point: each front and each worker has one of its processors, in turn, the others have all. The
+// database executes so many requests at once.
+func measuredOn(p *point, requests int) *deployment {
 	var processors []*processor
 	for range p.Processors {
 		processors = append(processors, newProcessor())
@@ -37,7 +35,7 @@ func measuredOn(p *point) *deployment {
 		}
 	}
 	d.add(bus, &process{on: processors, threads: len(processors)})
-	d.add(database, &process{on: processors, threads: databaseThreads})
+	d.add(database, &process{on: processors, threads: requests})
 	d.add(generator, &process{on: processors, threads: len(processors)})
 	return d
 }

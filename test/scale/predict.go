@@ -19,7 +19,9 @@ func predict(ps points) (all []prediction) {
 		if ps.reference(p.Operation) != nil {
 			slow := math.Min(0.9, p.Others/float64(p.Processors))
 			predicted.Simulated = m.slowed(slow).rate(p)
-			predicted.ByOwn = modelOf(points{p.asReference()}, (*point).spent).slowed(slow).rate(p)
+			own := modelOf(points{p.asReference()}, (*point).spent)
+			own.threads = m.threads
+			predicted.ByOwn = own.slowed(slow).rate(p)
 		}
 		all = append(all, predicted)
 	}
@@ -28,7 +30,7 @@ func predict(ps points) (all []prediction) {
 
 // rate simulates a point; 0: it can't be.
 func (m *model) rate(p *point) float64 {
-	s, d := newSimulation(), measuredOn(p)
+	s, d := newSimulation(), measuredOn(p, m.threads)
 	switch p.Operation {
 	case create:
 		return s.closedLoop(connections, p.Operations, func(_ int, replied, ended func()) { m.create(s, d, replied, ended) })

@@ -27,6 +27,16 @@ func TestOtherProgramsSlowAPoint(t *testing.T) {
 	}
 }
 
+func TestADatabaseThatUsedTwoProcessorsExecutesTwoRequestsAtOnce(t *testing.T) {
+	for busy, want := range map[float64]int{0: 1, 0.7: 1, 1.2: 2} {
+		p := created(1, 2)
+		p.Busy[database] = busy
+		if got := modelOf(points{*p}.merged(), (*point).spent).threads; got != want {
+			t.Errorf("%v processors: %d at once, want %d", busy, got, want)
+		}
+	}
+}
+
 func TestTheCostsOfWakingAreThoseAboveTheCostsUnderLoad(t *testing.T) {
 	alone := *created(1, 2)
 	alone.Operation, alone.CPU = createAlone, map[string]float64{front: 160, database: 15}
