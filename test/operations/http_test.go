@@ -104,20 +104,26 @@ func (b *books) hold(r *http.Request, uuid string) {
 
 // writtenBook returns the uuid of the book that a request to DynamoDB writes, "" for none.
 func writtenBook(r *http.Request, body []byte) string {
+	type text struct{ S string }
 	var in struct {
 		TableName, UpdateExpression string
 
-		Key map[string]struct{ S string }
+		Key, Item map[string]text
 	}
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || json.Unmarshal(body, &in) != nil ||
-		!strings.HasSuffix(in.TableName, "Books") || !strings.HasPrefix(in.UpdateExpression, "SET r = :r, v = :v") {
+	if json.Unmarshal(body, &in) != nil || !strings.HasSuffix(in.TableName, "Books") {
 		return ""
 	}
-	for _, part := range in.Key {
-		for _, kind := range []string{"post", "put", "delete", "batch"} {
-			if at := strings.Index(part.S, kind+"-"); at >= 0 {
-				return part.S[at:]
-			}
+	key := in.Item["k"].S
+	switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
+	case operation == "PutItem":
+	case operation == "UpdateItem" && strings.HasPrefix(in.UpdateExpression, "SET r = :r, v = :v"):
+		key = in.Key["k"].S
+	default:
+		return ""
+	}
+	for _, kind := range []string{"post", "put", "delete", "batch"} {
+		if at := strings.Index(key, kind+"-"); at >= 0 {
+			return key[at:]
 		}
 	}
 	return ""
