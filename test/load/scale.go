@@ -175,9 +175,16 @@ func (s *scale) applyHeld(ctx context.Context, d *deployment, operation string, 
 	if err != nil {
 		return nil, err
 	}
-	return p, s.costs(ctx, d, p, children, d.workers, func() error {
+	if s.counter == nil {
 		if err := d.release(ctx); err != nil {
-			return err
+			return nil, err
+		}
+	}
+	return p, s.costs(ctx, d, p, children, d.workers, func() error {
+		if s.counter != nil { // not before it counts
+			if err := d.release(ctx); err != nil {
+				return err
+			}
 		}
 		return d.applied(ctx, 0)
 	})

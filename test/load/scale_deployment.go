@@ -127,7 +127,7 @@ func (d *deployment) events(ctx context.Context) (uint64, error) {
 }
 
 // The position of the workers is polled at this interval.
-const positionPoll = 20 * time.Millisecond
+const positionPoll = 5 * time.Millisecond
 
 // await polls the position of the workers until it is right, for two minutes at most.
 func (d *deployment) await(ctx context.Context, what string, right func(*jetstream.ConsumerInfo) bool) error {
@@ -156,9 +156,17 @@ func (d *deployment) hold(ctx context.Context) error {
 	return err
 }
 
+// release ends that, and waits until the bus delivers events: a server takes up to a second and a half for it.
 func (d *deployment) release(ctx context.Context) error {
-	_, err := d.log.stream.ResumeConsumer(ctx, mapping.Name)
-	return err
+	consumer, err := d.log.stream.Consumer(ctx, mapping.Name)
+	if err != nil {
+		return err
+	}
+	before := consumer.CachedInfo().Delivered.Consumer
+	if _, err := d.log.stream.ResumeConsumer(ctx, mapping.Name); err != nil {
+		return err
+	}
+	return d.await(ctx, "the bus delivers events to the workers", func(c *jetstream.ConsumerInfo) bool { return c.Delivered.Consumer > before })
 }
 
 // held waits until so many events wait for the workers.
