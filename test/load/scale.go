@@ -13,7 +13,7 @@ import (
 
 // The load of the part scale.
 const (
-	scaleChildren = 10  // of a parent
+	scaleChildren = 10 // of a parent
 	scaleConns    = 32
 	scaleIdle     = 10 * time.Second
 
