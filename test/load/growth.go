@@ -245,15 +245,17 @@ func (b *bench) verified(ctx context.Context, home string, total int) error {
 	return os.RemoveAll(home)
 }
 
-// bytesOf is the size of the files in a folder.
+// bytesOf is the size of the files in a folder, without those that are removed meanwhile.
 func bytesOf(folder string) (total int64, err error) {
 	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+		if err == nil && !entry.IsDir() {
+			var info fs.FileInfo
+			if info, err = entry.Info(); err == nil {
+				total += info.Size()
+			}
 		}
-		info, err := entry.Info()
-		if err == nil {
-			total += info.Size()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 		return err
 	})

@@ -20,12 +20,13 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and of growth; 0 skips these")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, growth, scale, scale-mongodb")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, growth, arrays, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
+	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *rounds, *requests, *million, *only, *profile, *points)
+	err := run(ctx, *rounds, *requests, *million, *parents, *only, *profile, *points)
 	release()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
@@ -65,7 +66,7 @@ authentication:
     email: {postValidation: true, skipEmailValidation: true}
 `
 
-func run(ctx context.Context, rounds, requests, million int, only, profile, points string) error {
+func run(ctx context.Context, rounds, requests, million, parents int, only, profile, points string) error {
 	folder, err := os.MkdirTemp("", "belfry-load-")
 	if err != nil {
 		return err
@@ -102,6 +103,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile, poin
 		{"backends", func() error { return b.backends(ctx, requests) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
 		{"growth", func() error { return b.growth(ctx, million) }},
+		{"arrays", func() error { return b.arrays(ctx, parents) }},
 		{"scale", func() error { return b.scales(ctx, requests, scaleDynamo) }},
 		{"scale-mongodb", func() error { return b.scales(ctx, requests, scaleMongo) }},
 	} {
