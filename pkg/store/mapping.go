@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -136,11 +137,14 @@ func KeyTargets(value []byte) []string {
 // mapping asks for that, does not meet the condition, or the copy is larger than MaxEntry. body is the encoded object, nil when there is none.
 func (m *Mapping) Entry(uuid string, body []byte, target Target) []byte {
 	entry := m.copyOf(uuid, body, target)
-	if m.MaxEntry > 0 && len(entry) > m.MaxEntry {
+	if m.IsTooLarge(entry) {
 		return nil
 	}
 	return entry
 }
+
+// IsTooLarge reports whether a copy is larger than an entry may be.
+func (m *Mapping) IsTooLarge(entry []byte) bool { return m.MaxEntry > 0 && len(entry) > m.MaxEntry }
 
 // TooLarge reports whether an object refers to a target and has no entry there because
 // that would be larger than MaxEntry.
@@ -155,25 +159,21 @@ func (m *Mapping) copyOf(uuid string, body []byte, target Target) []byte {
 	if body == nil {
 		return nil
 	}
-	values := make([][]byte, len(m.Fields))
-	refers := false
-	_ = object.Each(body, func(name string, value []byte) bool {
-		if name == m.Key {
-			for _, n := range KeyTargets(value) {
-				refers = refers || n == target.UUID
-			}
-		}
-		for i, field := range m.Fields {
-			if field == name {
-				values[i] = value
-			}
-		}
-		return true
-	})
+	refers := slices.Contains(KeyTargets(object.Field(body, m.Key)), target.UUID)
 	if !refers || !m.Owned(uuid, body, target) || m.Hides(body) {
 		return nil
 	}
-	entry := object.AppendString([]byte(`{"uuid":`), uuid)
+	return m.Copy(uuid, body)
+}
+
+// Copy returns what an entry of a source object is, which is the same in all arrays. Entry says in which the object has one.
+func (m *Mapping) Copy(uuid string, body []byte) []byte {
+	values := object.Values(body, m.Fields)
+	size := len(`{"uuid":""}`) + len(uuid)
+	for i, field := range m.Fields {
+		size += len(`,"":`) + len(field) + len(values[i])
+	}
+	entry := object.AppendString(append(make([]byte, 0, size), `{"uuid":`...), uuid)
 	for i, field := range m.Fields {
 		if values[i] == nil || field == "uuid" {
 			continue

@@ -38,6 +38,22 @@ func Field(data []byte, name string) []byte {
 	return found
 }
 
+// Values returns the texts of some top-level fields of an encoded object, in the order of their names; nil for one that is
+// absent. Like Each it trusts the syntax.
+func Values(data []byte, names []string) [][]byte {
+	found, absent := make([][]byte, len(names)), len(names)
+	_ = members(data, func(quoted, value []byte) bool {
+		for i, name := range names {
+			if found[i] == nil && isQuoted(quoted, name) {
+				found[i] = value
+				absent--
+			}
+		}
+		return absent > 0
+	})
+	return found
+}
+
 // members is Each with names as they are in data, quotes and escapes included.
 func members(data []byte, f func(quoted, value []byte) bool) error {
 	i := skipSpace(data, 0)

@@ -56,6 +56,26 @@ func TestField(t *testing.T) {
 	}
 }
 
+func TestValues(t *testing.T) {
+	data := []byte(`{"uuid":"u","a\n":1,"\u0062":2,"o":{"c":3},"z":null}`)
+	for _, c := range []struct{ names, want []string }{
+		{[]string{"b", "c", "o", "b"}, []string{"2", "", `{"c":3}`, "2"}},
+		{[]string{"z", "uuid", "a\n"}, []string{"null", `"u"`, "1"}},
+		{nil, nil},
+	} {
+		var got []string
+		for _, value := range object.Values(data, c.names) {
+			got = append(got, string(value))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q are %q, want %q", c.names, got, c.want)
+		}
+	}
+	if got := object.Values([]byte(`{"a":1}`), []string{"b"}); len(got) != 1 || got[0] != nil {
+		t.Errorf("an absent field gives %q, want nil", got)
+	}
+}
+
 func TestElements(t *testing.T) {
 	for in, want := range map[string][]string{
 		`[]`:                          nil,
