@@ -2,9 +2,11 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync"
@@ -17,157 +19,179 @@ import (
 	"belfry/pkg/store/object"
 )
 
-const (
-	pageSize = 500
-	atOnce   = 16 // targets that are read, compared or repaired at once
-)
+// atOnce is how many targets are read, compared or repaired at once.
+const atOnce = 16
 
-// check reads the objects of one mapping, in two passes that keep one number for
-// each target in memory: the objects that name a target are counted, and the entries
-// of every array are compared with their objects. An array is correct if all its
-// entries match, without duplicates, and they are as many as the objects. The
-// others are candidates, which are compared with all their objects.
+// check reads the objects of one mapping. It has a tally of each target in memory, of so many at most: for each span of targets
+// it reads all objects, and then the arrays. An array that has the tally of the objects that name its target is correct. The others
+// are candidates, which are compared with all their objects.
 type check struct {
 	set        *store.Set
 	m          *store.Mapping
 	reconciler *mapping.Reconciler
 	report     *Report
 	tracker    *Tracker
+	most       int // targets in memory at once
+	seed       maphash.Seed
 
-	named map[store.Target]int // target → objects that name it, with their owner if the mapping asks for that
-
-	mu         sync.Mutex          // guards what follows, and the report, in compareArrays
+	mu         sync.Mutex          // guards what follows, the tallies and the report, while pages or targets are in use
 	candidates map[string][]string // target → objects that name it
 }
 
 // run returns the candidates.
 func (c *check) run(ctx context.Context) ([]*candidate, error) {
-	c.named, c.candidates = map[store.Target]int{}, map[string][]string{}
-	if err := c.countNames(ctx); err != nil {
-		return nil, err
-	}
-	if c.m.Array != "" {
-		if err := c.compareArrays(ctx); err != nil {
+	c.seed, c.candidates = maphash.MakeSeed(), map[string][]string{}
+	targets := newReader(ctx, c.set.Store(c.m.Target))
+	defer targets.stop()
+	for from, more := "", true; more; {
+		named := newTallies(from, c.most)
+		if err := c.tallyObjects(ctx, named); err != nil {
 			return nil, err
 		}
-	}
-	if err := c.findDeleted(ctx); err != nil {
-		return nil, err
+		if c.m.Array != "" {
+			if err := c.compareArrays(ctx, targets, named); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.findDeleted(ctx, named); err != nil {
+			return nil, err
+		}
+		from, more = named.to, named.to != ""
 	}
 	if err := c.collectSources(ctx); err != nil {
 		return nil, err
 	}
 	var all []*candidate
 	for _, target := range slices.Sorted(maps.Keys(c.candidates)) {
-		all = append(all, &candidate{check: c, target: target, sources: c.candidates[target]})
+		all = append(all, &candidate{check: c, target: target, sources: slices.Sorted(slices.Values(c.candidates[target]))})
 	}
 	return all, nil
-}
-
-// scan calls fn with every object of a store.
-func (c *check) scan(ctx context.Context, name string, fn func(store.Stored) error) error {
-	for o, err := range c.set.Store(name).All(ctx, pageSize) {
-		if err != nil {
-			return err
-		}
-		if err := fn(o); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (c *check) names(x store.Stored) []string {
 	return store.KeyTargets(object.Field(x.Body, c.m.Key))
 }
 
-func (c *check) countNames(ctx context.Context) error {
-	return c.scan(ctx, c.m.Source, func(x store.Stored) error {
-		c.tracker.objects.Add(1)
-		if c.m.Array != "" {
-			c.report.Objects++
-		}
-		hidden := c.m.Array != "" && c.m.Hides(x.Body)
-		for _, uuid := range c.names(x) {
-			target := store.Target{UUID: uuid, Owner: c.m.SourceOf(x.UUID, x.Body)}
-			if !c.m.Owned(x.UUID, x.Body, target) {
-				continue // it has no owner
-			}
-			if hidden {
-				c.named[target] += 0 // a cascade deletes it all the same
-				continue
-			}
-			if c.m.Array != "" && c.m.TooLarge(x.UUID, x.Body, target) {
-				c.addTooLarge(x.UUID, uuid)
-				c.named[target] += 0 // a cascade deletes it all the same
-				continue
-			}
-			c.named[target]++
-		}
-		return nil
+// tallyObjects reads all objects, for the targets in a span, which becomes smaller if there are too many.
+func (c *check) tallyObjects(ctx context.Context, named *tallies) error {
+	err := pages(ctx, c.set.Store(c.m.Source), func(page []store.Stored) { c.tallyPage(page, named) })
+	slices.SortFunc(named.tooLarge, func(a, b naming) int {
+		return cmp.Or(cmp.Compare(a.target.UUID, b.target.UUID), cmp.Compare(a.source, b.source))
 	})
-}
-
-// addTooLarge adds an object whose entry is too large to the report.
-func (c *check) addTooLarge(uuid, target string) {
-	if len(c.report.TooLarge) < MaxDifferences {
+	for _, x := range named.tooLarge[:min(len(named.tooLarge), MaxDifferences-len(c.report.TooLarge))] {
 		c.report.TooLarge = append(c.report.TooLarge, TooLarge{
-			Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: target, Array: c.m.Array, Limit: c.m.MaxEntry,
+			Source: c.m.Source, UUID: x.source, Target: c.m.Target, Holder: x.target.UUID, Array: c.m.Array, Limit: c.m.MaxEntry,
 		})
-	}
-}
-
-// compareArrays reads every target. The targets that remain in named do not
-// exist.
-func (c *check) compareArrays(ctx context.Context) error {
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
-	err := c.scan(gctx, c.m.Target, func(t store.Stored) error {
-		target := c.m.TargetOf(t.UUID, t.Body)
-		named := c.named[target]
-		delete(c.named, target)
-		g.Go(func() error {
-			found, entries, size, err := c.compare(gctx, t)
-			if err == nil {
-				c.count(t.UUID, named, len(found), entries, size)
-			}
-			return err
-		})
-		return nil
-	})
-	if failed := g.Wait(); failed != nil {
-		return failed // which ended the scan too
 	}
 	return err
 }
 
-// count adds a target to the report, and to the candidates if its array differs.
-func (c *check) count(target string, named, differences, entries, size int) {
+func (c *check) tallyPage(page []store.Stored, named *tallies) {
+	c.mu.Lock()
+	in := named.span // which can become smaller meanwhile
+	c.mu.Unlock()
+	all := make([]naming, 0, len(page))
+	for _, x := range page {
+		all = c.appendNamings(all, x, in)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range all {
+		named.add(x)
+	}
+	if in.from != "" {
+		return // the page was counted when it was read for the first span
+	}
+	c.tracker.objects.Add(int64(len(page)))
+	if c.m.Array != "" {
+		c.report.Objects += int64(len(page))
+	}
+}
+
+// appendNamings appends the targets in a span that an object names. Where it has no entry, a cascade deletes it all the same.
+func (c *check) appendNamings(all []naming, x store.Stored, in span) []naming {
+	uuids := slices.DeleteFunc(c.names(x), func(uuid string) bool { return !in.has(uuid) })
+	owner := c.m.SourceOf(x.UUID, x.Body)
+	if len(uuids) == 0 || !c.m.Owned(x.UUID, x.Body, store.Target{Owner: owner}) { // it has no owner
+		return all
+	}
+	n := naming{source: x.UUID}
+	if c.m.Array != "" && !c.m.Hides(x.Body) {
+		entry := c.m.Copy(x.UUID, x.Body)
+		if n.tooLarge = c.m.IsTooLarge(entry); !n.tooLarge {
+			n.adds = c.tallyOf(entry)
+		}
+	}
+	for _, uuid := range uuids {
+		n.target = store.Target{UUID: uuid, Owner: owner}
+		all = append(all, n)
+	}
+	return all
+}
+
+func (c *check) tallyOf(entry []byte) tally {
+	return tally{entries: 1, sum: maphash.Bytes(c.seed, entry)}
+}
+
+// compareArrays compares the array of every target in a span with its tally. The tallies that remain are of targets that do
+// not exist.
+func (c *check) compareArrays(ctx context.Context, targets *reader, named *tallies) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for t, ok := targets.next(named.span); ok && gctx.Err() == nil; t, ok = targets.next(named.span) {
+		want := named.take(c.m.TargetOf(t.UUID, t.Body))
+		g.Go(func() error { return c.compareArray(gctx, t, want) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return targets.err
+}
+
+// compareArray adds a target to the report, and to the candidates if its array is not what the objects make of it.
+func (c *check) compareArray(ctx context.Context, t store.Stored, want tally) error {
+	value := object.Field(t.Body, c.m.Array)
+	var has tally
+	size := 0
+	object.Elements(value, func(entry []byte) bool {
+		has = has.plus(c.tallyOf(entry))
+		size += len(entry) + 1
+		return true
+	})
+	full, invalid := c.m.Full(has.entries, size), isMalformed(value) || c.m.Exceeds(has.entries, size)
+	differs := has != want || invalid
+	if full && !invalid && has.entries < want.entries { // of which objects does not matter
+		found, _, _, err := c.compare(ctx, t)
+		if err != nil {
+			return err
+		}
+		differs = len(found) > 0
+	}
 	c.tracker.targets.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.report.Targets++
-	c.report.Entries += int64(entries)
-	full := c.m.Full(entries, size)
-	if differences > 0 || entries > named || entries < named && !full || c.m.Exceeds(entries, size) {
-		c.candidates[target] = []string{}
+	c.report.Entries += int64(has.entries)
+	if differs {
+		c.candidates[t.UUID] = []string{}
 	}
-	if full && named > entries {
+	if full && want.entries > has.entries {
 		c.report.Full = append(c.report.Full, Full{
-			Target: c.m.Target, Holder: target, Array: c.m.Array, Limit: c.m.Limit, Entries: entries, Bytes: size, Objects: named,
+			Target: c.m.Target, Holder: t.UUID, Array: c.m.Array, Limit: c.m.Limit, Entries: has.entries, Bytes: size, Objects: want.entries,
 		})
 	}
+	return nil
 }
 
 // findDeleted finds the targets that do not exist, although objects name them, because
 // they were deleted: where the mapping cascades the objects are deleted too.
-func (c *check) findDeleted(ctx context.Context) error {
+func (c *check) findDeleted(ctx context.Context, named *tallies) error {
 	if !c.m.Cascade {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	for target := range c.named {
+	for target := range named.of {
 		g.Go(func() error {
 			_, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target.UUID)
 			if deleted {
@@ -186,20 +210,23 @@ func (c *check) collectSources(ctx context.Context) error {
 	if len(c.candidates) == 0 {
 		return nil
 	}
-	return c.scan(ctx, c.m.Source, func(x store.Stored) error {
-		for _, target := range c.names(x) {
-			if sources, ok := c.candidates[target]; ok {
-				c.candidates[target] = append(sources, x.UUID)
+	return pages(ctx, c.set.Store(c.m.Source), func(page []store.Stored) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, x := range page {
+			for _, target := range c.names(x) {
+				if sources, ok := c.candidates[target]; ok {
+					c.candidates[target] = append(sources, x.UUID)
+				}
 			}
 		}
-		return nil
 	})
 }
 
 // compare compares the entries that a target has with their objects.
 func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference, entries, size int, err error) {
 	value := object.Field(t.Body, c.m.Array)
-	if value != nil && value[0] != '[' {
+	if isMalformed(value) {
 		return []Difference{c.difference(Malformed, t.UUID, "", "the property is not an array")}, 0, 0, nil
 	}
 	seen, target := map[string]bool{}, c.m.TargetOf(t.UUID, t.Body)
@@ -230,6 +257,8 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 	})
 	return found, entries, size, err
 }
+
+func isMalformed(array []byte) bool { return array != nil && array[0] != '[' }
 
 // whyNone says why an object has no entry, where it names the target and yet has none.
 func (c *check) whyNone(x, t store.Stored) string {

@@ -105,8 +105,21 @@ type Options struct {
 	// nothing more to do, since no worker handles the events of its writes.
 	Alone bool
 
+	// TargetsAtOnce is how many targets of a mapping are in memory at once: if there are more, all its objects are read
+	// several times. 0: 500,000.
+	TargetsAtOnce int
+
 	// Tracker receives the progress; may be nil.
 	Tracker *Tracker
+}
+
+func (o *Options) setDefaults() {
+	if o.Tracker == nil {
+		o.Tracker = &Tracker{}
+	}
+	if o.TargetsAtOnce == 0 {
+		o.TargetsAtOnce = 500_000
+	}
 }
 
 // maxPasses is how often a repair starts over at most: a cascade is rarely deeper.
@@ -115,9 +128,7 @@ const maxPasses = 10
 // Run verifies every mapping of a set. A repair that ends early, by an error or the
 // context's end, has repaired a part, and another run repairs the rest.
 func Run(ctx context.Context, set *store.Set, o Options) (*Report, error) {
-	if o.Tracker == nil {
-		o.Tracker = &Tracker{}
-	}
+	o.setDefaults()
 	repaired := 0
 	for pass := 1; ; pass++ {
 		v := &verification{set: set, options: o, report: &Report{Differences: []Difference{}, Repaired: repaired}}
@@ -149,7 +160,7 @@ func (v *verification) run(ctx context.Context) (deleted bool, err error) {
 	reconciler := mapping.NewReconciler(v.set, mapping.Options{})
 	for _, m := range v.mappings() {
 		v.options.Tracker.reading(m)
-		c := &check{set: v.set, m: m, reconciler: reconciler, report: v.report, tracker: v.options.Tracker}
+		c := &check{set: v.set, m: m, reconciler: reconciler, report: v.report, tracker: v.options.Tracker, most: v.options.TargetsAtOnce}
 		found, err := c.run(ctx)
 		if err != nil {
 			return false, errs.Wrap(err, errs.KindOf(err), "verifying %s", describe(m))
