@@ -25,6 +25,18 @@ func TestCollectorPercentLeavesHeadroom(t *testing.T) {
 	}
 }
 
+func TestLimitedPercentBoundsWhatACommandUses(t *testing.T) {
+	for live, want := range map[uint64]int{
+		0: 100, commandHeadroom / 2: 100, commandHeadroom: 100, // as by default
+		2 * commandHeadroom:  50,
+		10 * commandHeadroom: 25, // or else it would collect all the time
+	} {
+		if got := limitedPercent(live, live); got != want {
+			t.Errorf("%d live bytes: %d %%, want %d", live, got, want)
+		}
+	}
+}
+
 func TestAfterCollectionIsCalledForEachCollection(t *testing.T) {
 	calls := make(chan struct{}, 100)
 	afterCollection(func() {

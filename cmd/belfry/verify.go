@@ -22,6 +22,7 @@ type verifyCmd struct {
 
 // Run verifies the stores; if differences remain the exit code is 1.
 func (c *verifyCmd) Run(ctx context.Context, s streams) error {
+	limitCollector()
 	loaded, err := c.load("")
 	if err != nil {
 		return err

@@ -38,12 +38,15 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitS
 	}
 }
 
+// commandCache is the default cache of a command, in place of a part of the memory.
+const commandCache = 16 << 20
+
 // openBackendOnce opens one backend for a command that neither waits nor logs. It reads what there is once, or little of it: a large
-// cache would be memory for nothing.
+// cache would be memory for nothing, of which the collector needs as much again.
 func openBackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backend, error) {
 	if b.File != nil {
 		file := *b.File
-		file.Cache = cmp.Or(file.Cache, minCache)
+		file.Cache = cmp.Or(file.Cache, commandCache)
 		b.File = &file
 	}
 	return openBackend(ctx, b, slog.New(slog.DiscardHandler), nil)
