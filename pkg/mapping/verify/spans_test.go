@@ -77,7 +77,7 @@ func openWatched(t *testing.T, authors, booksOfEach int, m store.Mapping) (*fixt
 	return f, b
 }
 
-// Arrays that match are found to by reading all objects once, in pages: a get for each entry would take several times as long.
+// Arrays that match are compared by reading all objects once, in pages: a get for each entry would take several times as long.
 func TestMatchingArraysAreComparedWithoutReadingSingleObjects(t *testing.T) {
 	f, b := openWatched(t, 10, 20, store.Mapping{Limit: 100})
 	b.scans.Store(0)
