@@ -21,7 +21,7 @@ const (
 	margin = 4 * vg.Millimeter
 )
 
-// colors can be told apart by people who see few (Okabe and Ito).
+// colors can be distinguished by people who see few (Okabe and Ito).
 var colors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
 	color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},

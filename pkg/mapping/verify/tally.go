@@ -66,7 +66,7 @@ func (n *tallies) add(x naming) {
 // shortenBy is the part of the targets that shorten removes: few, so that there are few spans.
 const shortenBy = 8
 
-// shorten removes the last of the targets in the order of their uuids. A sample tells where they begin: the order in which a map is
+// shorten removes the last of the targets in the order of their uuids. A sample shows where they begin: the order in which a map is
 // iterated over is that of hashes.
 func (n *tallies) shorten() {
 	const size = 1000
