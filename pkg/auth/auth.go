@@ -139,7 +139,7 @@ func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.pr
 // VisibleUser returns the user of a session with the fields that the user may see.
 func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
 	call := store.CallOf(ctx)
-	call.Client, call.User = true, session.Visible
+	call.Client, call.User, call.Session = true, session.Visible, session.ForRules()
 	return s.users.Shown(store.WithCall(ctx, call), session.User)
 }
 
@@ -152,7 +152,7 @@ func (s *Service) LoggedIn(ctx context.Context, session *Session) store.Stored {
 		user = session.User
 	}
 	call := store.CallOf(ctx)
-	call.Client, call.User, call.Actor = true, session.Visible, nil
+	call.Client, call.User, call.Session, call.Actor = true, session.Visible, session.ForRules(), nil
 	return s.users.ReplyWith(store.WithCall(ctx, call), user)
 }
 

@@ -22,10 +22,9 @@ const (
 	usedCodeTTL = 24 * time.Hour
 )
 
-// Fields of a code in the store of tokens, besides fieldApplication, fieldLinkUser and fieldEpoch.
+// Fields of a code in the store of tokens, besides those of the proof, fieldApplication, fieldLinkUser and fieldEpoch.
 const (
 	fieldApplication = "_application"
-	fieldVia         = "_via"      // the provider of the login
 	fieldSession     = "_session"  // the session that the first use makes; absent before
 	fieldReplayed    = "_replayed" // it was used twice
 )
@@ -35,11 +34,11 @@ func codeUUID(code string) string { return "code-" + hexDigest(code) }
 
 // issueCode returns a code for a user who has logged in for an application. A code is of no use
 // once all sessions of the user were ended.
-func (s *Service) issueCode(ctx context.Context, user string, epoch uint64, provider string, app *Application) (string, error) {
+func (s *Service) issueCode(ctx context.Context, user string, epoch uint64, p proof, app *Application) (string, error) {
 	code, grant := newSecret(), object.Object{}
 	grant.Set(fieldLinkUser, user)
 	grant.Set(fieldEpoch, epoch)
-	grant.Set(fieldVia, provider)
+	p.write(grant)
 	grant.Set(fieldApplication, app)
 	grant.Set(fieldExpires, timestamp(s.now().Add(CodeTTL)))
 	_, err := s.tokens.Save(ctx, grant, codeUUID(code))
@@ -158,8 +157,7 @@ func (s *Service) startGranted(ctx context.Context, grant object.Object, id stri
 	if epoch(o) != epoch(grant) {
 		return IssuedSession{}, errGrant() // what ended all sessions ends the codes
 	}
-	provider, _ := grant.Text(fieldVia)
-	return s.saveSession(asService(ctx, user.UUID), user, newSession{id: id, provider: provider, application: app.Name}, from)
+	return s.saveSession(asService(ctx, user.UUID), user, newSession{id: id, proof: proofOf(grant), application: app.Name}, from)
 }
 
 // confirmUse ends a session whose code was used a second time before the session was there to

@@ -195,7 +195,7 @@ func (s *Service) CreateFirstAdmin(ctx context.Context, token string, c Credenti
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return s.startSession(ctx, user, emailType, from)
+	return s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
 }
 
 // firstAdmin returns the registration of the first admin. It finds what can be wrong with it before

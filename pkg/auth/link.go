@@ -43,7 +43,7 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 		return IssuedSession{}, err
 	}
 	s.requestValidation(ctx, id)
-	return s.startSession(ctx, user, emailType, from)
+	return s.startSession(ctx, user, me.proof(emailType), from)
 }
 
 // verifyOrHashPassword verifies the password of a user who has one. For a user

@@ -110,7 +110,7 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 		return IssuedSession{}, s.errLogin(user)
 	}
 	s.accounts.succeed(id.uuid())
-	session, err := s.startSession(ctx, user, emailType, from)
+	session, err := s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
 	if err != nil {
 		return IssuedSession{}, err
 	}

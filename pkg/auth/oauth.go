@@ -216,7 +216,7 @@ func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client)
 			return IssuedSession{}, err
 		}
 		if user.UUID != "" {
-			session, err := s.startSession(ctx, user, id.provider, from)
+			session, err := s.completeLogin(ctx, user, s.proofBy(id.provider, id.provider, 1), from)
 			if err != nil {
 				return IssuedSession{}, err
 			}
@@ -236,7 +236,7 @@ func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client)
 		if err != nil {
 			return IssuedSession{}, err
 		}
-		return s.startSession(ctx, user, id.provider, from)
+		return s.completeLogin(ctx, user, s.proofBy(id.provider, id.provider, 1), from)
 	}
 	return IssuedSession{}, errContention()
 }

@@ -219,5 +219,5 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return s.startSession(ctx, user, emailType, from)
+	return s.startSession(ctx, user, me.proof(emailType), from)
 }

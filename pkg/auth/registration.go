@@ -63,7 +63,7 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 		return IssuedSession{}, err
 	}
 	s.requestValidation(ctx, id)
-	return s.startSession(ctx, user, emailType, from)
+	return s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
 }
 
 // prepareRegistration makes a user of a registration form. Everything that can

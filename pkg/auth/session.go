@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // How long a session lasts: without a request, and in total.
@@ -41,6 +43,19 @@ type Session struct {
 	Visible object.Object // as rules see the user: the fields that the user may see
 	Expires time.Time
 	Key     *Key // the API key that it is of; nil after a login
+
+	Methods         []string  // by which the user has proven who they are, as in event.AuthDetails
+	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
+	AuthenticatedAt time.Time // the last time that they have; zero for an API key
+	Missing         string    // a step that the user has to take before the session is of use, as in errs.StepUp; "" for none
+}
+
+// ForRules returns what rules see of a session; nil for none.
+func (me *Session) ForRules() *policy.Session {
+	if me == nil {
+		return nil
+	}
+	return &policy.Session{AAL: me.AAL, AuthenticatedAt: me.AuthenticatedAt, StepUp: me.Key == nil}
 }
 
 // IssuedSession is a new session with its token, or a code for an application. Neither is stored
@@ -55,13 +70,13 @@ type IssuedSession struct {
 	Code        string
 }
 
-// startSession starts a session of a user who has logged in through a provider,
+// startSession starts a session of a user who has proven who they are,
 // or issues a code if the login is for an application. The session that the client had before
 // ends: no token outlives a login.
-func (s *Service) startSession(ctx context.Context, user store.Stored, provider string, c Client) (IssuedSession, error) {
+func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
 	ctx = asService(ctx, user.UUID)
 	if c.Application == nil {
-		return s.saveSession(ctx, user, newSession{id: randomText(idSize), provider: provider}, c)
+		return s.saveSession(ctx, user, newSession{id: randomText(idSize), proof: p}, c)
 	}
 	issued := IssuedSession{Application: c.Application}
 	o, err := user.Object()
@@ -69,13 +84,16 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, provider 
 		err = errDisabled()
 	}
 	if err == nil {
-		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), provider, c.Application)
+		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), p, c.Application)
 	}
 	return issued, err
 }
 
 // newSession is a session to be saved. application is "" for that of a browser or a program.
-type newSession struct{ id, provider, application string }
+type newSession struct {
+	proof
+	id, application string
+}
 
 func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSession, c Client) (IssuedSession, error) {
 	o, err := user.Object()
@@ -89,17 +107,18 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	expires := now.Add(SessionIdleTimeout)
 	session := object.Object{}
 	session.Set(fieldUser, user.UUID)
-	session.Set("type", n.provider)
 	if n.application != "" {
 		session.Set("application", n.application)
 	}
 	session.Set(fieldExpires, timestamp(expires))
 	session.Set("lastUsed", timestamp(now))
+	n.proof.write(session)
 	session.Set("address", c.Address)
 	session.Set("userAgent", c.UserAgent)
 	session.Set("_hash", digest(secret))
 	session.Set(fieldEpoch, epoch(o))
-	if _, err := s.sessions.Save(ctx, session, n.id); err != nil {
+	begun := s.audit(event.AuthLoggedIn, user.UUID, event.AuthDetails{Method: strings.Join(n.methods, " "), Session: n.id, AAL: n.aal})
+	if _, err := s.sessions.Save(ctx, session, n.id, begun); err != nil {
 		return IssuedSession{}, err
 	}
 	s.runInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
@@ -107,7 +126,8 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
 	}
 	visible, err := s.seenByRules(user, o)
-	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires}
+	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at}
+	issued.Missing = s.missingStep(ctx, &issued)
 	return IssuedSession{Session: issued, Token: n.id + secret}, err
 }
 
@@ -154,7 +174,11 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	if now.Sub(timeField(session, "lastUsed")) >= extendInterval {
 		s.extend(ctx, id)
 	}
-	return &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}, nil
+	me := &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}
+	p := proofOf(session)
+	me.Methods, me.AAL, me.AuthenticatedAt = p.methods, p.aal, p.at
+	me.Missing = s.missingStep(ctx, me)
+	return me, nil
 }
 
 // errSessionEnded is returned when a session has ended during a request.
@@ -257,7 +281,8 @@ func (s *Service) endSession(ctx context.Context, id string) error {
 
 // Logout ends a session.
 func (s *Service) Logout(ctx context.Context, session *Session) error {
-	return s.endSession(asService(ctx, session.User.UUID), session.ID)
+	ctx = asService(ctx, session.User.UUID)
+	return s.endSession(ctx, session.ID)
 }
 
 // SessionInfo is a session as its user sees it.
@@ -274,6 +299,10 @@ type SessionInfo struct {
 	Expires   string `json:"expires"`
 	Address   string `json:"address,omitempty"`
 	UserAgent string `json:"userAgent,omitempty"`
+
+	Methods         []string `json:"methods,omitempty"` // by which the user has proven who they are
+	AAL             int      `json:"aal"`
+	AuthenticatedAt string   `json:"authenticatedAt"`
 }
 
 // listPage is the page size of a search.
@@ -287,7 +316,9 @@ func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo,
 			return nil
 		}
 		text := func(name string) string { t, _ := o.Text(name); return t }
+		p := proofOf(o)
 		list = append(list, SessionInfo{
+			Methods: p.methods, AAL: p.aal, AuthenticatedAt: timestamp(p.at),
 			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Application: text("application"), Created: text("created"),
 			LastUsed: text("lastUsed"), Expires: text(fieldExpires), Address: text("address"), UserAgent: text("userAgent"),
 		})

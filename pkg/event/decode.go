@@ -77,6 +77,8 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 		*e.Index, err = strconv.Atoi(string(value))
 	case "record":
 		e.Record = value
+	case "auth":
+		e.Auth = value
 	case "ctx":
 		err = e.Ctx.decode(value)
 	}

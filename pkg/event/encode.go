@@ -63,6 +63,10 @@ func (e *Envelope) Append(dst []byte) []byte {
 		dst = append(dst, `,"record":`...)
 		dst = append(dst, e.Record...)
 	}
+	if len(e.Auth) > 0 {
+		dst = append(dst, `,"auth":`...)
+		dst = append(dst, e.Auth...)
+	}
 	dst = append(dst, `,"ctx":`...)
 	dst = e.Ctx.append(dst)
 	return append(dst, '}')

@@ -35,9 +35,41 @@ const (
 	BinaryDeleted  Name = "Binary.Deleted"
 )
 
+// Durable events about the security of a user's account. They are pending in the record of the
+// write that they are about, and their object is the user. Who may receive them is a right of its
+// own: nothing that selects events selects them unless it names them.
+const (
+	AuthLoggedIn        Name = "Auth.LoggedIn"        // a session began, or a code for an application was issued
+	AuthLoginFailed     Name = "Auth.LoginFailed"     // a wrong password, code or signature for an account that exists
+	AuthLoggedOut       Name = "Auth.LoggedOut"       // the user ended a session
+	AuthSessionsEnded   Name = "Auth.SessionsEnded"   // all sessions of the user ended
+	AuthSteppedUp       Name = "Auth.SteppedUp"       // a session was authenticated again
+	AuthPasswordSet     Name = "Auth.PasswordSet"     // by the user, by a recovery or by an admin
+	AuthFactorAdded     Name = "Auth.FactorAdded"     // a second factor, or a passkey
+	AuthFactorRemoved   Name = "Auth.FactorRemoved"   // one of them, or all by an admin
+	AuthRecoveryCodes   Name = "Auth.RecoveryCodes"   // new recovery codes were issued
+	AuthLoginLinked     Name = "Auth.LoginLinked"     // an ident was added to the account
+	AuthLoginUnlinked   Name = "Auth.LoginUnlinked"   // an ident was removed from it
+	AuthAddressChanged  Name = "Auth.AddressChanged"  // an address was replaced, or the replacement was undone
+	AuthKeyCreated      Name = "Auth.KeyCreated"      // an API key
+	AuthKeyRevoked      Name = "Auth.KeyRevoked"      // an API key
+	AuthExported        Name = "Auth.Exported"        // the user downloaded what is theirs
+	AuthDeletionPlanned Name = "Auth.DeletionPlanned" // the user asked for the deletion of the account
+	AuthDeletionUndone  Name = "Auth.DeletionUndone"  // and took that back
+	AuthCloneSuspected  Name = "Auth.CloneSuspected"  // the signature counter of a passkey went back
+)
+
+// Auth returns the names of the events about the security of accounts.
+func Auth() []Name {
+	return []Name{
+		AuthLoggedIn, AuthLoginFailed, AuthLoggedOut, AuthSessionsEnded, AuthSteppedUp, AuthPasswordSet, AuthFactorAdded, AuthFactorRemoved, AuthRecoveryCodes,
+		AuthLoginLinked, AuthLoginUnlinked, AuthAddressChanged, AuthKeyCreated, AuthKeyRevoked, AuthExported, AuthDeletionPlanned, AuthDeletionUndone, AuthCloneSuspected,
+	}
+}
+
 // Durable returns the names of all durable events: those of the log.
 func Durable() []Name {
-	return []Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}
+	return append([]Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}, Auth()...)
 }
 
 // Origins: the interface or component that made a write.
@@ -107,7 +139,19 @@ type Envelope struct {
 	Index    *int            `json:"index,omitempty"`
 	Record   json.RawMessage `json:"record,omitempty"`
 
+	// Auth belongs to the events Auth.*: see AuthDetails.
+	Auth json.RawMessage `json:"auth,omitempty"`
+
 	Ctx Ctx `json:"ctx"`
+}
+
+// AuthDetails are what an event Auth.* says besides its user and its context. They have no secrets.
+type AuthDetails struct {
+	Method  string `json:"method,omitempty"`  // how: password, passkey, totp, recovery, email, link, or the name of a provider
+	Factor  string `json:"factor,omitempty"`  // the type of the factor, or the uuid of the ident or the id of the key, that the event is about
+	Session string `json:"session,omitempty"` // id
+	AAL     int    `json:"aal,omitempty"`     // of the session: 1, or 2 with a second factor
+	Reason  string `json:"reason,omitempty"`  // a word, for instance why a login failed
 }
 
 // Partitions is the number of partitions in the subjects of the log. An ordered

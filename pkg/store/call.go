@@ -27,12 +27,13 @@ type Call struct {
 	// writes have the uuid and the revision alone.
 	NoGet bool
 
-	User        object.Object  // the user who is logged in; nil for none
-	RuleBudget  *policy.Budget // of the request, for evaluating rules; nil: none
-	Origin      string         // goes into events; see the constants of package event
-	Actor       *string        // uuid of the acting user, for events; derived from User when nil
-	Ctx         event.Ctx      // goes into events
-	Idempotency *Idempotency   // the write may be repeated; nil: it is not
+	User        object.Object   // the user who is logged in; nil for none
+	Session     *policy.Session // theirs, for rules; nil for none
+	RuleBudget  *policy.Budget  // of the request, for evaluating rules; nil: none
+	Origin      string          // goes into events; see the constants of package event
+	Actor       *string         // uuid of the acting user, for events; derived from User when nil
+	Ctx         event.Ctx       // goes into events
+	Idempotency *Idempotency    // the write may be repeated; nil: it is not
 }
 
 type callKey struct{}

@@ -23,9 +23,9 @@ type write struct {
 	exactRevision uint64 // not 0: the new revision is this one, which is above that of base
 }
 
-// ExtraEvent makes a extra event of a write, which is stored in the same record
+// ExtraEvent makes an extra event of a write, which is stored in the same record
 // and is as durable as the store's own. It receives a copy of the envelope of the
-// write, with the object after the write, and changes what differs.
+// write, with the object after the write, and changes what differs. It may be about an object of another store.
 type ExtraEvent func(e *event.Envelope)
 
 // commit claims unique values, writes the record atomically with its events and passes
@@ -104,7 +104,7 @@ func (s *Store) put(ctx context.Context, w driver.Write) error {
 
 // pendingEvent encodes an event for its record.
 func (s *Store) pendingEvent(e *event.Envelope) driver.Event {
-	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, s.opts.Name, e.UUID), Payload: s.encode(e)}
+	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: s.encode(e)}
 }
 
 // nextRevision is the clock in microseconds, and always greater than the revision

@@ -40,7 +40,7 @@ func (f FieldAccess) Refused() bool {
 // creation or an update would send. Values of private fields are left out. Errors: NotFound.
 func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (Explanation, error) {
 	call := CallOf(ctx)
-	in := policy.Input{User: call.User, Now: s.opts.Now()}
+	in := policy.Input{User: call.User, Session: call.Session, Now: s.opts.Now()}
 	if op == policy.Create {
 		in.Input = s.settable(call, input)
 		s.setOwner(call, in.Input)

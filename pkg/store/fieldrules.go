@@ -19,12 +19,12 @@ func (s *Store) fieldReader(ctx context.Context, call Call) *policy.FieldReader 
 	if !call.Client || call.Trusted || len(s.fields.Readers()) == 0 {
 		return nil
 	}
-	return s.FieldReader(ctx, call.User, call.RuleBudget)
+	return s.FieldReader(ctx, call.User, call.Session, call.RuleBudget)
 }
 
 // FieldReader returns what decides which fields a user may read, nil for nobody in particular.
-func (s *Store) FieldReader(ctx context.Context, user object.Object, budget *policy.Budget) *policy.FieldReader {
-	return s.fields.For(policy.Input{User: user, Now: s.opts.Now(), Budget: budget}, func(failed *policy.Denial) {
+func (s *Store) FieldReader(ctx context.Context, user object.Object, session *policy.Session, budget *policy.Budget) *policy.FieldReader {
+	return s.fields.For(policy.Input{User: user, Session: session, Now: s.opts.Now(), Budget: budget}, func(failed *policy.Denial) {
 		s.opts.Logger.DebugContext(ctx, "a read rule of a field could not be evaluated, so the field is hidden",
 			"store", s.opts.Name, "error", failed)
 	})
@@ -111,7 +111,7 @@ func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored
 	if !call.Client || call.Trusted {
 		return nil
 	}
-	in := policy.Input{User: call.User, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
+	in := policy.Input{User: call.User, Session: call.Session, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
 	for _, name := range s.fields.Writers() {
 		if _, given := input[name]; !given {
 			continue

@@ -76,7 +76,7 @@ func (s *Store) getRecord(ctx context.Context, uuid string, announced bool) (Sto
 	call := CallOf(ctx)
 	if call.Client {
 		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
-			if s.opts.HideForbidden && isForbidden(err) {
+			if s.opts.HideForbidden && isForbidden(err) && !needsStepUp(err) {
 				err = s.missing(uuid)
 			}
 			return Stored{}, err
@@ -200,7 +200,7 @@ func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byt
 
 // allowDecoded evaluates the rule of an operation, which is there.
 func (s *Store) allowDecoded(ctx context.Context, call Call, op policy.Op, stored, input object.Object) error {
-	err := s.opts.Policy.Allow(ctx, op, policy.Input{User: call.User, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget})
+	err := s.opts.Policy.Allow(ctx, op, policy.Input{User: call.User, Session: call.Session, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget})
 	var denial *policy.Denial
 	if errors.As(err, &denial) && denial.Reason != "" {
 		s.opts.Logger.DebugContext(ctx, "a rule of the policy could not be evaluated, so the operation is denied",
@@ -212,4 +212,11 @@ func (s *Store) allowDecoded(ctx context.Context, call Call, op policy.Op, store
 // isForbidden reports whether an error is a denial by the policy.
 func isForbidden(err error) bool {
 	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)
+}
+
+// needsStepUp reports whether a denial would be none if the user proved again who they are. That an object exists is
+// no secret from somebody who may get it.
+func needsStepUp(err error) bool {
+	var step *errs.StepUp
+	return errors.As(err, &step)
 }

@@ -168,7 +168,7 @@ func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
 	}
 	s.user = true
 	return &sse.Viewer{
-		User: session.Visible, UUID: session.User.UUID, Session: session.ID,
-		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10),
+		User: session.Visible, UUID: session.User.UUID, Session: session.ID, Rules: session.ForRules().WithoutStepUp(),
+		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10) + " " + strconv.Itoa(session.AAL) + " " + strconv.FormatInt(session.AuthenticatedAt.UnixMicro(), 10),
 	}, nil
 }

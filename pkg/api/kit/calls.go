@@ -93,7 +93,7 @@ func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error)
 		return nil, errs.New(errs.Unauthenticated, "your session ended during the request: log in and send it again")
 	}
 	call := store.CallOf(ctx)
-	call.User, call.Actor = now.Visible, nil
+	call.User, call.Session, call.Actor = now.Visible, now.ForRules(), nil
 	return store.WithCall(ctx, call), nil
 }
 
@@ -152,7 +152,7 @@ func (c *Calls) call(x *Exchange) (store.Call, error) {
 	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx(), RuleBudget: x.ruleBudget()}
 	session, err := c.Session(x)
 	if session != nil {
-		call.User = session.Visible
+		call.User, call.Session = session.Visible, session.ForRules()
 	}
 	return call, err
 }

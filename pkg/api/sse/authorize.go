@@ -18,10 +18,11 @@ import (
 
 // Viewer is the user on whose behalf a client reads the stream.
 type Viewer struct {
-	User    object.Object // as rules see it; nil for an anonymous client
-	Key     string        // differs when User does; "" for an anonymous client
-	UUID    string        // of the user
-	Session string        // id of the session
+	User    object.Object   // as rules see it; nil for an anonymous client
+	Key     string          // differs when User or Rules does; "" for an anonymous client
+	UUID    string          // of the user
+	Session string          // id of the session
+	Rules   *policy.Session // as rules see it; nil for an anonymous client
 }
 
 // source is a store whose events are streamed.
@@ -311,7 +312,7 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state, cost 
 func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object, cost *policy.Budget) (bool, error) {
 	s := a.source.store
 	for _, op := range a.source.ops {
-		err := s.Policy().Allow(ctx, op, policy.Input{User: v.User, Object: o, Now: s.Now(), Budget: cost})
+		err := s.Policy().Allow(ctx, op, policy.Input{User: v.User, Session: v.Rules, Object: o, Now: s.Now(), Budget: cost})
 		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 			return false, nil
 		}

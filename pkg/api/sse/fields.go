@@ -32,7 +32,7 @@ func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state,
 		return nil, nil
 	}
 	states, known := a.states(now, of.readsHidden)
-	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, cost)
+	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, v.Rules, cost)
 	for _, name := range of.names {
 		may := true
 		switch {

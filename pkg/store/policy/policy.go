@@ -41,11 +41,12 @@ type Rules struct {
 
 // Input is what a rule sees.
 type Input struct {
-	User   object.Object // the user who is logged in; nil for none
-	Object object.Object // as stored; nil when there is none
-	Input  object.Object // the incoming object; nil when there is none
-	Now    time.Time
-	Budget *Budget // of the request; nil: none
+	User    object.Object // the user who is logged in; nil for none
+	Session *Session      // theirs; nil for none
+	Object  object.Object // as stored; nil when there is none
+	Input   object.Object // the incoming object; nil when there is none
+	Now     time.Time
+	Budget  *Budget // of the request; nil: none
 }
 
 // Policy is compiled rules. It is safe for concurrent use.
@@ -88,7 +89,8 @@ func (p *Policy) ruleOp(op Op) Op {
 }
 
 // Allow returns nil when a rule allows an operation, else errs.Unauthenticated
-// when no user is logged in and errs.Denied otherwise. A rule that can't be
+// when no user is logged in, or with an errs.StepUp when the rule would hold if they proved again who they are,
+// and errs.Denied otherwise. A rule that can't be
 // evaluated (a field is missing, a type does not fit, the cost limit is exceeded)
 // denies. The error wraps a Denial. When ctx has ended, Allow returns its error, and
 // when the budget of the request is spent errs.Limited with ErrBudget.
@@ -105,6 +107,9 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 		return err
 	}
 	denial.Op = p.ruleOp(op)
+	if step, err := p.missingStep(ctx, r, op, in); step != nil || err != nil {
+		return stepUp(op, step, denial, err)
+	}
 	return denied(op, in, denial)
 }
 

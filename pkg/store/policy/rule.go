@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -62,6 +63,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("object", cel.DynType),
 		cel.Variable("input", cel.DynType),
 		cel.Variable("now", cel.TimestampType),
+		cel.Variable(sessionVariable, cel.DynType),
 		cel.Variable(isOwner, cel.BoolType),
 		cel.CrossTypeNumericComparisons(true),
 		cel.RegexProgramSizeLimit(patternSize),
@@ -109,6 +111,7 @@ type rule struct {
 	object     bool        // it refers to the stored object
 	input      bool        // it refers to the incoming object
 	isOwner    bool        // it asks who the owner is
+	session    bool        // it refers to the session
 	fields     fields
 	needed     []needed // if isNarrow, each object that the rule allows has one of these values
 	isNarrow   bool
@@ -127,7 +130,7 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	if problems := dynamicPatterns(op, tree); len(problems) > 0 {
+	if problems := slices.Concat(dynamicPatterns(op, tree), unknownSessionFields(op, tree)); len(problems) > 0 {
 		return nil, problems
 	}
 	asks := mentions(tree, isOwner)
@@ -138,7 +141,7 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, fields: fieldsOf(tree)}
+	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
 	r.needed, r.isNarrow = p.neededBy(tree.NativeRep().Expr())
 	return r, nil
 }
@@ -178,11 +181,12 @@ func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
 		return owner, nil
 	}
 	out, details, err := r.program.ContextEval(ctx, &variables{
-		user:   recordOf(in.User),
-		object: recordOf(in.Object),
-		input:  recordOf(in.Input),
-		now:    types.Timestamp{Time: in.Now},
-		owner:  types.Bool(owner),
+		user:    recordOf(in.User),
+		object:  recordOf(in.Object),
+		input:   recordOf(in.Input),
+		session: in.Session,
+		now:     types.Timestamp{Time: in.Now},
+		owner:   types.Bool(owner),
 	})
 	in.Budget.spend(details.ActualCost())
 	if err != nil {
@@ -198,6 +202,7 @@ func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
 // variables are those that an expression can refer to.
 type variables struct {
 	user, object, input ref.Val
+	session             *Session
 	now                 types.Timestamp
 	owner               types.Bool
 }
@@ -213,6 +218,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.input, true
 	case "now":
 		return v.now, true
+	case sessionVariable:
+		return v.session.value(), true
 	case isOwner:
 		return v.owner, true
 	default:

@@ -1,0 +1,63 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// Session is what rules see of the session of the user who is logged in.
+type Session struct {
+	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
+	AuthenticatedAt time.Time // the last time that the user has proven who they are; zero for an API key
+	StepUp          bool      // the user can raise both by proving again who they are
+}
+
+// WithoutStepUp returns the session for what leaves out what it may not see, instead of saying how it may.
+func (s *Session) WithoutStepUp() *Session {
+	if s == nil {
+		return nil
+	}
+	alone := *s
+	alone.StepUp = false
+	return &alone
+}
+
+// sessionVariable is the name of the session in rules.
+const sessionVariable = "session"
+
+// The fields of the session in rules.
+const (
+	sessionAAL             = "aal"
+	sessionAuthenticatedAt = "authenticatedAt"
+)
+
+// value returns a session as rules see it; null for nobody.
+func (s *Session) value() ref.Val {
+	if s == nil {
+		return types.NullValue
+	}
+	return types.DefaultTypeAdapter.NativeToValue(map[string]ref.Val{
+		sessionAAL: types.Int(s.AAL), sessionAuthenticatedAt: types.Timestamp{Time: s.AuthenticatedAt.UTC()},
+	})
+}
+
+// unknownSessionFields finds fields that a session does not have: a rule that names one would never hold.
+func unknownSessionFields(op Op, tree *cel.Ast) (problems []Problem) {
+	native := tree.NativeRep()
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(native), ast.KindMatcher(ast.SelectKind)) {
+		of, name := e.AsSelect().Operand(), e.AsSelect().FieldName()
+		if of.Kind() != ast.IdentKind || of.AsIdent() != sessionVariable || slices.Contains([]string{sessionAAL, sessionAuthenticatedAt}, name) {
+			continue
+		}
+		at := native.SourceInfo().GetStartLocation(e.ID())
+		problems = append(problems, Problem{Op: op, Line: at.Line(), Column: at.Column() + 1,
+			Message: "a session has no field " + name + "; it has " + strings.Join([]string{sessionAAL, sessionAuthenticatedAt}, " and ")})
+	}
+	return problems
+}
