@@ -25,19 +25,27 @@ func internalStores() []string {
 // Authentication configures login providers and the redirects after a login. A
 // redirect is a URL, or a path on belfry's own host.
 type Authentication struct {
-	SuccessRedirect  string
-	FailureRedirect  string
-	RegisterRedirect string
-	RecoveryRedirect string
-	TrustedOrigins   []string // origins besides belfry's own that may send state-changing requests
-	Redirects        []string // where applications get the codes of their logins
-	Limits           Limits
-	UserStore        string
-	IdentStore       string
-	Email            *Email            // nil when not configured
-	OAuth2           map[string]OAuth2 // github, google, facebook, amazon
-	Twitter          *OAuth1           // nil when not configured
-	OIDC             map[string]OIDC   // by the provider's name, which is the user's choice
+	SuccessRedirect      string
+	FailureRedirect      string
+	RegisterRedirect     string
+	RecoveryRedirect     string
+	SecondFactorRedirect string   // where a login continues whose second factor is missing
+	TrustedOrigins       []string // origins besides belfry's own that may send state-changing requests
+	Redirects            []string // where applications get the codes of their logins
+	Limits               Limits
+	MFA                  MFA
+	UserStore            string
+	IdentStore           string
+	Email                *Email            // nil when not configured
+	OAuth2               map[string]OAuth2 // github, google, facebook, amazon
+	Twitter              *OAuth1           // nil when not configured
+	OIDC                 map[string]OIDC   // by the provider's name, which is the user's choice
+}
+
+// MFA says who needs a second factor.
+type MFA struct {
+	Policy   string // off, optional or required
+	Required string // CEL over user: for whom one is required whatever the policy is; "" for nobody
 }
 
 // Limits are the rate limits of authentication; 0 is no limit.
@@ -67,13 +75,15 @@ type MailText struct{ Subject, HTML, Text string }
 func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
-		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery",
+		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MFA: MFA{Policy: "optional"},
 		UserStore: "Users", IdentStore: "Idents",
 	}
 	decode(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
 	decode(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
 	decode(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)
 	decode(s, "recoveryRedirect", &a.RecoveryRedirect, parseRedirect)
+	decode(s, "secondFactorRedirect", &a.SecondFactorRedirect, parseRedirect)
+	a.MFA.read(s)
 	for _, v := range s.list("trustedOrigins") {
 		if origin, ok := convert(s.doc, v, parseOrigin); ok {
 			a.TrustedOrigins = append(a.TrustedOrigins, origin)
@@ -93,6 +103,18 @@ func (c *Config) readAuthentication(s *section) {
 	decode(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))
 	s.rejectUnknown()
+}
+
+// read reads a word, or a policy and a rule.
+func (m *MFA) read(s *section) {
+	if s.isScalar("mfa") {
+		decode(s, "mfa", &m.Policy, oneOf("off", "optional", "required"))
+		return
+	}
+	x := s.section("mfa")
+	decode(x, "policy", &m.Policy, oneOf("off", "optional", "required"))
+	decode(x, "required", &m.Required, parseNonEmpty)
+	x.rejectUnknown()
 }
 
 func (c *Config) readEmail(s *section) *Email {

@@ -14,6 +14,7 @@ const (
 	RegisterPage = "register"
 	RecoveryPage = "recovery"
 	FailedPage   = "failed"
+	SecondPage   = "second-factor"
 )
 
 // Pages says which pages belfry serves, and where.
@@ -118,6 +119,7 @@ func (c *Config) placePages(taken []route) {
 		{RegisterPage, "/register", "registerRedirect", a.Email != nil},
 		{RecoveryPage, "/recovery", "recoveryRedirect", a.Email != nil},
 		{FailedPage, "/login-failed", "failureRedirect", len(providers) > 0},
+		{SecondPage, "/second-factor", "secondFactorRedirect", len(providers) > 0},
 	} {
 		set := p.redirect != "" && c.doc.isSet("authentication."+p.redirect)
 		used := slices.ContainsFunc(taken, func(r route) bool { return p.path != "/" && overlap(r.url, p.path) })

@@ -27,6 +27,14 @@ func (p *plan) compileAuth() (problems config.Problems) {
 		problems = append(problems, p.config.Problem("admins", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
 	p.auth.Admins = rule
+	p.auth.MFA.Policy = c.MFA.Policy
+	if c.MFA.Required != "" {
+		rule, found := policy.CompileUserRule(c.MFA.Required)
+		for _, f := range found {
+			problems = append(problems, p.config.Problem("authentication.mfa.required", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		}
+		p.auth.MFA.Required = rule
+	}
 	for _, name := range c.Providers() {
 		if name == "email" {
 			problems = append(problems, p.compileEmail(c.Email)...)
@@ -189,6 +197,6 @@ func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, TrustedOrigins: c.TrustedOrigins,
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, TrustedOrigins: c.TrustedOrigins,
 	}
 }

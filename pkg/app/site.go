@@ -27,8 +27,9 @@ func (a *serving) site() *pages.Options {
 		},
 		Redirects: []string{
 			c.Authentication.SuccessRedirect, c.Authentication.FailureRedirect,
-			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect,
+			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect,
 		},
+		Applications: c.Authentication.Redirects,
 	}
 	if c.Console.Enabled {
 		o.Links.Console = console.Path

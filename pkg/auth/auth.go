@@ -36,6 +36,8 @@ type Options struct {
 
 	Interceptor store.Interceptor // asked before a user is created; nil: none
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
+	MFA         MFA               // who needs a second factor
+	Cipher      Cipher            // of secrets that are stored to be read again; nil: they are stored as they are
 
 	// Previous is the service that the new one replaces. It continues with its limits as far as
 	// they are the same, so that a replacement gives nobody further attempts. nil: none.
@@ -71,6 +73,8 @@ type Service struct {
 	providers   map[string]oauth.Provider
 	interceptor store.Interceptor // may be nil
 	admins      *policy.UserRule  // may be nil
+	mfa         MFA
+	cipher      Cipher // may be nil
 	log         *slog.Logger
 	now         func() time.Time
 
@@ -86,7 +90,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
-		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, log: o.Log, now: o.Now,
+		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, mfa: o.MFA, cipher: o.Cipher, log: o.Log, now: o.Now,
 	}
 	if o.Email != nil {
 		email := *o.Email

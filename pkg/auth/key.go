@@ -91,10 +91,8 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 	if err := s.takeAttempt(from); err != nil {
 		return KeyInfo{}, "", err
 	}
-	if encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword)); encoded != "" {
-		if err := s.verifyCurrentPassword(ctx, me, password); err != nil {
-			return KeyInfo{}, "", err
-		}
+	if err := s.requireProof(ctx, me, password); err != nil {
+		return KeyInfo{}, "", err
 	}
 	ctx = asService(ctx, me.User.UUID)
 	if err := s.checkActive(ctx, me); err != nil {

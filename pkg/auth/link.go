@@ -43,14 +43,17 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 		return IssuedSession{}, err
 	}
 	s.requestValidation(ctx, id)
-	return s.startSession(ctx, user, me.proof(emailType), from)
+	return s.replaceSession(ctx, user, me.proof(), from)
 }
 
 // verifyOrHashPassword verifies the password of a user who has one. For a user
 // without one it returns the fields that set it.
 func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, password string) (fields object.Object, err error) {
+	if err := s.requireProof(ctx, me, password); err != nil {
+		return nil, err
+	}
 	if current, _ := object.Text(object.Field(me.User.Body, fieldPassword)); current != "" {
-		return nil, s.verifyCurrentPassword(ctx, me, password)
+		return nil, nil
 	}
 	hash, err := s.hasher.hash(ctx, password)
 	if err != nil {

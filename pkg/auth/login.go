@@ -56,7 +56,7 @@ func (s *Service) Login(ctx context.Context, c Credentials, from Client) (Issued
 		return IssuedSession{}, err
 	}
 	session, err := s.login(ctx, c, from, false)
-	if err == nil {
+	if err == nil || Pending(err) != nil {
 		s.returnAttempt(from)
 	}
 	return session, err
@@ -75,7 +75,7 @@ func (s *Service) LoginAdmin(ctx context.Context, c Credentials, from Client) (I
 		return IssuedSession{}, err
 	}
 	session, err := s.login(ctx, c, from, true)
-	if err == nil {
+	if err == nil || Pending(err) != nil {
 		s.returnAttempt(from)
 	}
 	return session, err

@@ -74,6 +74,9 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 		flow.Set(fieldApplication, from.Application)
 	}
 	if linking && from.Session != nil && from.Application == nil {
+		if err := s.requireFresh(ctx, from.Session); err != nil {
+			return Flow{}, err
+		}
 		flow.Set(fieldLinkUser, from.Session.User.UUID)
 	}
 	uuid := flowUUID(key)
@@ -144,11 +147,13 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 	} else {
 		session, err = s.loginOrRegister(ctx, id, from)
 	}
-	if err != nil {
-		return IssuedSession{Application: from.Application}, provider, err
+	if err == nil || Pending(err) != nil {
+		s.returnAttempt(from) // that BeginOAuth took
 	}
-	s.returnAttempt(from) // that BeginOAuth took
-	return session, provider, nil
+	if err != nil {
+		session = IssuedSession{Application: from.Application}
+	}
+	return session, provider, err
 }
 
 // consumeFlow returns a flow and deletes it: a callback is valid once.

@@ -25,7 +25,7 @@ func (s *Service) RequestRecovery(ctx context.Context, login string, from Client
 //
 // Where addresses are validated afterwards, somebody may have registered an
 // address of somebody else. They must not keep access to the account: as long as
-// nobody has proven to have both the address and the account, all other idents
+// nobody has proven to have both the address and the account, all other idents and the second factors
 // are removed. And somebody who added a wrong address to their account must not
 // lose the account to the owner of the address: the address moves to an account
 // of its own.
@@ -84,7 +84,7 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 			return err
 		}
 	}
-	if _, err := s.setPassword(ctx, user, hash); err != nil {
+	if _, err := s.setPassword(ctx, user, hash, proven); err != nil {
 		return err
 	}
 	if !proven {
@@ -112,7 +112,7 @@ func (s *Service) wasAddedToAccount(ctx context.Context, user, ident store.Store
 // moveToOwnAccount removes an address from an account and creates an account
 // with it. If that fails, the address is free to be registered.
 func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.Stored, ident, hash string) error {
-	if err := s.Unlink(ctx, &Session{User: user}, ident); err != nil {
+	if err := s.unlinkOwn(ctx, &Session{User: user}, ident); err != nil {
 		return err
 	}
 	id.validated = true
@@ -123,9 +123,9 @@ func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.
 	return err
 }
 
-// setPassword sets a hash and ends all sessions, atomically. Denied when the password
-// has changed since the user was read.
-func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string) (store.Stored, error) {
+// setPassword sets a hash and ends all sessions, atomically. It removes the second factors unless they are the
+// owner's. Denied when the password has changed since the user was read.
+func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, ownFactors bool) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, user) {
 			return store.Mutation{}, errWrongToken()
@@ -134,7 +134,11 @@ func (s *Service) setPassword(ctx context.Context, user store.Stored, hash strin
 		if err != nil {
 			return store.Mutation{}, err
 		}
-		return store.Mutation{Fields: passwordFields(o, hash)}, nil
+		fields := passwordFields(o, hash)
+		if !ownFactors {
+			fields = fields.Merge(factors{}.fields())
+		}
+		return store.Mutation{Fields: fields}, nil
 	})
 }
 
@@ -203,10 +207,8 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 		return IssuedSession{}, err
 	}
 	me := from.Session
-	if encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword)); encoded != "" {
-		if err := s.verifyCurrentPassword(ctx, me, current); err != nil {
-			return IssuedSession{}, err
-		}
+	if err := s.requireProof(ctx, me, current); err != nil {
+		return IssuedSession{}, err
 	}
 	hash, err := s.hasher.hash(ctx, next)
 	if err != nil {
@@ -219,5 +221,5 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return s.startSession(ctx, user, me.proof(emailType), from)
+	return s.replaceSession(ctx, user, me.proof(), from)
 }

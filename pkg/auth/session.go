@@ -44,6 +44,8 @@ type Session struct {
 	Expires time.Time
 	Key     *Key // the API key that it is of; nil after a login
 
+	Type            string    // the provider of the login
+	Application     string    // the configured redirect of the application that the session is of; "" for a browser or a program
 	Methods         []string  // by which the user has proven who they are, as in event.AuthDetails
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
@@ -89,6 +91,11 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 	return issued, err
 }
 
+// replaceSession starts a session in place of that of the client, of the same browser, program or application.
+func (s *Service) replaceSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
+	return s.saveSession(asService(ctx, user.UUID), user, newSession{id: randomText(idSize), proof: p, application: c.Session.Application}, c)
+}
+
 // newSession is a session to be saved. application is "" for that of a browser or a program.
 type newSession struct {
 	proof
@@ -117,7 +124,11 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	session.Set("userAgent", c.UserAgent)
 	session.Set("_hash", digest(secret))
 	session.Set(fieldEpoch, epoch(o))
-	begun := s.audit(event.AuthLoggedIn, user.UUID, event.AuthDetails{Method: strings.Join(n.methods, " "), Session: n.id, AAL: n.aal})
+	name := event.AuthLoggedIn
+	if n.again {
+		name = event.AuthSteppedUp
+	}
+	begun := s.audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.methods, " "), Session: n.id, AAL: n.aal})
 	if _, err := s.sessions.Save(ctx, session, n.id, begun); err != nil {
 		return IssuedSession{}, err
 	}
@@ -126,7 +137,7 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
 	}
 	visible, err := s.seenByRules(user, o)
-	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at}
+	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Type: n.provider, Application: n.application, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at}
 	issued.Missing = s.missingStep(ctx, &issued)
 	return IssuedSession{Session: issued, Token: n.id + secret}, err
 }
@@ -176,7 +187,8 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	}
 	me := &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}
 	p := proofOf(session)
-	me.Methods, me.AAL, me.AuthenticatedAt = p.methods, p.aal, p.at
+	me.Type, me.Methods, me.AAL, me.AuthenticatedAt = p.provider, p.methods, p.aal, p.at
+	me.Application, _ = session.Text("application")
 	me.Missing = s.missingStep(ctx, me)
 	return me, nil
 }

@@ -30,8 +30,15 @@ func unlinkedOf(body []byte) unlinkedIdents {
 }
 
 // Unlink removes an ident of the user who is logged in. NotFound when it is not
-// theirs; Conflict when it is their last one.
+// theirs; Conflict when it is their last one; the errors of requireFresh.
 func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
+	if err := s.requireFresh(ctx, me); err != nil {
+		return err
+	}
+	return s.unlinkOwn(ctx, me, ident)
+}
+
+func (s *Service) unlinkOwn(ctx context.Context, me *Session, ident string) error {
 	return s.unlink(asService(ctx, me.User.UUID), me.User.UUID, ident, errs.New(errs.NotFound, "you have no ident with this uuid"),
 		errs.New(errs.Conflict, "this is your last login: link another one first, or delete the account"))
 }

@@ -12,9 +12,11 @@ const (
 // StepUp is the cause of an Unauthenticated error for somebody who is logged in: what they ask for needs a stronger, or a
 // more recent, authentication (RFC 9470).
 type StepUp struct {
-	Step   string
-	AAL    int           // needed; 0: that of the session is enough
-	MaxAge time.Duration // of the authentication; with StepReauthenticate
+	Step    string
+	AAL     int           // needed; 0: that of the session is enough
+	MaxAge  time.Duration // of the authentication; with StepReauthenticate
+	Factors []string      // with StepSecondFactor at a login: the types that can be used
+	Flow    string        // with StepSecondFactor at a login, for a program: what to send with the factor
 }
 
 func (s *StepUp) Error() string { return "a step is missing: " + s.Step }

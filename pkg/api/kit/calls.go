@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"belfry/pkg/auth"
@@ -55,18 +56,48 @@ var ErrReplaced = errs.New(errs.Unavailable, "the configuration of the server ha
 func (c *Calls) Streams() context.Context { return c.o.Streams }
 
 // Session returns the session of a request's token, nil for none. It is read at
-// most once per request.
+// most once per request. One whose user has to take a step before it is of use is an error, but on routes below /auth,
+// where the step is taken.
 func (c *Calls) Session(x *Exchange) (*auth.Session, error) {
+	session, err := c.AccountSession(x)
+	if err == nil && !x.ofAccount() {
+		err = auth.RequireComplete(session)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// AccountSession is Session for what shows somebody to themselves: the session may be of no use for anything else yet.
+func (c *Calls) AccountSession(x *Exchange) (*auth.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
 		return x.session, nil
 	}
 	x.varyByCaller()
-	return c.Reauthenticate(x)
+	return c.authenticate(x)
+}
+
+// ofAccount reports whether the route is one of those below /auth. It is the route that decides, not the path, which can be
+// written in several ways.
+func (x *Exchange) ofAccount() bool {
+	return x.params != nil && strings.HasPrefix(x.params.Path()+"/", "/auth/")
 }
 
 // Reauthenticate reads the session of a request again, for requests that take
 // long.
 func (c *Calls) Reauthenticate(x *Exchange) (*auth.Session, error) {
+	session, err := c.authenticate(x)
+	if err == nil {
+		err = auth.RequireComplete(session)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+func (c *Calls) authenticate(x *Exchange) (*auth.Session, error) {
 	if c.o.Auth == nil {
 		return nil, nil
 	}

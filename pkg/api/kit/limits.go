@@ -155,7 +155,7 @@ func (l *Limits) admit(c *Calls, x *Exchange, a Act, h http.Header, now time.Tim
 	if !l.user.has(a) {
 		return nil
 	}
-	session, err := c.Session(x)
+	session, err := c.AccountSession(x)
 	if err != nil || session == nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -27,6 +28,12 @@ type Problem struct {
 	Instance string       `json:"instance"` // the request's id
 	Errors   []errs.Field `json:"errors,omitempty"`
 	Rule     *DenyingRule `json:"rule,omitempty"` // in development alone
+
+	// Of a request whose user has to take a step first: see errs.StepUp.
+	Step    string   `json:"step,omitempty"`
+	MaxAge  *int     `json:"maxAge,omitempty"` // seconds
+	Factors []string `json:"factors,omitempty"`
+	Flow    string   `json:"flow,omitempty"`
 }
 
 // DenyingRule is the rule of a store's policy that denies a request.
@@ -76,10 +83,39 @@ func problemOf(x *Exchange, err error) Problem {
 	if kind != errs.Internal && errors.As(err, &e) {
 		p.Detail, p.Errors = e.Message, e.Fields
 	}
+	if step := (*errs.StepUp)(nil); errors.As(err, &step) {
+		p.challenge(step)
+	}
 	if x.router.development {
 		p.Rule = ruleOf(err)
 	}
 	return p
+}
+
+// challenge makes a problem say which step is missing.
+func (p *Problem) challenge(step *errs.StepUp) {
+	p.Type, p.Title = "step-up-required", "Another step of the login is needed"
+	p.Step, p.Factors, p.Flow = step.Step, step.Factors, step.Flow
+	if step.Step == errs.StepReauthenticate {
+		age := int(step.MaxAge.Seconds())
+		p.MaxAge = &age
+	}
+}
+
+// authenticate is the header WWW-Authenticate of an error (RFC 6750, RFC 9470).
+func authenticate(err error) string {
+	var step *errs.StepUp
+	if !errors.As(err, &step) {
+		return "Bearer"
+	}
+	challenge := `Bearer error="insufficient_user_authentication", error_description="` + step.Step + `"`
+	if step.AAL > 1 {
+		challenge += `, acr_values="aal` + strconv.Itoa(step.AAL) + `"`
+	}
+	if step.Step == errs.StepReauthenticate {
+		challenge += `, max_age="` + strconv.Itoa(int(step.MaxAge.Seconds())) + `"`
+	}
+	return challenge
 }
 
 // ofRouter translates the errors of echo's router.
@@ -108,6 +144,9 @@ func (x *Exchange) fail(err error) {
 	if HasRetryAfter(status) {
 		x.SetHeader("Retry-After", problem.RetryAfter(err))
 	}
+	if status == http.StatusUnauthorized {
+		x.SetHeader("Www-Authenticate", authenticate(err))
+	}
 	x.SendProblem(status, document)
 }
 
@@ -135,7 +174,7 @@ func HasRetryAfter(status int) bool {
 
 // SendProblem replies with a problem document.
 func (x *Exchange) SendProblem(status int, document []byte) {
-	if status == http.StatusUnauthorized {
+	if status == http.StatusUnauthorized && x.Header()["Www-Authenticate"] == nil {
 		x.SetHeader("Www-Authenticate", "Bearer")
 	}
 	x.SetHeader("Cache-Control", NoStore)

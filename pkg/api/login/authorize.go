@@ -93,7 +93,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string) e
 		}
 	}
 	switch reason := formReasonOf(err); {
-	case x.Replied():
+	case x.Replied(), h.toSecondFactor(x, err, http.StatusSeeOther):
 		return nil
 	case err != nil && reason != "":
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason), slog.String("error", err.Error()))

@@ -24,7 +24,8 @@ func (h *handler) email(x *kit.Exchange) error {
 	}
 	switch {
 	case !f.html:
-		return err
+		return h.stepError(x, err)
+	case h.toSecondFactor(x, err, http.StatusSeeOther):
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
 	case !x.Replied():

@@ -16,7 +16,7 @@ type Options struct {
 	Service *auth.Service
 
 	// Redirect targets of browsers: URLs, or paths on this host.
-	Success, Failure, Register, Recovery string
+	Success, Failure, Register, Recovery, SecondFactor string
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
@@ -28,7 +28,7 @@ type Options struct {
 
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *kit.Origins {
-	return kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery}, o.TrustedOrigins...)...)
+	return kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor}, o.TrustedOrigins...)...)
 }
 
 // handler serves the routes below /auth.
@@ -38,7 +38,7 @@ type handler struct {
 	origins *kit.Origins
 	cookies cookies
 
-	success, failure, register, recovery string
+	success, failure, register, recovery, second string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
 }
@@ -47,7 +47,7 @@ type handler struct {
 func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
-		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery,
+		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor,
 		authorizePage: o.AuthorizePage,
 	}
 	r.HandleGet("/auth", h.providers)
@@ -60,6 +60,13 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.HandleGet("/auth/sessions", calls.Limit(kit.Read, h.sessions))
 	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revoke))
 	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
+	r.HandleGet("/auth/factors", calls.Limit(kit.Read, h.factors))
+	r.Handle(http.MethodPost, "/auth/factors/totp", calls.Limit(kit.Write, h.beginTOTP))
+	r.Handle(http.MethodPut, "/auth/factors/totp", calls.Limit(kit.Write, h.confirmTOTP))
+	r.Handle(http.MethodPost, "/auth/factors/recovery", calls.Limit(kit.Write, h.renewRecoveryCodes))
+	r.Handle(http.MethodDelete, "/auth/factors/:type", calls.Limit(kit.Write, h.removeFactor))
+	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
+	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	if h.service.EmailEnabled() {
 		r.Handle(http.MethodPost, "/auth/email", h.email)
 		r.Handle(http.MethodPut, "/auth/email", h.changePassword)

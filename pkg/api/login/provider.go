@@ -69,6 +69,8 @@ func (h *handler) callback(x *kit.Exchange) error {
 		return err
 	})
 	switch {
+	case h.toSecondFactor(x, err, http.StatusFound):
+		return nil
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusFound)
 	case err != nil:

@@ -7,6 +7,8 @@ package pages
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
@@ -21,6 +23,7 @@ const (
 	registerPage  = "register"
 	recoveryPage  = "recovery"
 	failedPage    = "failed"
+	secondPage    = "second-factor"
 	authorizePage = "authorize" // its route is one of package login
 )
 
@@ -30,11 +33,12 @@ const stylePath = "/auth/pages.css"
 // Options are the options of Mount.
 type Options struct {
 	Templates *Templates
-	Paths     map[string]string // of the pages that are served: start, login, register, recovery, failed
+	Paths     map[string]string // of the pages that are served: start, login, register, recovery, failed, second-factor
 	Links     Links
 	Stores    []Store
 
-	Redirects []string // where forms lead to: paths on this host, and URLs
+	Redirects    []string // where forms lead to: paths on this host, and URLs
+	Applications []string // redirects of applications, where a login for one leads to
 }
 
 type handler struct {
@@ -43,6 +47,7 @@ type handler struct {
 	base      View // of a page for nobody
 	stores    []Store
 	policy    string // Content-Security-Policy
+	second    string // that of the page for a second factor, which may lead to an application
 }
 
 // Mount adds the routes of the pages.
@@ -55,12 +60,15 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	}
 	h := &handler{
 		calls: calls, templates: o.Templates, stores: o.Stores, base: baseView(service, o.Links),
-		policy: "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets(o.Redirects) +
-			"; frame-ancestors 'none'; base-uri 'none'",
+		policy: strictPolicy(formTargets(o.Redirects)), second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
 	for name, path := range o.Paths {
 		r.HandleGetPage(path, calls.Limit(kit.Read, func(x *kit.Exchange) error { return h.page(x, name) }))
 	}
+}
+
+func strictPolicy(formTargets string) string {
+	return "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets + "; frame-ancestors 'none'; base-uri 'none'"
 }
 
 // baseView is the view of a page for nobody.
@@ -95,12 +103,22 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 			name = validatedPage
 		}
 	}
+	policy := h.policy
+	if name == secondPage {
+		policy = h.second
+		for _, factor := range strings.Fields(x.Request.URL.Query().Get("factors")) {
+			if slices.Contains([]string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail, auth.FactorRecovery}, factor) && !slices.Contains(v.Factors, factor) {
+				v.Factors = append(v.Factors, factor)
+			}
+		}
+		v.FactorNames = strings.Join(v.Factors, " ")
+	}
 	body, err := h.templates.render(name, v)
 	if err != nil {
 		return err
 	}
 	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SetHeader("Content-Security-Policy", h.policy)
+	x.SetHeader("Content-Security-Policy", policy)
 	x.SetHeader("Referrer-Policy", "no-referrer")
 	x.SetHeader("X-Frame-Options", "DENY")
 	x.Send(http.StatusOK, "text/html; charset=utf-8", body)

@@ -29,6 +29,9 @@ type View struct {
 
 	Reason, Message string // of a failure
 
+	Factors     []string // with which the login can be completed; of the page second-factor alone
+	FactorNames string   // the same, for the field factors of its forms
+
 	Application Application // that the login is for; of the page authorize alone
 }
 
@@ -85,7 +88,7 @@ func title(name string) string {
 func (h *handler) view(x *kit.Exchange) View {
 	v := h.base
 	// A page is shown to whoever has no valid session, and while sessions can't be read.
-	if session, err := h.calls.Session(x); err == nil && session != nil {
+	if session, err := h.calls.AccountSession(x); err == nil && session != nil {
 		v.User = displayName(session)
 	}
 	query := x.Request.URL.Query()
@@ -122,7 +125,8 @@ func samples() []View {
 		Actions:   actions(true),
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
 		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
-		Login:     "ada@example.com", Token: "0123456789", Reason: "denied", Message: messages["denied"],
+		Factors:   []string{"totp", "passkey", "email", "recovery"}, FactorNames: "totp passkey email recovery",
+		Login: "ada@example.com", Token: "0123456789", Reason: "denied", Message: messages["denied"],
 		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code", LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}
 	sent, set, first := full, full, full
@@ -137,6 +141,21 @@ func actions(email bool) Actions {
 		return Actions{Logout: "/auth/logout"}
 	}
 	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout"}
+}
+
+// applicationTargets are the sources of the redirects of applications: their hosts, and the schemes of programs.
+func applicationTargets(redirects []string) (all string) {
+	for _, r := range redirects {
+		u, err := url.Parse(r)
+		switch {
+		case err != nil:
+		case u.Scheme == "https":
+			all += " https://" + u.Host
+		case !strings.Contains(all+" ", " "+u.Scheme+": "):
+			all += " " + u.Scheme + ":"
+		}
+	}
+	return all
 }
 
 // formTargets are the sources of Content-Security-Policy that forms may lead to: browsers

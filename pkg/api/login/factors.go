@@ -1,0 +1,113 @@
+package login
+
+import (
+	"encoding/base64"
+	"net/http"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/store/object"
+)
+
+// factors lists the second factors of who is logged in.
+func (h *handler) factors(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	return x.SendJSON(h.service.Factors(x.Context(), session))
+}
+
+// enrollment is an authenticator app that is being set up.
+type enrollment struct {
+	Secret string `json:"secret"`
+	URI    string `json:"uri"`
+	QR     string `json:"qr"` // a data URL of a PNG
+}
+
+func (h *handler) beginTOTP(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	e, err := h.service.BeginTOTP(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	return x.SendJSON(enrollment{Secret: e.Secret, URI: e.URI, QR: "data:image/png;base64," + base64.StdEncoding.EncodeToString(e.PNG)})
+}
+
+// added is the reply to a new second factor. The codes are shown once.
+type added struct {
+	RecoveryCodes []string `json:"recoveryCodes,omitempty"`
+	*issued
+}
+
+func (h *handler) confirmTOTP(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("code")
+	if err != nil {
+		return err
+	}
+	if _, err := h.requireLogin(x); err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	session, codes, err := h.service.ConfirmTOTP(x.Context(), values[0], client)
+	if err != nil {
+		return err
+	}
+	return h.sendAdded(x, session, codes)
+}
+
+// sendAdded replies with the recovery codes of somebody who has added a second factor, and the session that replaces theirs.
+func (h *handler) sendAdded(x *kit.Exchange, s auth.IssuedSession, codes []string) error {
+	h.cookies.setSession(x, s)
+	reply := added{RecoveryCodes: codes}
+	if x.PrefersRepresentation() {
+		ctx, err := h.calls.Client(x)
+		if err != nil {
+			return err
+		}
+		x.ApplyRepresentation()
+		reply.issued = &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body}
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	return x.SendJSON(reply)
+}
+
+func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	codes, err := h.service.RenewRecoveryCodes(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	return x.SendJSON(added{RecoveryCodes: codes})
+}
+
+func (h *handler) removeFactor(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	kind, err := x.PathParam("type")
+	if err != nil {
+		return err
+	}
+	if err := h.service.RemoveFactor(x.Context(), session, kind); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}

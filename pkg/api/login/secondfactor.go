@@ -1,0 +1,137 @@
+package login
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+// pendingCookie holds the secret of a login whose second factor is missing: another browser can't complete it.
+const pendingCookie = sessionCookie + "-second"
+
+// stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
+// secret of the login in a cookie, and a program that asks for the representation in the reply.
+func (h *handler) stepError(x *kit.Exchange, err error) error {
+	p := auth.Pending(err)
+	if p == nil {
+		return err
+	}
+	h.cookies.set(x, pendingCookie, p.Secret, int(auth.PendingTTL.Seconds()))
+	step := errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, Factors: p.Factors}
+	if x.PrefersRepresentation() {
+		x.ApplyRepresentation()
+		step.Flow = p.Secret
+	}
+	return errs.NeedsStepUp(step, "the first factor is right: now prove a second one, at /auth/second-factor")
+}
+
+// toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
+// it did.
+func (h *handler) toSecondFactor(x *kit.Exchange, err error, status int) bool {
+	p := auth.Pending(err)
+	if p == nil {
+		return false
+	}
+	h.cookies.set(x, pendingCookie, p.Secret, int(auth.PendingTTL.Seconds()))
+	redirect(x, status, withQuery(h.second, "factors", strings.Join(p.Factors, " ")))
+	return true
+}
+
+// secondFactor completes a login by its second factor.
+func (h *handler) secondFactor(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	factor, err := takeFactor(f)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("flow", "factors")
+	if err != nil {
+		return err
+	}
+	secret := values[0]
+	if secret == "" {
+		secret = h.cookies.value(x.Request, pendingCookie)
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	var session auth.IssuedSession
+	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
+		session, err = h.service.CompleteLogin(ctx, secret, factor, client)
+		return err
+	})
+	if err == nil || errs.KindOf(err) == errs.Unauthenticated {
+		h.cookies.set(x, pendingCookie, "", -1)
+	}
+	switch {
+	case !f.html && session.Application == nil && err == nil:
+		return h.sendSession(ctx, x, session)
+	case !f.html && err == nil:
+		return errs.New(errs.Invalid, "this login is for an application: its second factor has to be sent by the page that asks for it")
+	case !f.html:
+		return err
+	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
+		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[1]), "reason", formReasonOf(err)))
+	case session.Application != nil:
+		return h.sendToApplication(x, session, err, http.StatusSeeOther)
+	case err != nil:
+		return h.redirectFailure(x, err, formReason(err))
+	default:
+		h.cookies.setSession(x, session)
+		redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", session.Type))
+	}
+	return nil
+}
+
+// takeFactor removes what proves a second factor from a form.
+func takeFactor(f form) (auth.SecondFactor, error) {
+	values, err := f.take("type", "code")
+	if err != nil {
+		return auth.SecondFactor{}, err
+	}
+	factor := auth.SecondFactor{Type: values[0], Code: values[1], Assertion: f.Object["credential"]}
+	delete(f.Object, "credential")
+	return factor, nil
+}
+
+// stepUp authenticates who is logged in again.
+func (h *handler) stepUp(x *kit.Exchange) error {
+	if _, err := h.requireLogin(x); err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	factor, err := takeFactor(f)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("password")
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	session, err := h.service.StepUp(x.Context(), values[0], factor, client)
+	if err != nil {
+		return err
+	}
+	ctx, err := h.calls.Client(x)
+	if err != nil {
+		return err
+	}
+	return h.sendSession(ctx, x, session)
+}

@@ -1,0 +1,224 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// The types of second factors.
+const (
+	FactorTOTP    = "totp"
+	FactorEmail   = "email"   // codes by mail
+	FactorPasskey = "passkey" // any passkey of the user
+	// FactorRecovery is a recovery code, which takes the place of a second factor once.
+	FactorRecovery = "recovery"
+)
+
+// fieldFactors holds, in a user, their second factors. It is in the record that a login reads anyway and whose epoch ends
+// sessions, so a second factor is never overlooked because an index lags.
+const fieldFactors = "_factors"
+
+// factors are the second factors of a user.
+type factors struct {
+	TOTP     *totpFactor `json:"totp,omitempty"`
+	Email    *factor     `json:"email,omitempty"`
+	Passkey  *factor     `json:"passkey,omitempty"`
+	Recovery []string    `json:"recovery,omitempty"` // digests of the codes that were not used
+}
+
+// factor is a second factor without data of its own.
+type factor struct {
+	Created string `json:"created"`
+}
+
+type totpFactor struct {
+	factor
+	Secret string `json:"secret"` // see sealed
+}
+
+// factorsOf returns the second factors of a user as stored.
+func factorsOf(body []byte) factors {
+	var f factors
+	_ = json.Unmarshal(object.Field(body, fieldFactors), &f)
+	return f
+}
+
+// types returns the types of the second factors, without recovery codes.
+func (f factors) types() (all []string) {
+	if f.TOTP != nil {
+		all = append(all, FactorTOTP)
+	}
+	if f.Passkey != nil {
+		all = append(all, FactorPasskey)
+	}
+	if f.Email != nil {
+		all = append(all, FactorEmail)
+	}
+	return all
+}
+
+// any reports whether there is a second factor.
+func (f factors) any() bool { return len(f.types()) > 0 }
+
+// usable returns the types with which a login that began by some methods can be completed: what proves the first factor
+// is no second one.
+func (f factors) usable(methods []string) (all []string) {
+	for _, t := range f.types() {
+		byMail := slices.Contains(methods, MethodLink) || slices.Contains(methods, MethodCode)
+		if t != FactorEmail || !byMail {
+			all = append(all, t)
+		}
+	}
+	if f.any() && len(f.Recovery) > 0 {
+		all = append(all, FactorRecovery)
+	}
+	return all
+}
+
+// fields returns the fields of a user that hold the factors.
+func (f factors) fields() object.Object {
+	fields := object.Object{fieldFactors: nil}
+	if f.any() {
+		fields.Set(fieldFactors, f)
+	}
+	return fields
+}
+
+// FactorInfo is a second factor as its user sees it.
+type FactorInfo struct {
+	Type    string `json:"type"`
+	Created string `json:"created"`
+}
+
+// Factors are the second factors of a user as they see them.
+type Factors struct {
+	Policy        string       `json:"policy"` // of the configuration for the user: off, optional or required
+	Factors       []FactorInfo `json:"factors"`
+	RecoveryCodes int          `json:"recoveryCodes"` // that were not used
+}
+
+// Factors returns the second factors of the user who is logged in.
+func (s *Service) Factors(ctx context.Context, me *Session) Factors {
+	return s.factorsInfo(ctx, me.User, me.Visible)
+}
+
+func (s *Service) factorsInfo(ctx context.Context, user store.Stored, visible object.Object) Factors {
+	f := factorsOf(user.Body)
+	info := Factors{Policy: s.mfa.of(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(f.Recovery)}
+	if f.TOTP != nil {
+		info.Factors = append(info.Factors, FactorInfo{FactorTOTP, f.TOTP.Created})
+	}
+	if f.Passkey != nil {
+		info.Factors = append(info.Factors, FactorInfo{FactorPasskey, f.Passkey.Created})
+	}
+	if f.Email != nil {
+		info.Factors = append(info.Factors, FactorInfo{FactorEmail, f.Email.Created})
+	}
+	return info
+}
+
+// errFactorExists is returned when a user has a factor of the type already, perhaps since a moment ago.
+func errFactorExists(factor string) error {
+	return errs.New(errs.Exists, "there is a second factor of the type %s already: remove it first", factor)
+}
+
+// requireEnrollable reports whether the user who is logged in may add a second factor of a type.
+func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor string, has bool) error {
+	if err := s.requireFresh(ctx, me); err != nil {
+		return err
+	}
+	if s.mfa.of(ctx, me.Visible) == MFAOff {
+		return errs.New(errs.Conflict, "second factors are turned off here (authentication.mfa)")
+	}
+	if has {
+		return errFactorExists(factor)
+	}
+	return nil
+}
+
+// addFactor adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
+// returned and stored nowhere. Of two that add a factor of the same type at once, one does.
+func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add func(f *factors, at string) error) (codes []string, err error) {
+	at := timestamp(s.now())
+	err = s.changeFactors(ctx, me, func(f *factors) (store.ExtraEvent, error) {
+		codes = nil
+		if err := add(f, at); err != nil {
+			return nil, err
+		}
+		if len(f.Recovery) == 0 {
+			codes, f.Recovery = newRecoveryCodes(me.User.UUID)
+		}
+		return s.audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return codes, nil
+}
+
+// changeFactors changes the second factors of the user who is logged in, unless the session has ended.
+func (s *Service) changeFactors(ctx context.Context, me *Session, change func(f *factors) (store.ExtraEvent, error)) error {
+	ctx = asService(ctx, me.User.UUID)
+	if err := s.checkActive(ctx, me); err != nil {
+		return err
+	}
+	_, err := s.users.Mutate(ctx, me.User.UUID, func(now store.Stored) (store.Mutation, error) {
+		if !sameEpoch(now, me.User) {
+			return store.Mutation{}, errSessionEnded()
+		}
+		f := factorsOf(now.Body)
+		event, err := change(&f)
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		return store.Mutation{Fields: f.fields(), ExtraEvents: []store.ExtraEvent{event}}, nil
+	})
+	return err
+}
+
+// RemoveFactor removes a second factor of the user who is logged in. With the last one the recovery codes end. NotFound
+// when they have none of the type; Conflict when it is the last one and the configuration requires one.
+func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) error {
+	if err := s.requireFresh(ctx, me); err != nil {
+		return err
+	}
+	required := s.mfa.of(ctx, me.Visible) == MFARequired
+	return s.changeFactors(ctx, me, func(f *factors) (store.ExtraEvent, error) {
+		if !slices.Contains(f.types(), kind) {
+			return nil, errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
+		}
+		switch kind {
+		case FactorTOTP:
+			f.TOTP = nil
+		case FactorPasskey:
+			f.Passkey = nil
+		case FactorEmail:
+			f.Email = nil
+		}
+		if required && !f.any() {
+			return nil, errs.New(errs.Conflict, "this is your last second factor, and one is required here: add another one first")
+		}
+		return s.audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
+	})
+}
+
+// ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
+// for somebody who has lost them. All sessions of the user end, and a new login needs the first factor alone. NotFound.
+func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
+	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
+		user, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		fields := factors{}.fields()
+		fields.Set(fieldEpoch, epoch(user)+1)
+		removed := s.audit(event.AuthFactorRemoved, uuid, event.AuthDetails{Factor: "all", Reason: "reset"})
+		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{removed}}, nil
+	})
+}

@@ -1,0 +1,206 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// A login whose second factor is missing is an object in the store of tokens, found by the hash of a secret that the
+// client has: a browser in a cookie. It holds what the first factor has proven. It is consumed before the session begins, so one login
+// begins one session, and it ends with all sessions of its user.
+
+const (
+	// PendingTTL is how long somebody has for their second factor.
+	PendingTTL = 10 * time.Minute
+
+	// maxTries is how many second factors may be tried for one login. The login has to begin again then.
+	maxTries = 5
+)
+
+const fieldTries = "_tries"
+
+func pendingUUID(secret string) string { return "second-" + hexDigest(secret) }
+
+// PendingLogin is the cause of an Unauthenticated error: a login whose second factor is missing.
+type PendingLogin struct {
+	Secret  string   // for CompleteLogin
+	Factors []string // types of second factors that the user can use
+	Expires time.Time
+}
+
+func (*PendingLogin) Error() string { return "the second factor is missing" }
+
+// Pending returns the pending login that an error is about; nil for another error.
+func Pending(err error) *PendingLogin {
+	var p *PendingLogin
+	errors.As(err, &p)
+	return p
+}
+
+// completeLogin logs in a user who has proven who they are. Who has a second factor has to prove that as well, unless
+// the proof is two factors: the error then has a PendingLogin. Every login ends here.
+func (s *Service) completeLogin(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
+	usable := factorsOf(user.Body).usable(p.methods)
+	if p.aal >= 2 || len(usable) == 0 {
+		return s.startSession(ctx, user, p, c)
+	}
+	o, err := user.Object()
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if isMarked(o, markDisabled) {
+		return IssuedSession{Application: c.Application}, errDisabled()
+	}
+	visible, err := s.seenByRules(user, o)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if s.mfa.of(ctx, visible) == MFAOff {
+		return s.startSession(ctx, user, p, c)
+	}
+	pending := &PendingLogin{Secret: newSecret(), Factors: usable, Expires: s.now().Add(PendingTTL)}
+	flow := object.Object{}
+	flow.Set(fieldLinkUser, user.UUID)
+	flow.Set(fieldEpoch, epoch(o))
+	p.write(flow)
+	if c.Application != nil {
+		flow.Set(fieldApplication, c.Application)
+	}
+	flow.Set(fieldExpires, timestamp(pending.Expires))
+	if _, err := s.tokens.Save(asService(ctx, user.UUID), flow, pendingUUID(pending.Secret)); err != nil {
+		return IssuedSession{}, err
+	}
+	return IssuedSession{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
+}
+
+// errPending is returned for a pending login that does not exist, or no more.
+func errPending() error {
+	return errs.New(errs.Unauthenticated, "this login was not begun here, is finished, or took too long or too many tries: log in again")
+}
+
+// SecondFactor is what proves a second factor.
+type SecondFactor struct {
+	Type      string // "": TOTP
+	Code      string
+	Assertion json.RawMessage // of a passkey
+}
+
+// CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
+// returns a code, as the login would have.
+//
+// Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again; Invalid; Limited.
+func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFactor, from Client) (IssuedSession, error) {
+	if err := s.takeAttempt(from); err != nil {
+		return IssuedSession{}, err
+	}
+	flow, login, err := s.countTry(asService(ctx, ""), secret)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if from.Application, err = s.flowApplication(login); err != nil {
+		return IssuedSession{}, errPending()
+	}
+	user, err := s.pendingUser(ctx, login)
+	if err != nil {
+		return IssuedSession{Application: from.Application}, err
+	}
+	p := proofOf(login)
+	method, err := s.verifySecond(ctx, user, f, p.methods, flow.UUID)
+	if err != nil {
+		return IssuedSession{Application: from.Application}, err
+	}
+	if err := s.consumePending(asService(ctx, ""), flow.UUID); err != nil {
+		return IssuedSession{Application: from.Application}, err
+	}
+	s.returnAttempt(from)
+	p.methods, p.aal, p.at = append(p.methods, method), 2, s.now()
+	return s.startSession(ctx, user, p, from)
+}
+
+// countTry returns a pending login after it has counted a try of its second factor.
+func (s *Service) countTry(ctx context.Context, secret string) (flow store.Stored, login object.Object, err error) {
+	if secret == "" {
+		return flow, nil, errPending()
+	}
+	flow, err = s.tokens.Mutate(ctx, pendingUUID(secret), func(now store.Stored) (store.Mutation, error) {
+		o, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		tries := 0
+		_ = json.Unmarshal(o[fieldTries], &tries)
+		if tries >= maxTries || !s.now().Before(timeField(o, fieldExpires)) {
+			return store.Mutation{}, errPending()
+		}
+		login = o
+		fields := object.Object{}
+		fields.Set(fieldTries, tries+1)
+		return store.Mutation{Fields: fields}, nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		err = errPending()
+	}
+	return flow, login, err
+}
+
+// pendingUser returns the user of a pending login, unless all their sessions were ended since it began.
+func (s *Service) pendingUser(ctx context.Context, login object.Object) (store.Stored, error) {
+	uuid, _ := login.Text(fieldLinkUser)
+	user, err := s.users.Get(asService(ctx, ""), uuid)
+	if errors.Is(err, errs.NotFound) {
+		return user, errPending()
+	}
+	if err != nil {
+		return user, err
+	}
+	o, err := user.Object()
+	switch {
+	case err != nil:
+		return user, err
+	case isMarked(o, markDisabled):
+		return user, errDisabled()
+	case epoch(o) != epoch(login):
+		return user, errPending()
+	}
+	return user, nil
+}
+
+// consumePending ends a pending login. Of two that complete it at once, one does.
+func (s *Service) consumePending(ctx context.Context, uuid string) error {
+	now, err := s.tokens.Get(ctx, uuid)
+	if err == nil {
+		err = s.tokens.Delete(ctx, uuid, now.Revision)
+	}
+	if err != nil && ignoreStale(err) == nil {
+		return errPending()
+	}
+	return err
+}
+
+// verifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
+// it is proven for. Errors: Denied; Invalid; Limited.
+func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondFactor, methods []string, flow string) (method string, err error) {
+	if f.Type == "" {
+		f.Type = FactorTOTP
+	}
+	has := factorsOf(user.Body)
+	if !slices.Contains(has.usable(methods), f.Type) {
+		return "", &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
+	}
+	return f.Type, s.attempt(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
+		switch f.Type {
+		case FactorTOTP:
+			return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
+		default:
+			ok, err = s.useRecoveryCode(ctx, user, f.Code)
+			return 0, ok, err
+		}
+	})
+}
