@@ -25,7 +25,7 @@ func TestPagesAndStaticFilesAreChecked(t *testing.T) {
 // What a deployment of before has at the paths of pages stays there.
 func TestPagesGiveWay(t *testing.T) {
 	const email = "authentication: {providers: {email: {}}}\n"
-	all := map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "failed": "/login-failed"}
+	all := map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "failed": "/login-failed", "second-factor": "/second-factor"}
 	without := func(names ...string) map[string]string {
 		left := map[string]string{}
 		for name, path := range all {
