@@ -30,6 +30,8 @@ type userCmd struct {
 	EndSessions userEndSessionsCmd `cmd:"" help:"End all sessions and API keys of a user, or one session."`
 	Recover     userRecoverCmd     `cmd:"" help:"Send a user the mail with which they set a new password."`
 	Unlink      userUnlinkCmd      `cmd:"" help:"Remove a login of a user who has another one."`
+
+	ResetFactors userResetFactorsCmd `cmd:"" help:"Remove the second factors of a user who has lost them; all sessions end."`
 }
 
 // userFlags are those of all commands about users.

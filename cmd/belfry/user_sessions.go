@@ -73,3 +73,11 @@ func (c *userUnlinkCmd) Run(ctx context.Context, s streams) error {
 	_, err := c.act(ctx, s, app.UserRequest{Act: app.UnlinkIdent, User: c.User, Ident: c.Ident}, c.Ident+" is no login any more; sessions continue, see belfry user end-sessions")
 	return err
 }
+
+type userResetFactorsCmd struct{ oneUser }
+
+// Run removes all second factors and recovery codes.
+func (c *userResetFactorsCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.ResetFactors, User: c.User}, "there is no second factor any more, and all sessions have ended")
+	return err
+}

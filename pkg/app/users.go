@@ -31,6 +31,8 @@ const (
 	CreateKey   UserAct = "key create"
 	RevokeKey   UserAct = "key revoke"
 	UnlinkIdent UserAct = "unlink"
+
+	ResetFactors UserAct = "reset-factors"
 )
 
 // UserRequest asks for an act.
@@ -175,6 +177,8 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 		return users.EndSessions(ctx, user.UUID)
 	case UnlinkIdent:
 		return user, users.UnlinkFor(ctx, user.UUID, q.Ident)
+	case ResetFactors:
+		return users.ResetFactors(ctx, user.UUID)
 	case RevokeKey:
 		return user, users.EndKey(ctx, user.UUID, q.Revoked)
 	case GrantAdmin, RevokeAdmin:

@@ -21,6 +21,7 @@ type Account struct {
 
 	// Those of the user alone; of a list they are nil.
 	Idents   []IdentInfo   `json:"idents,omitempty"`
+	Factors  *Factors      `json:"secondFactors,omitempty"`
 	Sessions []SessionInfo `json:"sessions,omitempty"`
 	Keys     []KeyInfo     `json:"keys,omitempty"`
 }
@@ -67,6 +68,16 @@ func (s *Service) AccountDetails(ctx context.Context, user store.Stored) (Accoun
 	if err != nil {
 		return a, err
 	}
+	stored, err := user.Object()
+	if err != nil {
+		return a, err
+	}
+	seen, err := s.seenByRules(user, stored)
+	if err != nil {
+		return a, err
+	}
+	second := s.factorsInfo(ctx, user, seen)
+	a.Factors = &second
 	slices.SortFunc(a.Idents, func(x, y IdentInfo) int { return strings.Compare(x.UUID, y.UUID) })
 	if a.Sessions, err = s.ListSessions(ctx, &Session{User: user}); err != nil {
 		return a, err

@@ -58,7 +58,9 @@ func (w *fixture) beginLogin(login string) *auth.PendingLogin {
 	return p
 }
 
-func totpFactor(code string) auth.SecondFactor { return auth.SecondFactor{Type: auth.FactorTOTP, Code: code} }
+func totpFactor(code string) auth.SecondFactor {
+	return auth.SecondFactor{Type: auth.FactorTOTP, Code: code}
+}
 
 func recoveryFactor(code string) auth.SecondFactor {
 	return auth.SecondFactor{Type: auth.FactorRecovery, Code: code}

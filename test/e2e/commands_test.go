@@ -72,6 +72,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	mail ADDRESS                  wait for the next mail to an address; it becomes the last response, as
 //	                              from, to, subject, text, html, id; $LINK is the path of its link, $TOKEN that link's token
 //	mails COUNT ADDRESS           this many mails have arrived at an address
+//	totp NAME SECRET [STEPS]      keep the code that an authenticator app shows, now or some steps of 30 seconds later, as $NAME
 //	sealed                        no password, token or hash is in the log (of level debug), in an event or a reply
 func commands() map[string]command {
 	return map[string]command{
@@ -109,6 +110,7 @@ func commands() map[string]command {
 		"mailserver":         takes(1, 4, mailServer),
 		"mail":               takes(1, 1, awaitMail),
 		"mails":              takes(2, 2, countMails),
+		"totp":               takes(2, 3, totpCode),
 		"sealed":             takes(0, 0, sealed),
 	}
 }

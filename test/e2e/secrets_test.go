@@ -77,6 +77,9 @@ func (s *secrets) received(r response) {
 	var issued struct {
 		Token  string
 		Access string `json:"access_token"`
+
+		Secret, Flow  string // of an authenticator app, and of a login whose second factor is missing
+		RecoveryCodes []string
 	}
 	_ = json.Unmarshal(r.body, &issued) // other replies have no token
 	for _, token := range []string{issued.Token, issued.Access} {
@@ -86,6 +89,13 @@ func (s *secrets) received(r response) {
 			s.add("the secret of a token", token[sessionID:])
 			body = strings.ReplaceAll(body, token, "")
 		}
+	}
+	for _, secret := range append(issued.RecoveryCodes, issued.Secret, issued.Flow) {
+		if secret == "" {
+			continue
+		}
+		s.add("a second factor", secret)
+		body = strings.ReplaceAll(body, secret, "")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,12 +97,8 @@ func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
 	return x.SendJSON(added{RecoveryCodes: codes})
 }
 
-func (h *handler) removeFactor(x *kit.Exchange) error {
+func (h *handler) removeFactor(x *kit.Exchange, kind string) error {
 	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	kind, err := x.PathParam("type")
 	if err != nil {
 		return err
 	}

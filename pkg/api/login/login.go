@@ -64,7 +64,9 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodPost, "/auth/factors/totp", calls.Limit(kit.Write, h.beginTOTP))
 	r.Handle(http.MethodPut, "/auth/factors/totp", calls.Limit(kit.Write, h.confirmTOTP))
 	r.Handle(http.MethodPost, "/auth/factors/recovery", calls.Limit(kit.Write, h.renewRecoveryCodes))
-	r.Handle(http.MethodDelete, "/auth/factors/:type", calls.Limit(kit.Write, h.removeFactor))
+	for _, kind := range []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail} {
+		r.Handle(http.MethodDelete, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.removeFactor(x, kind) }))
+	}
 	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
 	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	if h.service.EmailEnabled() {

@@ -56,11 +56,11 @@ func described(t *testing.T, document []byte, name string) string {
 
 // What clients may not see is in no output, what they can't set in no input, and what nobody sees is in the input alone.
 func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
-	const store = `stores: {A: {expose: {}, %s owner: user, policy: owner, private: [secret], readOnly: [role],
+	const store = `stores: {A: {expose: {}, %s owner: user, policy: owner, private: [riddle], readOnly: [role],
 		fields: {pin: {read: "false"}, rank: {write: "false"}, mark: {read: "false", write: "false"}, phone: {read: isOwner}, tier: {write: user.role == 'x'}}}}`
-	const properties = `"properties":{"name":{"type":"string"},"secret":{"const":"the-secret"},"role":{"type":"string"},"pin":{"$ref":"#/$defs/pin"},` +
+	const properties = `"properties":{"name":{"type":"string"},"riddle":{"const":"the-riddle"},"role":{"type":"string"},"pin":{"$ref":"#/$defs/pin"},` +
 		`"rank":{"type":"integer"},"mark":{"const":"the-mark"},"phone":{"type":"string"},"tier":{"type":"string"}},"$defs":{"pin":{"type":"string","minLength":4}}`
-	required := `,"required":["name","secret","role","pin","rank","mark","phone","tier"]`
+	required := `,"required":["name","riddle","role","pin","rank","mark","phone","tier"]`
 	file := func(rest string) string {
 		path := filepath.Join(t.TempDir(), "a.json")
 		if err := os.WriteFile(path, []byte(`{`+properties+required+rest+`}`), 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 				t.Errorf("%s with %q: %s, want %s", name, of, got, properties)
 			}
 		}
-		for _, word := range []string{"the-secret", "the-mark", `"secret"`, `"mark"`} {
+		for _, word := range []string{"the-riddle", "the-mark", `"riddle"`, `"mark"`} {
 			if strings.Contains(string(document), word) {
 				t.Errorf("the document for clients has %s", word)
 			}

@@ -78,7 +78,7 @@ func provider() *ordered.Object {
 
 func session() *ordered.Object {
 	return ordered.Of("type", "object", "description", "A session of the user who is logged in.",
-		"required", []string{"id", "current", "type", "created", "lastUsed", "expires"},
+		"required", []string{"id", "current", "type", "created", "lastUsed", "expires", "aal", "authenticatedAt"},
 		"properties", ordered.Of(
 			"id", model.UUID("What ends it."),
 			"current", ordered.Of("type", "boolean", "description", "It is that of this request."),
@@ -89,6 +89,9 @@ func session() *ordered.Object {
 			"expires", model.Time("When it ends unless it is used."),
 			"address", ordered.Of("type", "string", "description", "The network address that it began at."),
 			"userAgent", ordered.Of("type", "string", "description", "The browser or program that it began in."),
+			"methods", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider."),
+			"aal", ordered.Of("enum", []any{1, 2}, "description", "2 with a second factor."),
+			"authenticatedAt", model.Time("When its user has last proven who they are."),
 		))
 }
 

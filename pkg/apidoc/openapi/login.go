@@ -35,6 +35,7 @@ func (d *document) login() {
 	})
 	d.sessions()
 	d.keys()
+	d.factors()
 	if l.Email {
 		d.email()
 	}

@@ -21,7 +21,7 @@ type failure struct {
 func failures() []failure {
 	return []failure{
 		{400, "Invalid", []string{"invalid"}, "The request is not valid: malformed, or refused by the schema.", nil},
-		{401, "Unauthenticated", []string{"unauthenticated"}, "The request needs a login, or its token is not valid.", []string{"Www-Authenticate"}},
+		{401, "Unauthenticated", []string{"unauthenticated", "step-up-required"}, "The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it.", []string{"Www-Authenticate"}},
 		{403, "Denied", []string{"denied"}, "The policy denies, a password or a token is wrong, or the request comes from a page of another origin.", nil},
 		{404, "NotFound", []string{"not-found"}, "There is no such thing.", nil},
 		{408, "TooSlow", []string{"timeout"}, "The body arrived too slowly.", nil},
@@ -73,6 +73,10 @@ func problem() *ordered.Object {
 			"status", ordered.Of("type", "integer", "description", "That of the reply."),
 			"detail", ordered.Of("type", "string", "description", "What it is this time."),
 			"instance", ordered.Of("type", "string", "description", "The request's id."),
+			"step", ordered.Of("enum", []any{"second-factor", "reauthenticate", "enroll"}, "description", "Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account."),
+			"maxAge", ordered.Of("type", "integer", "description", "Of the step reauthenticate: how many seconds ago it may have been."),
+			"factors", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "Of a login whose second factor is missing: the types that can be used."),
+			"flow", ordered.Of("type", "string", "description", "Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie."),
 			"errors", ordered.Of("type", "array", "description", "Places of the body that are at fault.", "items", model.Ref("ProblemField")),
 			"rule", ordered.Of("type", "object", "description", "The rule that denies; with `development: true` alone.", "required", []string{"operation", "reason"},
 				"properties", ordered.Of("operation", ordered.Of("type", "string"), "expression", ordered.Of("type", "string"), "reason", ordered.Of("type", "string"))),

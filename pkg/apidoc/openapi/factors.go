@@ -1,0 +1,87 @@
+package openapi
+
+import (
+	"belfry/internal/ordered"
+	"belfry/pkg/apidoc/model"
+)
+
+// factors adds the routes of second factors.
+func (d *document) factors() {
+	text := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "description", description)
+	}
+	failing := []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503}
+	types := ordered.Of("enum", []any{"totp", "passkey", "email"})
+	factor := ordered.Of("type", "object", "required", []string{"type", "created"}, "properties", ordered.Of("type", types, "created", model.Time("When it was added.")))
+	d.get(operation{
+		path: "/auth/factors", tag: loginTag, id: "listFactors", summary: "List one's second factors", security: needed(),
+		replies: ordered.Of("200", reply("The second factors.", asJSON(ordered.Of("type", "object", "required", []string{"policy", "factors", "recoveryCodes"}, "properties", ordered.Of(
+			"policy", ordered.Of("enum", []any{"off", "optional", "required"}, "description", "Whether one is asked for."),
+			"factors", ordered.Of("type", "array", "items", factor),
+			"recoveryCodes", ordered.Of("type", "integer", "description", "How many recovery codes were not used."),
+		))), "Cache-Control")),
+		problems: []int{401, 403, 429, 500, 503},
+	})
+	d.add(operation{
+		method: "post", path: "/auth/factors/totp", tag: loginTag, id: "beginTOTP", summary: "Set up an authenticator app", security: needed(),
+		description: "It is of no use before its confirmation by the same session, within 10 minutes.",
+		replies: ordered.Of("200", reply("What the app needs.", asJSON(ordered.Of("type", "object", "required", []string{"secret", "uri", "qr"}, "properties", ordered.Of(
+			"secret", text("In base32, to be typed."), "uri", text("otpauth://totp/..."), "qr", text("The URI as a QR code: a data URL of a PNG."),
+		))), "Cache-Control")),
+		problems: []int{401, 403, 409, 429, 500, 503},
+	})
+	codes := ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "Recovery codes, which are shown once.")
+	added := ordered.Of("type", "object", "properties", ordered.Of("recoveryCodes", codes,
+		"token", text("Of the session that replaces the present one, where `Prefer: return=representation` was sent."), "expires", model.Time("When it ends unless it is used."),
+		"user", model.Ref(d.contract.Login.Users.ObjectName())))
+	d.add(operation{
+		method: "put", path: "/auth/factors/totp", tag: loginTag, id: "confirmTOTP", summary: "Confirm an authenticator app", security: needed(),
+		description: "The session is replaced by one with the second factor. Recovery codes are in the reply if there were none.",
+		parameters:  parameters("PreferSession"),
+		body:        form([]string{"code"}, false, "code", text("Six digits that the app shows.")),
+		replies:     ordered.Of("200", reply("It is added.", asJSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
+		problems:    failing,
+	})
+	for _, kind := range []string{"totp", "passkey", "email"} {
+		d.add(operation{
+			method: "delete", path: "/auth/factors/" + kind, tag: loginTag, id: "removeFactor" + model.Identifier(kind), summary: "Remove the second factor " + kind, security: needed(),
+			description: "Recovery codes end with the last one.",
+			replies:     ordered.Of("204", reply("It is removed.", nil, "Cache-Control")),
+			problems:    []int{401, 403, 404, 409, 429, 500, 503},
+		})
+	}
+	d.add(operation{
+		method: "post", path: "/auth/factors/recovery", tag: loginTag, id: "renewRecoveryCodes", summary: "Replace one's recovery codes", security: needed(),
+		replies: ordered.Of("200", reply("The new ones; the others have ended.", asJSON(ordered.Of("type", "object", "required", []string{"recoveryCodes"},
+			"properties", ordered.Of("recoveryCodes", codes))), "Cache-Control")),
+		problems: []int{401, 403, 409, 429, 500, 503},
+	})
+	proof := []any{
+		"type", ordered.Of("enum", []any{"totp", "recovery", "passkey", "email"}, "description", "totp by default."),
+		"code", text("Of totp, recovery and email."),
+		"credential", ordered.Of("type", "object", "description", "Of passkey: what the browser has returned."),
+	}
+	d.add(operation{
+		method: "post", path: "/auth/second-factor", tag: loginTag, id: "completeLogin", summary: "Complete a login by its second factor", security: maybe(),
+		description: "The reply to an HTML form is 303.",
+		parameters:  parameters("PreferSession"),
+		body:        form(nil, false, append(proof, "flow", text("For programs: what the reply to the first factor has; browsers have a cookie."))...),
+		replies: ordered.Of(
+			"200", d.issued("Logged in, where `Prefer: return=representation` was sent."),
+			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"303", redirectTo("Of an HTML form: the page where the browser continues.", "Set-Cookie", "Preference-Applied"),
+		),
+		problems: failing,
+	})
+	d.add(operation{
+		method: "post", path: "/auth/step-up", tag: loginTag, id: "stepUp", summary: "Prove again who one is", security: needed(),
+		description: "By the second factor if there is one, else by the password. The session is replaced.",
+		parameters:  parameters("PreferSession"),
+		body:        form(nil, false, append(proof, "password", ordered.Of("type", "string", "format", "password"))...),
+		replies: ordered.Of(
+			"200", d.issued("Proven, where `Prefer: return=representation` was sent."),
+			"204", reply("Proven.", nil, "Cache-Control", "Set-Cookie"),
+		),
+		problems: failing,
+	})
+}
