@@ -34,6 +34,7 @@ type Authentication struct {
 	Redirects            []string // where applications get the codes of their logins
 	Limits               Limits
 	MFA                  MFA
+	Audit                string // CEL over user: who may receive the events about the security of accounts
 	UserStore            string
 	IdentStore           string
 	Email                *Email            // nil when not configured
@@ -76,8 +77,9 @@ func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
 		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MFA: MFA{Policy: "optional"},
-		UserStore: "Users", IdentStore: "Idents",
+		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
 	}
+	decode(s, "audit", &a.Audit, parseNonEmpty)
 	decode(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
 	decode(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
 	decode(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/listener"
 )
@@ -41,7 +43,17 @@ stores:
 	setup(0, []string{"stream DEAD in sync", "consumer cascade of stream RETRY in sync", "7 in sync"})
 	setup(0, []string{"consumer a of stream EVENTS created", "consumer b of stream EVENTS created"}, "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m", "--from", "all")
 	setup(0, []string{"11 in sync"}, "--check", "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m")
-	setup(1, []string{"filter events.*.*.*.Books.* events.*.Register.Books.* instead of events.>, ack_wait 1m0s instead of 30s"}, "--check", "--listener", "a")
+	setup(1, []string{"filter events.*.Store.*.Books.* events.*.Binary.*.Books.* events.*.Register.Books.* instead of events.*.Store.> events.*.Register.> events.*.Binary.>, ack_wait 1m0s instead of 30s"}, "--check", "--listener", "a")
+	setup(0, []string{"consumer s of stream EVENTS created"}, "--listener", "s", "--event", "Auth.LoggedIn")
+	setup(1, []string{"filter events.*.Auth.LoggedIn.*.* instead of events.*.Auth.*.*.*"}, "--check", "--listener", "s", "--event", "Auth.*")
+	// That of an earlier release, and of another program.
+	wide := jetstream.ConsumerConfig{Durable: "wide", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+	if _, err := b.JetStream().CreateOrUpdateConsumer(t.Context(), "EVENTS", wide); err != nil {
+		t.Fatal(err)
+	}
+	setup(1, []string{"consumer wide of stream EVENTS drifted: filter events.> instead of events.*.Store.> events.*.Register.> events.*.Binary.>"}, "--check")
+	setup(0, []string{"consumer wide of stream EVENTS updated"})
+	setup(0, []string{"7 in sync"}, "--check")
 	setup(0, []string{"consumer o-31 of stream EVENTS created"}, "--listener", "o", "--ordered")
 	setup(0, []string{"consumer tea of stream EVENTS in sync"}, "--check", "--listener", "tea")
 

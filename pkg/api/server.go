@@ -65,6 +65,7 @@ type Options struct {
 	Keyed    *idempotent.Executor // of requests with an Idempotency-Key; nil: these are refused
 
 	Admin func(ctx context.Context, me *auth.Session) bool // nil: what Login says; without it nobody is
+	Audit func(ctx context.Context, me *auth.Session) bool // who may receive the events about the security of accounts; nil: as Admin
 
 	Development bool // a denial says which rule denies
 }
@@ -100,6 +101,9 @@ func New(o Options) *Server {
 		if o.Admin == nil {
 			o.Admin = o.Login.Service.IsAdmin
 		}
+		if o.Audit == nil {
+			o.Audit = o.Login.Service.MayAudit
+		}
 	}
 	filters := []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
 	if o.Metrics == nil {
@@ -112,7 +116,7 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin})
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
 
 	if o.Login != nil {
 		site := siteOf(o)

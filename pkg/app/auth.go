@@ -35,6 +35,13 @@ func (p *plan) compileAuth() (problems config.Problems) {
 		}
 		p.auth.MFA.Required = rule
 	}
+	rule, found = policy.CompileUserRule(c.Audit)
+	if c.Audit != p.config.Admins { // else these problems are those of the other
+		for _, f := range found {
+			problems = append(problems, p.config.Problem("authentication.audit", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		}
+	}
+	p.auth.Audit = rule
 	for _, name := range c.Providers() {
 		if name == "email" {
 			problems = append(problems, p.compileEmail(c.Email)...)
@@ -197,6 +204,6 @@ func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, TrustedOrigins: c.TrustedOrigins,
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity,
 	}
 }

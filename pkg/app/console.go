@@ -49,11 +49,11 @@ func (a *serving) consoleObjects() *console.Objects {
 	return o
 }
 
-// history reads the newest events of an object.
+// history reads the newest events that say how an object has changed.
 func (a *App) history(ctx context.Context, name, uuid string, before uint64, n int) (events []console.LogEvent, err error) {
 	var page []*eventlog.Entry
 	err = a.askBus(ctx, func(ctx context.Context) (err error) {
-		page, _, err = eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), name, uuid, before, n)
+		page, _, err = eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), eventlog.Object{Store: name, UUID: uuid}, eventlog.Changes(), before, n)
 		return err
 	})
 	for _, entry := range page {

@@ -12,7 +12,7 @@ import (
 func (a *serving) newEvents() {
 	e := a.config.Events
 	o := sse.Options{
-		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore},
+		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore}, Accounts: a.config.Authentication.UserStore,
 		Clients: e.Clients, Address: e.Address, Heartbeat: e.Heartbeat, Buffer: e.Buffer,
 		Sealer: a.sealer, Registry: a.registry, Logger: a.log,
 	}

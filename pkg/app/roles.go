@@ -48,6 +48,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{true, a.startClaims},
 		{front, a.startWaiter},
 		{front || mails, a.startAuth},
+		{true, a.startNarrowing},
 		{true, a.startFill},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startWorkers},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startMissed},

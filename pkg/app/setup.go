@@ -11,7 +11,7 @@ import (
 )
 
 // SetupBus creates the streams of a configuration and the consumers of its listeners and of more, so that
-// other users of the bus need no permission to; with check it only compares. It returns what it found and
+// other users of the bus need no permission to, and narrows other consumers (see listener.NarrowConsumers); with check it only compares. It returns what it found and
 // did, up to an error.
 func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Diff, error) {
 	p, err := compile(c)
@@ -36,5 +36,16 @@ func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []liste
 		found, err = listener.Setup(ctx, b, spec, check)
 		all = append(all, found...)
 	}
-	return all, err
+	if err != nil {
+		return all, err
+	}
+	found, err := listener.NarrowConsumers(ctx, b, check)
+	return append(all, notYet(all, found)...), err
+}
+
+// notYet returns the differences that are not among those that were found before.
+func notYet(before, found []bus.Diff) []bus.Diff {
+	return slices.DeleteFunc(found, func(d bus.Diff) bool {
+		return slices.ContainsFunc(before, func(b bus.Diff) bool { return b.What == d.What })
+	})
 }

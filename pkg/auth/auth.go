@@ -38,6 +38,7 @@ type Options struct {
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
 	MFA         MFA               // who needs a second factor
 	Cipher      Cipher            // of secrets that are stored to be read again; nil: they are stored as they are
+	Audit       *policy.UserRule  // who may receive the events about the security of all accounts; nil: nobody
 
 	// Previous is the service that the new one replaces. It continues with its limits as far as
 	// they are the same, so that a replacement gives nobody further attempts. nil: none.
@@ -74,7 +75,8 @@ type Service struct {
 	interceptor store.Interceptor // may be nil
 	admins      *policy.UserRule  // may be nil
 	mfa         MFA
-	cipher      Cipher // may be nil
+	cipher      Cipher           // may be nil
+	auditors    *policy.UserRule // may be nil
 	log         *slog.Logger
 	now         func() time.Time
 
@@ -90,7 +92,8 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
-		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, mfa: o.MFA, cipher: o.Cipher, log: o.Log, now: o.Now,
+		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
+		mfa: o.MFA, cipher: o.Cipher,
 	}
 	if o.Email != nil {
 		email := *o.Email

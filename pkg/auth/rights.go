@@ -69,3 +69,9 @@ func (s *Service) seenByRules(user store.Stored, stored object.Object) (object.O
 func (s *Service) IsAdmin(ctx context.Context, me *Session) bool {
 	return me != nil && me.Key == nil && s.admins.Holds(ctx, me.Visible)
 }
+
+// MayAudit reports whether the user of a session may receive the events about the security of all accounts, by the rule of
+// the configuration. An API key may not, nor may a session that is not of use before another step.
+func (s *Service) MayAudit(ctx context.Context, me *Session) bool {
+	return me != nil && me.Key == nil && me.Missing == "" && s.auditors.Holds(ctx, me.Visible)
+}

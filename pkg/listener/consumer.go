@@ -50,10 +50,11 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Diff, error) {
 	ctx, stop := r.bus.UntilDenied(ctx, apiConsumer+"INFO."+at, apiConsumer+"CREATE."+at)
 	defer stop()
 	found, err := js.Consumer(ctx, r.stream, r.consumer)
+	var have jetstream.ConsumerConfig
 	switch {
 	case err == nil:
 		r.existed = true
-		have := found.CachedInfo().Config
+		have = found.CachedInfo().Config
 		if compare(&d, have, want); len(d.Keys) == 0 {
 			return d, nil
 		}
@@ -68,7 +69,12 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Diff, error) {
 	if check {
 		return d, nil
 	}
-	return r.put(ctx, d, want)
+	d, err = r.put(ctx, d, want)
+	if toleratesFilter(err, d, have, want) {
+		r.log.Warn("the consumer also selects events about the security of accounts, which are left out; "+bus.SetupHint, "filter", strings.Join(subjects(have), " "))
+		err = nil
+	}
+	return d, err
 }
 
 // put creates or updates the consumer. One that is deleted while the server updates it is put again later: a reset deletes

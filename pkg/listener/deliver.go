@@ -124,9 +124,12 @@ func (r *runner) call(ctx context.Context, d *delivery) error {
 }
 
 // handleable reports whether the handler is called with an event. One that can't
-// be decoded and one that crashes the process become dead letters.
+// be decoded and one that crashes the process become dead letters; one that the listener must not receive is acknowledged.
 func (r *runner) handleable(ctx context.Context, d *delivery) bool {
 	switch {
+	case d.decodeErr == nil && r.excluded(d):
+		r.ack(d)
+		return false
 	case d.decodeErr != nil:
 		r.deadLetter(ctx, d, errs.Wrap(d.decodeErr, errs.Invalid, "the event can't be decoded"))
 		return false

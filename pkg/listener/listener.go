@@ -48,8 +48,10 @@ type BatchHandler func(ctx context.Context, events []*Event) []error
 type Spec struct {
 	Name string // of the durable consumer: letters, digits, '-' and '_'
 
-	// Events and Stores select the events; without both, all are selected.
-	// Filters, subjects of the log, may be set instead.
+	// Events and Stores select the events; without both, all are selected but those
+	// about the security of accounts. Filters, subjects of the log, may be set instead.
+	// Events of event.Auth are selected where they are named, as by event.AuthPattern, and
+	// by no wildcard beyond that.
 	Events  []event.Name
 	Stores  []string
 	Filters []string
@@ -130,6 +132,7 @@ func (s Spec) withDefaults() Spec {
 	if s.Filters == nil {
 		s.Filters = filters(s.Events, s.Stores)
 	}
+	s.Filters = withoutAuth(s.Filters)
 	return s
 }
 
@@ -185,6 +188,15 @@ func filters(events []event.Name, stores []string) []string {
 		for _, st := range stores {
 			all = append(all, event.Filter(name, st))
 		}
+	}
+	return all
+}
+
+// withoutAuth returns filters that select the events of event.Auth only where they are named.
+func withoutAuth(filters []string) []string {
+	all := make([]string, 0, len(filters))
+	for _, f := range filters {
+		all = append(all, event.WithoutAuth(f)...)
 	}
 	return all
 }

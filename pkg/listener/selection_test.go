@@ -54,6 +54,8 @@ func TestEventsAndStoresSelectEvents(t *testing.T) {
 		event.Envelope{ID: "user", Event: event.StoreSaved, Store: "Users", UUID: "ada@example.com"},
 		event.Envelope{ID: "registered", Event: event.Register, Store: "Users", UUID: "ada@example.com"},
 		event.Envelope{ID: "author", Event: event.StoreUpdated, Store: "Authors", UUID: "..a."},
+		event.Envelope{ID: "in", Event: event.AuthLoggedIn, Store: "Users", UUID: "ada@example.com"},
+		event.Envelope{ID: "out", Event: event.AuthLoggedOut, Store: "Users", UUID: "ada@example.com"},
 	)
 	number := 0
 	all := []string{"saved", "deleted", "uploaded", "user", "registered", "author"}
@@ -68,10 +70,17 @@ func TestEventsAndStoresSelectEvents(t *testing.T) {
 		"an event of one token":      {listener.Spec{Events: []event.Name{event.Register}}, []string{"registered"}},
 		"events of a store":          {listener.Spec{Events: []event.Name{event.StoreDeleted, event.Register}, Stores: []string{"Books"}}, []string{"deleted"}},
 		"events of any store by '*'": {listener.Spec{Events: []event.Name{"Store.*"}}, []string{"saved", "deleted", "user", "author"}},
+		"patterns of names":          {listener.Spec{Events: []event.Name{"*.*"}}, []string{"saved", "deleted", "uploaded", "user", "author"}},
+		"a log-in":                   {listener.Spec{Events: []event.Name{event.AuthLoggedIn}}, []string{"in"}},
+		"all of accounts":            {listener.Spec{Events: event.Auth()}, []string{"in", "out"}},
+		"all of accounts by '*'":     {listener.Spec{Events: []event.Name{event.AuthPattern}}, []string{"in", "out"}},
+		"everything":                 {listener.Spec{Filters: []string{"events.>", "events.*.Auth.>"}}, append(slices.Clone(all), "in", "out")},
+		"a wide filter":              {listener.Spec{Filters: []string{"events.>"}}, all},
+		"a wide filter of a store":   {listener.Spec{Filters: []string{"events.*.*.*.Users.*"}}, []string{"user"}},
 		"filters":                    {listener.Spec{Filters: []string{"events.*.Store.*.Books.b%2E1%2Ex"}}, []string{"saved", "deleted"}},
 	} {
 		for _, ordered := range []bool{false, true} {
-			if ordered && name != "all" && name != "events of a store" && name != "filters" {
+			if ordered && name != "all" && name != "a log-in" && name != "events of a store" && name != "filters" {
 				continue // an ordered listener has many consumers, all with the same selection
 			}
 			t.Run(name+map[bool]string{true: ", in order"}[ordered], func(t *testing.T) {

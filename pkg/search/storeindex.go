@@ -91,8 +91,8 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 			continue
 		}
 		at.Sequence = e.Sequence
-		_, store, uuid, ok := eventlog.ParseSubject(e.Subject)
-		if ok && store == x.of.Store.Name() && !slices.Contains(uuids, uuid) {
+		name, store, uuid, ok := eventlog.ParseSubject(e.Subject)
+		if ok && !name.IsAuth() && store == x.of.Store.Name() && !slices.Contains(uuids, uuid) {
 			uuids = append(uuids, uuid)
 		}
 	}

@@ -55,14 +55,18 @@ func (h *handler) serve(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	s := &stream{Exchange: x, handler: h, control: http.NewResponseController(x.ResponseWriter)}
 	if x.Request.Method == http.MethodHead {
-		if _, err := h.calls.Session(x); err != nil {
+		viewer, err := s.identify(x.Request.Context())
+		if err == nil {
+			err = h.hub.RequireAudit(subscription, viewer)
+		}
+		if err != nil {
 			return err
 		}
 		beginStream(x)
 		return nil
 	}
-	s := &stream{Exchange: x, handler: h, control: http.NewResponseController(x.ResponseWriter)}
 	defer kit.OnEnd(h.stopping, s.expire)()
 	return h.hub.Serve(x.Request.Context(), sse.Client{
 		Subscription: subscription, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
@@ -168,7 +172,8 @@ func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
 	}
 	s.user = true
 	return &sse.Viewer{
-		User: session.Visible, UUID: session.User.UUID, Session: session.ID, Rules: session.ForRules().WithoutStepUp(),
+		Audit: s.handler.calls.MayAudit(ctx, session),
+		User:  session.Visible, UUID: session.User.UUID, Session: session.ID, Rules: session.ForRules().WithoutStepUp(),
 		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10) + " " + strconv.Itoa(session.AAL) + " " + strconv.FormatInt(session.AuthenticatedAt.UnixMicro(), 10),
 	}, nil
 }

@@ -41,6 +41,10 @@ type CallOptions struct {
 
 	// Admin reports whether the user of a session, nil for nobody, is an admin; nil: nobody is.
 	Admin func(ctx context.Context, me *auth.Session) bool
+
+	// Audit reports whether the user of a session, nil for nobody, may receive the events about the security of accounts; nil:
+	// nobody may.
+	Audit func(ctx context.Context, me *auth.Session) bool
 }
 
 // Calls makes the calls of stores on behalf of requests.
@@ -167,6 +171,11 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}
+}
+
+// MayAudit reports whether the user of a session, nil for nobody, may receive the events about the security of accounts.
+func (c *Calls) MayAudit(ctx context.Context, me *auth.Session) bool {
+	return c.o.Audit != nil && c.o.Audit(ctx, me)
 }
 
 // Client returns the context of a call that the client makes: the rules for

@@ -21,6 +21,10 @@ type Options struct {
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
 
+	// Activity returns the newest events about the security of a user's account: at most n of those before a cursor, and the cursor of
+	// the next page. nil: there is no route for it.
+	Activity func(ctx context.Context, user, cursor string, n int) (page []auth.Activity, next string, err error)
+
 	// TrustedOrigins may change state besides the origins of the redirect
 	// targets and of the service's base URL.
 	TrustedOrigins []string
@@ -41,6 +45,7 @@ type handler struct {
 	success, failure, register, recovery, second string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
+	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
 }
 
 // Mount adds the routes below /auth.
@@ -48,7 +53,10 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor,
-		authorizePage: o.AuthorizePage,
+		authorizePage: o.AuthorizePage, readActivity: o.Activity,
+	}
+	if o.Activity != nil {
+		r.HandleGet("/auth/activity", calls.Limit(kit.Read, h.activity))
 	}
 	r.HandleGet("/auth", h.providers)
 	r.HandleGet("/auth/me", calls.Limit(kit.Read, h.me))

@@ -23,6 +23,7 @@ type Viewer struct {
 	UUID    string          // of the user
 	Session string          // id of the session
 	Rules   *policy.Session // as rules see it; nil for an anonymous client
+	Audit   bool            // may receive the events about the security of accounts
 }
 
 // source is a store whose events are streamed.

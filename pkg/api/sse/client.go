@@ -49,6 +49,9 @@ func (h *Hub) Serve(ctx context.Context, c Client) error {
 	if s.viewer, err = c.Identify(ctx); err != nil {
 		return err
 	}
+	if err := h.RequireAudit(c.Subscription, s.viewer); err != nil {
+		return err
+	}
 	s.allowance = h.costs.of(s.viewer, c.Address, time.Now())
 	release, err := h.admit(c.Address)
 	if err != nil {

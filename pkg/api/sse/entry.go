@@ -41,6 +41,10 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 	if !ok {
 		return e
 	}
+	if name.IsAuth() {
+		h.accountEntry(e, name, storeName, uuid, in)
+		return e
+	}
 	if slices.Contains(h.opts.Identity, storeName) {
 		e.identity = uuid
 	}
@@ -48,9 +52,8 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 	if from == nil || !slices.Contains(EventNames(), name) {
 		return e
 	}
-	envelope, err := event.Decode(in.Data)
-	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid || envelope.Property != "" && from.hides(envelope.Property) {
-		h.opts.Logger.Debug("an event of the log is not streamed: it can't be decoded, or does not match its subject", "sequence", in.Sequence, "error", err)
+	envelope, ok := h.decode(in, name, storeName, uuid)
+	if !ok || envelope.Property != "" && from.hides(envelope.Property) {
 		return e
 	}
 	e.name, e.source, e.property = name, from, envelope.Property
@@ -61,6 +64,16 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 	e.frame, e.objectAt = frame(id, &envelope)
 	e.objectSize = len(envelope.Object)
 	return e
+}
+
+// decode decodes an event, which has to be that of its subject.
+func (h *Hub) decode(in *eventlog.Entry, name event.Name, storeName, uuid string) (envelope event.Envelope, ok bool) {
+	envelope, err := event.Decode(in.Data)
+	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid {
+		h.opts.Logger.Debug("an event of the log is not streamed: it can't be decoded, or does not match its subject", "sequence", in.Sequence, "error", err)
+		return envelope, false
+	}
+	return envelope, true
 }
 
 // frameSize is about the size of a frame without its object and record.

@@ -54,6 +54,7 @@ type Options struct {
 	Stores   []*store.Store // whose events are streamed
 	GetOnly  []string       // names of those whose events may be received by all who may get the object; of others, by those who may list it as well
 	Identity []string       // names of the stores of users and sessions
+	Accounts string         // name of the store of users, whose events event.Auth are streamed to who may have them; "": to nobody
 
 	Clients   int           // at the same time; 0: DefaultClients
 	Address   int           // of them, from one network address; 0: DefaultAddress, negative: no limit
@@ -87,7 +88,8 @@ type Hub struct {
 	addresses map[string]int
 }
 
-// EventNames returns the events that are streamed.
+// EventNames returns the events of stores that are streamed. Those about the security of accounts are streamed besides these
+// where a subscription names them.
 func EventNames() []event.Name {
 	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}
 }

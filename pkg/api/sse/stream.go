@@ -337,6 +337,9 @@ func (s *stream) authorized(ctx context.Context, e *entry) (ok bool, hidden []st
 	if !s.match(e) {
 		return false, nil, nil
 	}
+	if e.name.IsAuth() {
+		return s.viewer.Audit, nil, nil
+	}
 	if e.auth == nil {
 		return true, nil, nil
 	}

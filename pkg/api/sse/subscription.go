@@ -11,7 +11,7 @@ import (
 // Subscription selects the events of a stream.
 type Subscription struct {
 	Stores []string // empty: all
-	Events []string // empty: all
+	Events []string // empty: all of EventNames
 
 	// After is the id of the last event that the client has received; "" begins with
 	// the next event, "0" with the oldest one in the log.
@@ -20,10 +20,11 @@ type Subscription struct {
 
 // filter is a validated Subscription.
 type filter struct {
-	stores  map[*source]bool // nil: all
-	events  map[event.Name]bool
-	after   *uint64 // nil: the end of the log
-	unknown bool    // the client has an id that can't be opened
+	stores   map[*source]bool // nil: all
+	events   map[event.Name]bool
+	accounts bool    // some of them are about the security of accounts
+	after    *uint64 // nil: the end of the log
+	unknown  bool    // the client has an id that can't be opened
 }
 
 // filter validates a Subscription.
@@ -43,6 +44,13 @@ func (h *Hub) filter(w Subscription) (filter, error) {
 		s.stores[from] = true
 	}
 	for _, name := range w.Events {
+		if accounts := accountEvents(event.Name(name)); accounts != nil && h.opts.Accounts != "" {
+			s.accounts = true
+			for _, n := range accounts {
+				s.events[n] = true
+			}
+			continue
+		}
 		if !slices.Contains(EventNames(), event.Name(name)) {
 			return s, errs.New(errs.Invalid, "event %q is not streamed; %s", cut(name), known(EventNames()))
 		}
@@ -51,8 +59,36 @@ func (h *Hub) filter(w Subscription) (filter, error) {
 	return s, nil
 }
 
+// accountEvents returns the events about the security of accounts that a name selects; nil for none.
+func accountEvents(name event.Name) []event.Name {
+	switch {
+	case name == event.AuthPattern:
+		return event.Auth()
+	case slices.Contains(event.Auth(), name):
+		return []event.Name{name}
+	}
+	return nil
+}
+
+// RequireAudit reports Unauthenticated or Denied for a subscription that names events about the security of accounts and a
+// client who may not have them.
+func (h *Hub) RequireAudit(w Subscription, v *Viewer) error {
+	s, err := h.filter(w)
+	switch {
+	case err != nil || !s.accounts || v.Audit:
+		return err
+	case v.User == nil:
+		return errs.New(errs.Unauthenticated, "events about the security of accounts are for those whom authentication.audit names: log in as one")
+	default:
+		return errs.New(errs.Denied, "events about the security of accounts are for those whom authentication.audit names, who are logged in")
+	}
+}
+
 // match reports whether an event is selected.
 func (s *filter) match(e *entry) bool {
+	if e.name.IsAuth() {
+		return e.frame != nil && s.events[e.name] && (s.stores == nil || s.stores[e.source])
+	}
 	return e.frame != nil && (s.stores == nil || s.stores[e.source]) && (len(s.events) == 0 || s.events[e.name])
 }
 

@@ -17,11 +17,19 @@ import (
 	"belfry/pkg/event"
 )
 
-// Newest reads the newest events of an object, the newest first: at most n of those before a sequence, 0 for all. More
-// reports whether the log has older ones. Register is not among them, which the log has beside a Store.Saved. However many
-// events there are, it makes a few requests, without a consumer: the log says how many events of a subject follow a sequence,
-// so a search finds where to begin.
-func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, store, uuid string, before uint64, n int) (page []*Entry, more bool, err error) {
+// Object is an object of which Newest reads events.
+type Object struct{ Store, UUID string }
+
+// Changes returns the names of the events that say how an object has changed. Register is not among them, which the log has beside
+// a Store.Saved, nor are those about the security of the account that a user is.
+func Changes() []event.Name {
+	return slices.DeleteFunc(event.Unrestricted(), func(n event.Name) bool { return n == event.Register })
+}
+
+// Newest reads the newest events of some names, all of two tokens, of an object, the newest first: at most n of those before a
+// sequence, 0 for all. More reports whether the log has older ones. However many events there are, it makes a few requests, without
+// a consumer: the log says how many events of a subject follow a sequence, so a search finds where to begin.
+func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, of Object, names []event.Name, before uint64, n int) (page []*Entry, more bool, err error) {
 	state, err := GetState(ctx, js)
 	if err != nil {
 		return nil, false, err
@@ -32,7 +40,7 @@ func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, store,
 	if before > 0 {
 		end = min(end, before)
 	}
-	page, total, err := newest(ctx, conn, store, uuid, state, end, n)
+	page, total, err := newest(ctx, conn, of, names, state, end, n)
 	if err != nil {
 		return nil, false, err
 	}
@@ -41,27 +49,26 @@ func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, store,
 	return page, total > len(page), nil
 }
 
-// newest reads at least the newest n events of an object before a sequence, in any order, and returns how many there are. Most
+// newest reads at least the newest n events of some names before a sequence, in any order, and returns how many there are. Most
 // objects have few, which one request finds for all subjects. Where there are many, each subject is searched: a server finds
 // those of one subject by its index, but reads all events after a sequence to count those of a wildcard.
-func newest(ctx context.Context, conn *nats.Conn, store, uuid string, log State, end uint64, n int) (page []*Entry, total int, err error) {
-	all := search{ctx: ctx, conn: conn, subject: event.LogPrefix + strconv.Itoa(event.Partition(uuid)) + ".*.*." + store + "." + event.Token(uuid)}
+func newest(ctx context.Context, conn *nats.Conn, of Object, names []event.Name, log State, end uint64, n int) (page []*Entry, total int, err error) {
+	all := search{ctx: ctx, conn: conn, subject: event.Subject(pattern(names), of.Store, of.UUID)}
 	first, total := all.from(log.First)
 	if total <= 2*n {
 		for e := range all.read(first, total, end) {
-			page = append(page, e)
+			if name, _, _, ok := ParseSubject(e.Subject); ok && slices.Contains(names, name) {
+				page = append(page, e)
+			}
 		}
 		return page, len(page), all.err
 	}
 	total = 0
 	var found sync.Mutex
 	var searches errgroup.Group
-	for _, name := range event.Durable() {
-		if name == event.Register {
-			continue
-		}
+	for _, name := range names {
 		searches.Go(func() error {
-			one := search{ctx: ctx, conn: conn, subject: event.Subject(name, store, uuid)}
+			one := search{ctx: ctx, conn: conn, subject: event.Subject(name, of.Store, of.UUID)}
 			some, of := one.newest(log, end, n)
 			found.Lock()
 			defer found.Unlock()
@@ -71,6 +78,14 @@ func newest(ctx context.Context, conn *nats.Conn, store, uuid string, log State,
 	}
 	err = searches.Wait()
 	return page, total, err
+}
+
+// pattern is the narrowest pattern that matches some names.
+func pattern(names []event.Name) event.Name {
+	if !slices.ContainsFunc(names, func(n event.Name) bool { return !n.IsAuth() }) {
+		return event.AuthPattern
+	}
+	return "*.*"
 }
 
 // search makes direct gets of the events of a subject. Its first error is kept.

@@ -45,7 +45,7 @@ func BenchmarkNewest(b *testing.B) {
 		b.Run(uuid, func(b *testing.B) {
 			before := processorTime(b)
 			for b.Loop() {
-				if _, _, err := eventlog.Newest(b.Context(), log.Conn(), log.JetStream(), "Books", uuid, 0, 21); err != nil {
+				if _, _, err := eventlog.Newest(b.Context(), log.Conn(), log.JetStream(), eventlog.Object{Store: "Books", UUID: uuid}, eventlog.Changes(), 0, 21); err != nil {
 					b.Fatal(err)
 				}
 			}

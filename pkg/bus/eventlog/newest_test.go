@@ -13,7 +13,7 @@ func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
 	b := open(t)
 	newest := func(uuid string, before uint64, n int) (sequences []uint64, more bool) {
 		t.Helper()
-		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), "Books", uuid, before, n)
+		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.Object{Store: "Books", UUID: uuid}, eventlog.Changes(), before, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,6 +40,24 @@ func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
 		publish(t, b, name, "Books", uuid)
 	}
 	publish(t, b, event.StoreSaved, "Authors", "emma")
+	// Those about the security of an account are not among its changes, however many they are.
+	var security []uint64
+	for i := range 70 {
+		security = append(security, uint64(302+i))
+		publish(t, b, []event.Name{event.AuthLoggedIn, event.AuthLoginFailed}[i%2], "Books", "emma")
+	}
+	slices.Reverse(security)
+	for _, n := range []int{1, 3, 20, 64, 100} {
+		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.Object{Store: "Books", UUID: "emma"}, event.Auth(), 0, n)
+		if err != nil || more != (n < len(security)) || len(all) != min(n, len(security)) {
+			t.Fatalf("%d at once: %d, %t, %v", n, len(all), more, err)
+		}
+		for i, e := range all {
+			if e.Sequence != security[i] {
+				t.Errorf("%d at once: %d. is %d, want %d", n, i, e.Sequence, security[i])
+			}
+		}
+	}
 	slices.Reverse(want)
 	for _, n := range []int{1, 3, 7, 20, 64, 65, 1000} {
 		got, before := []uint64{}, uint64(0)

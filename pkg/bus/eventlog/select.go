@@ -9,7 +9,8 @@ import (
 	"belfry/pkg/event"
 )
 
-// Select selects events; an empty list selects all.
+// Select selects events; an empty list selects all, but for the events of event.Auth, which have to be
+// named: each, or all by event.AuthPattern.
 type Select struct {
 	Events []string
 	Stores []string
@@ -20,7 +21,7 @@ type Select struct {
 func (s Select) Subjects() ([]string, error) {
 	events, stores, uuids := s.Events, s.Stores, s.UUIDs
 	if len(events) == 0 && len(stores) == 0 && len(uuids) == 0 {
-		return []string{event.LogPrefix + ">"}, nil
+		return event.WithoutAuth(event.LogPrefix + ">"), nil
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (s Select) Subjects() ([]string, error) {
 	for _, name := range events {
 		for _, st := range stores {
 			for _, uuid := range uuids {
-				all = append(all, subject(name, st, uuid))
+				all = append(all, event.WithoutAuth(subject(name, st, uuid))...)
 			}
 		}
 	}
@@ -56,12 +57,18 @@ func subject(name, store, uuid string) string {
 // check rejects values that would work as a wildcard or select nothing.
 func (s Select) check() error {
 	for _, name := range s.Events {
-		if !slices.Contains(event.Durable(), event.Name(name)) {
+		if event.Name(name) != event.AuthPattern && !slices.Contains(event.Durable(), event.Name(name)) {
 			return errs.New(errs.Invalid, "%q is not a durable event; the durable events are %s", name, durable())
 		}
 	}
 	for what, list := range map[string][]string{"event": s.Events, "store": s.Stores, "uuid": s.UUIDs} {
 		for i, text := range list {
+			if what == "event" && event.Name(text) == event.AuthPattern {
+				if len(slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !event.Name(name).IsAuth() })) > 1 {
+					return errs.New(errs.Invalid, "%s selects the other events Auth.* already", text)
+				}
+				continue
+			}
 			if text == "" || strings.ContainsAny(text, "*> \t\r\n") || what == "store" && strings.Contains(text, ".") {
 				return errs.New(errs.Invalid, "%q is not a valid %s", text, what)
 			}
@@ -79,7 +86,7 @@ func durable() string {
 	for _, name := range event.Durable() {
 		names = append(names, string(name))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(append(names, "and "+string(event.AuthPattern)+" for all of these"), ", ")
 }
 
 // ParseSubject returns the event and the object of a subject of the log.

@@ -206,7 +206,10 @@ func (l *loop) published(refused map[string]string) {
 			l.logRefused(it, reason)
 			continue
 		}
-		l.opts.Publisher.Live(name(it.Subject), it.Payload)
+		// Those who may subscribe to live subjects need not be those who may receive these events: they are in the log alone.
+		if n := name(it.Subject); !n.IsAuth() {
+			l.opts.Publisher.Live(n, it.Payload)
+		}
 	}
 	l.counters.published.Add(uint64(len(l.batch.items) - len(refused)))
 	l.mu.Lock()

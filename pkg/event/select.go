@@ -1,0 +1,52 @@
+package event
+
+import (
+	"slices"
+	"strings"
+)
+
+// authFamily begins the names of the events about the security of accounts.
+const authFamily = "Auth"
+
+// AuthPattern selects all events about the security of accounts, as a name in a filter.
+const AuthPattern Name = authFamily + ".*"
+
+// IsAuth reports whether an event is about the security of an account. Its name can be a pattern.
+func (n Name) IsAuth() bool { return strings.HasPrefix(string(n), authFamily+".") }
+
+// Unrestricted returns the durable events that a selection without names selects: all but those of Auth.
+func Unrestricted() []Name {
+	return slices.DeleteFunc(Durable(), Name.IsAuth)
+}
+
+// Tokens of the subject of an event in the log.
+const (
+	tokenFamily = 2 // the first of the name
+	authTokens  = 6 // of an event Auth.*
+)
+
+// WithoutAuth returns the filters that select what a filter of the log selects, without the events of Auth unless it names
+// them: in place of a wildcard that would select Auth, the other beginnings of names.
+func WithoutAuth(filter string) []string {
+	tokens := strings.Split(filter, ".")
+	if last := len(tokens) - 1; tokens[last] == ">" && last <= tokenFamily {
+		tokens = append(append(tokens[:last:last], []string{"events", "*", "*"}[last:]...), ">")
+	}
+	open := tokens[len(tokens)-1] == ">"
+	if len(tokens) <= tokenFamily || tokens[tokenFamily] != "*" || !open && len(tokens) != authTokens {
+		return []string{filter}
+	}
+	var all []string
+	for _, name := range Unrestricted() {
+		family, _, several := strings.Cut(string(name), ".")
+		if !several && !open {
+			continue // its subjects have fewer tokens
+		}
+		narrowed := slices.Clone(tokens)
+		narrowed[tokenFamily] = family
+		if text := strings.Join(narrowed, "."); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// A consumer of an earlier release, or one that a program in another language has created, can have a filter such as events.>,
+// which would select the events of event.Auth. Whoever may change consumers narrows it; a listener without the permission
+// leaves those events out by itself.
+
+// NarrowConsumers narrows all durable consumers of the log that select events of event.Auth by a wildcard alone, so that they receive these
+// no more; with check it only compares. Positions do not change. It returns those that it found.
+func NarrowConsumers(ctx context.Context, b bus.Requester, check bool) ([]bus.Diff, error) {
+	list := apiConsumer + "LIST." + stream
+	ctx, stop := b.UntilDenied(ctx, jsAPI+"STREAM.INFO."+stream, list)
+	defer stop()
+	events, err := b.JetStream().Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, bus.Explain(ctx, err, "the consumers of the log can't be read", "")
+	}
+	var wide []jetstream.ConsumerConfig
+	infos := events.ListConsumers(ctx)
+	for info := range infos.Info() {
+		have := selected(info.Config)
+		if info.Config.Durable != "" && !slices.Equal(have, withoutAuth(have)) {
+			wide = append(wide, info.Config)
+		}
+	}
+	if err := infos.Err(); err != nil {
+		return nil, bus.Explain(ctx, err, "the consumers of the log can't be listed", "")
+	}
+	var all []bus.Diff
+	for _, config := range wide {
+		d, err := narrow(ctx, b, config, check)
+		all = append(all, d)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// selected are the filters of a consumer; one without any receives everything.
+func selected(c jetstream.ConsumerConfig) []string {
+	if all := subjects(c); len(all) > 0 {
+		return all
+	}
+	return []string{event.LogPrefix + ">"}
+}
+
+// narrow narrows one consumer.
+func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfig, check bool) (bus.Diff, error) {
+	d := bus.Diff{What: "consumer " + config.Durable + " of stream " + stream, State: bus.Drifted}
+	have := selected(config)
+	want := withoutAuth(have)
+	d.Compare("filter", strings.Join(have, " "), strings.Join(want, " "))
+	if check {
+		return d, nil
+	}
+	ctx, stop := b.UntilDenied(ctx, apiConsumer+"CREATE."+stream+"."+config.Durable)
+	defer stop()
+	config.FilterSubject, config.FilterSubjects = "", want
+	var err error
+	if config.DeliverSubject != "" {
+		_, err = b.JetStream().CreateOrUpdatePushConsumer(ctx, stream, config)
+	} else {
+		_, err = b.JetStream().CreateOrUpdateConsumer(ctx, stream, config)
+	}
+	if err == nil {
+		d.State = bus.Updated
+	}
+	return d, bus.Explain(ctx, err, d.What+" would receive events about the security of accounts ("+d.Detail+") and can't be updated", bus.SetupHint)
+}
+
+// toleratesFilter reports whether a consumer that can't be updated differs from the wanted one in that it selects events of
+// event.Auth as well: selects leaves them out.
+func toleratesFilter(err error, d bus.Diff, have, want jetstream.ConsumerConfig) bool {
+	return (errors.Is(err, bus.ErrPermissionDenied) || errors.Is(err, errs.Denied)) && slices.Equal(d.Keys, []string{"filter"}) &&
+		slices.Equal(withoutAuth(selected(have)), subjects(want))
+}
+
+// excluded reports whether an event is one of event.Auth that the listener has not named: its consumer has a wider filter.
+func (r *runner) excluded(d *delivery) bool {
+	return d.Envelope.Event.IsAuth() && !slices.ContainsFunc(r.spec.Filters, func(filter string) bool { return matches(filter, d.subject) })
+}
+
+// matches reports whether a filter selects a subject.
+func matches(filter, subject string) bool {
+	tokens := strings.Split(subject, ".")
+	for i, want := range strings.Split(filter, ".") {
+		switch {
+		case want == ">":
+			return len(tokens) > i
+		case i >= len(tokens) || want != "*" && want != tokens[i]:
+			return false
+		}
+	}
+	return len(tokens) == len(strings.Split(filter, "."))
+}

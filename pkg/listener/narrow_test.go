@@ -1,0 +1,109 @@
+package listener_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+	"belfry/test/kit"
+)
+
+// Consumers of an earlier release and of programs in other languages have filters that select all events.
+func TestConsumersAreNarrowed(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	js := b.JetStream()
+	narrow := []string{"events.*.Store.>", "events.*.Register.>", "events.*.Binary.>"}
+	for name, c := range map[string]struct {
+		filters []string
+		push    bool
+		want    []string
+	}{
+		"all":      {[]string{"events.>"}, false, narrow},
+		"unset":    {nil, false, narrow},
+		"push":     {[]string{"events.>"}, true, narrow},
+		"store":    {[]string{"events.*.*.*.Books.*", "events.*.Register.Books.*"}, false, []string{"events.*.Store.*.Books.*", "events.*.Binary.*.Books.*", "events.*.Register.Books.*"}},
+		"security": {[]string{"events.*.Auth.>"}, false, []string{"events.*.Auth.>"}},
+		"narrow":   {[]string{"events.*.Store.>"}, false, []string{"events.*.Store.>"}},
+	} {
+		config := jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy, FilterSubjects: c.filters}
+		var err error
+		if c.push {
+			config.DeliverSubject = "deliver"
+			_, err = js.CreateOrUpdatePushConsumer(t.Context(), bus.StreamEvents, config)
+		} else {
+			_, err = js.CreateOrUpdateConsumer(t.Context(), bus.StreamEvents, config)
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		before := filtersOf(t, b, name)
+		if _, err := listener.NarrowConsumers(t.Context(), b, true); err != nil || !slices.Equal(filtersOf(t, b, name), before) {
+			t.Errorf("a check of %s: %v, it has %v", name, err, filtersOf(t, b, name))
+		}
+		found, err := listener.NarrowConsumers(t.Context(), b, false)
+		if changed := !slices.Equal(before, c.want); err != nil || len(found) > 0 != changed {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+		if got := filtersOf(t, b, name); !slices.Equal(got, c.want) {
+			t.Errorf("%s has %v, want %v", name, got, c.want)
+		}
+	}
+	if found, err := listener.NarrowConsumers(t.Context(), b, true); len(found) > 0 || err != nil {
+		t.Errorf("again: %v, %v", found, err)
+	}
+}
+
+func filtersOf(t *testing.T, b *bus.Bus, consumer string) []string {
+	t.Helper()
+	s, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info := range s.ListConsumers(t.Context()).Info() {
+		if info.Name == consumer {
+			if info.Config.FilterSubject != "" {
+				return []string{info.Config.FilterSubject}
+			}
+			return info.Config.FilterSubjects
+		}
+	}
+	t.Fatal("no consumer " + consumer)
+	return nil
+}
+
+// A consumer that exists keeps its position when its filter is narrowed.
+func TestAListenerOfAnEarlierReleaseIsNarrowedWhereItIs(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	happen(t, b, event.Envelope{ID: "one", Event: event.StoreSaved, Store: "Books", UUID: "b"})
+	wide := jetstream.ConsumerConfig{Durable: "old", AckPolicy: jetstream.AckExplicitPolicy, FilterSubjects: []string{"events.>"}, MaxDeliver: -1}
+	c, err := b.JetStream().CreateOrUpdateConsumer(t.Context(), bus.StreamEvents, wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.DoubleAck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	happen(t, b,
+		event.Envelope{ID: "in", Event: event.AuthLoggedIn, Store: "Users", UUID: "u"},
+		event.Envelope{ID: "two", Event: event.StoreSaved, Store: "Books", UUID: "b"})
+	var s seen
+	stop := start(t, b, listener.Spec{Name: "old", Start: listener.StartAll(), Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	kit.WaitFor(t, "all is handled", func() bool { return s.distinct() >= 1 && lag(t, b, "old") == 0 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.all(); !slices.Equal(got, []string{"two"}) {
+		t.Errorf("handled %v, want what came after the position, without the login", got)
+	}
+}
