@@ -1,12 +1,14 @@
 // Package e2e runs scripts against the real belfry: requests, commands and
 // events, and then, eventually, the state they lead to. A script is a file of
 // testdata; commands_test.go documents its commands. Other tests cover what
-// scripts can't express: hostile bytes on the wire, signals.
+// scripts can't express: hostile bytes on the wire, signals. Each script has a copy of
+// examples/teams.
 package e2e
 
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -32,7 +34,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Values[sessionKey{}] = newSession(env, program, commandLine)
-			return nil
+			return os.CopyFS(filepath.Join(env.WorkDir, "examples", "teams"), os.DirFS("../../examples/teams"))
 		},
 		Cmds:                commands(),
 		RequireExplicitExec: true,
