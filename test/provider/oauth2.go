@@ -1,10 +1,13 @@
 package provider
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,6 +27,7 @@ type grant struct {
 	expires   time.Time
 	used      bool
 	token     string // "" until the code was traded
+	offline   bool   // a refresh token was asked for
 }
 
 const codeLife = 10 * time.Minute
@@ -57,13 +61,19 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, name string) 
 			answer.Set("iss", iss)
 		}
 	}
+	d := dialects[name]
 	switch {
-	case q.Get("response_type") != "code" || q.Get("state") == "" || q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43:
+	case q.Get("response_type") != "code" || q.Get("state") == "":
 		answer.Set("error", "invalid_request")
-	case name == "oidc" && (q.Get("nonce") == "" || !slices.Contains(strings.Fields(q.Get("scope")), "openid")):
+	case d.noPKCE == q.Has("code_challenge"), !d.noPKCE && (q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43):
+		answer.Set("error", "invalid_request")
+	case d.formPost && q.Get("response_mode") != "form_post":
+		http.Error(w, "response_mode must be form_post when name or email scope is requested.", http.StatusBadRequest)
+		return
+	case d.idToken != nil && (q.Get("nonce") == "" || !slices.Contains(strings.Fields(q.Get("scope")), "openid")):
 		answer.Set("error", "invalid_scope")
 	case s.deny:
-		answer.Set("error", "access_denied")
+		answer.Set("error", cmp.Or(d.denial, "access_denied"))
 		answer.Set("error_description", "The user has denied your application access.")
 	default:
 		code := s.secret("code")
@@ -71,10 +81,31 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, name string) 
 		s.grants[code] = &grant{
 			dialect: name, client: q.Get("client_id"), callback: callback, challenge: q.Get("code_challenge"),
 			nonce: q.Get("nonce"), scope: q.Get("scope"), user: s.user, expires: time.Now().Add(codeLife),
+			offline: q.Get("access_type") == "offline" && q.Get("prompt") == "consent",
 		}
+		if name == "apple" && !s.named[s.user.id] {
+			s.named[s.user.id] = true
+			answer.Set("user", appleUser)
+		}
+	}
+	if d.formPost {
+		post(w, callback, answer)
+		return
 	}
 	redirect(w, r, callback, answer)
 }
+
+// appleUser is what Apple sends at the first login of a user.
+const appleUser = `{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"forged@example.com"}`
+
+// post has the browser send a form to a callback.
+func post(w http.ResponseWriter, callback string, answer url.Values) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = formPage.Execute(w, map[string]any{"Action": callback, "Fields": answer})
+}
+
+var formPage = template.Must(template.New("").Parse(
+	`<form method="post" action="{{.Action}}">{{range $name, $values := .Fields}}{{range $values}}<input type="hidden" name="{{$name}}" value="{{.}}">{{end}}{{end}}</form><script>document.forms[0].submit()</script>`))
 
 // publicClient of oidc has no secret.
 const publicClient = "oidc-public"
@@ -101,18 +132,25 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	form := r.PostForm
 	s.secrets = append(s.secrets, form.Get("code_verifier"))
-	client, ok := authenticate(r, name)
+	client, ok := s.authenticateClient(r, name)
 	if !ok {
 		refuse(w, "invalid_client")
+		return
+	}
+	d := dialects[name]
+	if form.Get("grant_type") == "refresh_token" {
+		s.refreshed(w, r, name, client)
 		return
 	}
 	g := s.grants[form.Get("code")]
 	switch {
 	case form.Get("grant_type") != "authorization_code":
 		refuse(w, "unsupported_grant_type")
+	case d.noPKCE && form.Has("code_verifier"):
+		refuse(w, map[string]string{"slack": "internal_error", "linkedin": "invalid_client"}[name])
 	case g == nil || g.dialect != name || g.client != client || g.callback != form.Get("redirect_uri") || time.Now().After(g.expires):
 		refuse(w, "invalid_grant")
-	case !proves(form.Get("code_verifier"), g.challenge):
+	case !d.noPKCE && !proves(form.Get("code_verifier"), g.challenge):
 		refuse(w, "invalid_grant")
 	case g.used:
 		// A code that is used twice may be stolen, so its token is revoked.
@@ -120,14 +158,95 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, name string) {
 		refuse(w, "invalid_grant")
 	default:
 		g.used = true
-		g.token = s.secret("access")
-		s.tokens[g.token] = g
-		answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": 3600, "scope": g.scope}
-		if name == "oidc" {
-			answer["id_token"] = s.idToken(g)
-		}
-		dialects[name].grant(w, r, answer)
+		s.issue(w, r, g, d.refresh.issues(g))
 	}
+}
+
+// issues reports whether a grant gets a refresh token.
+func (f refreshing) issues(g *grant) bool {
+	return f.always || f.offline && g.offline || f.scope != "" && slices.Contains(strings.Fields(g.scope), f.scope)
+}
+
+// issue replies with the tokens of a grant. The lock is held.
+func (s *Server) issue(w http.ResponseWriter, r *http.Request, g *grant, refresh bool) {
+	g.token = s.secret("access")
+	s.tokens[g.token] = g
+	answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": 3600, "scope": g.scope}
+	if refresh {
+		token := s.secret("refresh")
+		s.refreshTokens[token] = g
+		answer["refresh_token"] = token
+	}
+	if d := dialects[g.dialect]; d.idToken != nil {
+		answer["id_token"] = s.idToken(g)
+	}
+	dialects[g.dialect].grant(w, r, answer)
+}
+
+// refreshed exchanges a refresh token for tokens. The lock is held.
+func (s *Server) refreshed(w http.ResponseWriter, r *http.Request, name, client string) {
+	d, token := dialects[name], r.PostForm.Get("refresh_token")
+	refusal := d.refresh.refusal
+	if refusal == "" {
+		refusal = "invalid_grant"
+	}
+	if g := s.spent[token]; g != nil {
+		s.reused++
+		s.revoke(g)
+	}
+	g := s.refreshTokens[token]
+	if g == nil || g.dialect != name || g.client != client {
+		d.refuse(w, refusal)
+		return
+	}
+	delete(s.tokens, g.token)
+	if d.refresh.rotates {
+		delete(s.refreshTokens, token)
+		s.spent[token] = g
+	}
+	s.issue(w, r, g, d.refresh.rotates)
+}
+
+// revoke ends all tokens of a grant. The lock is held.
+func (s *Server) revoke(g *grant) {
+	maps.DeleteFunc(s.tokens, func(_ string, of *grant) bool { return of == g })
+	maps.DeleteFunc(s.refreshTokens, func(_ string, of *grant) bool { return of == g })
+}
+
+// Revoke ends all tokens, as users do in the settings of their accounts.
+func (s *Server) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.tokens)
+	clear(s.refreshTokens)
+}
+
+// Reused is how often a refresh token was used again after it was replaced.
+func (s *Server) Reused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reused
+}
+
+// Accepts reports whether an access token is valid at a provider.
+func (s *Server) Accepts(name, token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.tokens[token]
+	return g != nil && g.dialect == name
+}
+
+// authenticateClient is authenticate; Apple's secret is a signed text.
+func (s *Server) authenticateClient(r *http.Request, name string) (client string, ok bool) {
+	if name != "apple" {
+		return authenticate(r, name)
+	}
+	client = r.PostForm.Get("client_id")
+	secret := r.PostForm.Get("client_secret")
+	s.secrets = append(s.secrets, secret)
+	s.appleSecrets = append(s.appleSecrets, secret)
+	_, _, basic := r.BasicAuth()
+	return client, !basic && knownClient(name, client) && s.appleSecret(secret, client) == nil
 }
 
 // authenticate authenticates a client by Basic credentials or by parameters.

@@ -7,7 +7,11 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,15 +78,67 @@ func (s *Server) routeOIDC(mux *http.ServeMux) {
 			"authorization_response_iss_parameter_supported": true,
 		})
 	})
-	s.handle(mux, Keys, "GET /oidc/keys", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		var set jose.JSONWebKeySet
-		for _, key := range s.signing.keys {
-			set.Keys = append(set.Keys, key.Public())
+	for name, d := range dialects {
+		if d.idToken != nil {
+			s.handle(mux, Keys, "GET /"+name+"/keys", s.serveKeys)
 		}
-		writeJSON(w, http.StatusOK, set)
-	})
+	}
+}
+
+func (s *Server) serveKeys(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var set jose.JSONWebKeySet
+	for _, key := range s.signing.keys {
+		set.Keys = append(set.Keys, key.Public())
+	}
+	writeJSON(w, http.StatusOK, set)
+}
+
+// oidcClaims are those of an OpenID Connect provider.
+func oidcClaims(*Server, *grant) map[string]any {
+	return map[string]any{"email": "ada@example.com", "email_verified": true}
+}
+
+// appleClaims are those of Apple, which has no other profile. Whether an address is verified can be text.
+func appleClaims(*Server, *grant) map[string]any {
+	return map[string]any{
+		"email": "ada@privaterelay.appleid.com", "email_verified": "true", "is_private_email": "true", "nonce_supported": true, "azp": nil,
+	}
+}
+
+// Tenant is the tenant of Microsoft in which the users are.
+const Tenant = "4f1c9e2a-7b3d-4c5e-8f60-1a2b3c4d5e6f"
+
+// MicrosoftUser is the id, without that of the tenant, of the user with an id of digits.
+func MicrosoftUser(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// microsoftClaims are those of the second version. The address is whatever the tenant says.
+func microsoftClaims(s *Server, g *grant) map[string]any {
+	claims := map[string]any{
+		"iss": s.URL + "/microsoft/" + Tenant + "/v2.0", "tid": Tenant, "ver": "2.0", "name": "Ada Lovelace", "preferred_username": "ada@contoso.example",
+		"email": "ada@example.com", "sub": "AAAAAAAAAAAAAAAAAAAAAIkzqFVrSaSaFHy782bbtaQ", "aio": rand.Text(), "uti": rand.Text(), "rh": "0.AXo", "azp": nil, "at_hash": nil,
+	}
+	if slices.Contains(strings.Fields(g.scope), "profile") {
+		claims["oid"] = MicrosoftUser(g.user.id)
+	}
+	return claims
+}
+
+// SlackTeam is the workspace of Slack in which the users are.
+const SlackTeam = "T0R7GR"
+
+// slackClaims are those of Slack, which always has a nonce.
+func slackClaims(_ *Server, g *grant) map[string]any {
+	return map[string]any{
+		"https://slack.com/user_id": g.user.id, "https://slack.com/team_id": SlackTeam, "email": "ada@example.com", "email_verified": true,
+		"date_email_verified": 1622128723, "locale": "en-US", "name": "Ada", "given_name": "Ada", "family_name": "Lovelace",
+		"https://slack.com/team_name": "kraneflannel", "https://slack.com/team_domain": "kraneflannel",
+		"https://slack.com/user_image_24": "https://secure.gravatar.com/ada", "https://slack.com/team_image_default": true, "azp": nil,
+	}
 }
 
 // idToken signs the ID token of a grant. The lock is held.
@@ -90,11 +146,15 @@ func (s *Server) idToken(g *grant) string {
 	half := sha256.Sum256([]byte(g.token))
 	now := time.Now()
 	claims := map[string]any{
-		"iss": s.Issuer(), "sub": g.user.id, "aud": g.client, "azp": g.client, "nonce": g.nonce,
+		"iss": s.URL + "/" + g.dialect, "sub": g.user.id, "aud": g.client, "azp": g.client, "nonce": g.nonce,
 		"iat": now.Unix(), "auth_time": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 		"at_hash": base64.RawURLEncoding.EncodeToString(half[:len(half)/2]),
-		"email":   "ada@example.com", "email_verified": true,
 	}
+	maps.Copy(claims, dialects[g.dialect].idToken(s, g))
+	if g.dialect != "oidc" {
+		g.user.into(claims) // there is no other profile
+	}
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
 	if s.change != nil {
 		s.change(claims)
 	}

@@ -115,3 +115,35 @@ func twitter(a asked) (int, any) {
 	}
 	return http.StatusOK, document
 }
+
+// none is the profile of a provider without one.
+func none(asked) (int, any) { return http.StatusNotFound, map[string]any{"error": "not_found"} }
+
+// gitlab is its userinfo endpoint.
+func gitlab(a asked) (int, any) {
+	return http.StatusOK, map[string]any{
+		"sub": a.id, "sub_legacy": "78fc6d4d4ca6e0f0f3cd1ee6a7b2c1f2b8f3d0f8", "name": "Ada Lovelace", "nickname": "ada", "preferred_username": "ada",
+		"email": "ada@example.com", "email_verified": true, "profile": "https://gitlab.example.com/ada",
+		"picture": "https://gitlab.example.com/uploads/-/system/user/avatar/1/avatar.png", "groups": []string{"engines"},
+	}
+}
+
+// discord is GET /users/@me with the scopes identify and email.
+func discord(a asked) (int, any) {
+	document := map[string]any{
+		"id": a.id, "username": "ada", "discriminator": "0", "global_name": "Ada Lovelace", "avatar": "8342729096ea3675442027381ff50dfe",
+		"banner": nil, "accent_color": 16711680, "locale": "en-US", "mfa_enabled": true, "flags": 64, "premium_type": 1, "public_flags": 64,
+	}
+	if strings.Contains(a.scope, "email") {
+		document["email"], document["verified"] = "ada@example.com", true
+	}
+	return http.StatusOK, document
+}
+
+// linkedin is its userinfo endpoint.
+func linkedin(a asked) (int, any) {
+	return http.StatusOK, map[string]any{
+		"sub": a.id, "name": "Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace", "picture": "https://media.licdn-ei.com/dms/image/ada",
+		"locale": "en-US", "email": "ada@example.com", "email_verified": true,
+	}
+}

@@ -1,6 +1,7 @@
 // Package provider runs OAuth providers for tests: the OAuth 2 servers of GitHub,
-// Google, Facebook and Amazon, the OAuth 1 server of Twitter and an OpenID Connect
-// provider, on one loopback port.
+// Google, Facebook, Amazon, GitLab, Discord and LinkedIn, the OAuth 1 server of Twitter,
+// the OpenID Connect providers Apple, Microsoft and Slack, and one that has a discovery
+// document, on one loopback port.
 //
 // They are as strict as the real ones, and stricter where a client should not rely
 // on leniency: redirect URIs match exactly, PKCE with S256 is required, a code is
@@ -46,6 +47,12 @@ type Server struct {
 	access    map[string]string     // OAuth 1, secret by access token
 	nonces    map[string]bool       // OAuth 1, of any time
 	secrets   []string
+
+	refreshTokens map[string]*grant // valid ones
+	spent         map[string]*grant // by refresh tokens that were replaced
+	reused        int               // how often one of these was used
+	named         map[string]bool   // users of Apple whose name was sent
+	appleSecrets  []string          // received, in order
 }
 
 // user is the user of the browser.
@@ -74,7 +81,10 @@ func Start(t testing.TB) *Server {
 		temporary: map[string]*temporary{},
 		access:    map[string]string{},
 		nonces:    map[string]bool{},
-		secrets:   []string{consumerSecret},
+
+		refreshTokens: map[string]*grant{}, spent: map[string]*grant{}, named: map[string]bool{},
+
+		secrets: []string{consumerSecret},
 	}
 	mux := http.NewServeMux()
 	s.routeOAuth2(mux)
@@ -91,13 +101,13 @@ func Start(t testing.TB) *Server {
 type App struct {
 	ClientID, ClientSecret        string
 	AuthURL, TokenURL, ProfileURL string
+	Issuer, KeysURL               string // of those with ID tokens
 }
 
-// Config is the application registered with github, google, facebook, amazon
-// or oidc.
+// Config is the application registered with a provider other than twitter.
 func (s *Server) Config(name string) App {
 	base := s.URL + "/" + name
-	return App{ClientID: name + "-client", ClientSecret: secretOf(name), AuthURL: base + "/authorize", TokenURL: base + "/token", ProfileURL: base + dialects[name].profilePath}
+	return App{Issuer: base, KeysURL: base + "/keys", ClientID: name + "-client", ClientSecret: secretOf(name), AuthURL: base + "/authorize", TokenURL: base + "/token", ProfileURL: base + dialects[name].profilePath}
 }
 
 // secretOf is a unique text, so that it can be found where it should not be.

@@ -23,7 +23,7 @@ func authorizationCode(name string, q url.Values, isIssuer func(string) bool, al
 	}
 	switch q.Get("error") {
 	case "":
-	case "access_denied":
+	case "access_denied", "user_cancelled_authorize", "user_cancelled_login": // the latter are Apple's and LinkedIn's
 		return "", denied(name)
 	case "server_error", "temporarily_unavailable":
 		return "", errs.New(errs.Unavailable, "%s reports an error; try again later", name)

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +27,8 @@ func TestFinishReportsProviderErrors(t *testing.T) {
 		kind  errs.Kind
 	}{
 		{"wrong redirect URI", oauth2Names, func(l *login) { l.finish.CallbackURL += "/other" }, errs.Invalid},
-		{"wrong verifier", oauth2Names, func(l *login) { l.finish.Verifier = other }, errs.Invalid},
-		{"no verifier", oauth2Names, func(l *login) { l.finish.Verifier = "" }, errs.Invalid},
+		{"wrong verifier", slices.Concat(profileNames, siteNames), func(l *login) { l.finish.Verifier = other }, errs.Invalid},
+		{"no verifier", slices.Concat(profileNames, siteNames), func(l *login) { l.finish.Verifier = "" }, errs.Invalid},
 		{"made-up code", oauth2Names, func(l *login) { l.finish.Query.Set("code", "made-up") }, errs.Invalid},
 		{"no code", oauth2Names, func(l *login) { l.finish.Query.Del("code") }, errs.Invalid},
 		{"two codes", oauth2Names, func(l *login) { l.finish.Query.Add("code", "another") }, errs.Invalid},
@@ -46,6 +47,10 @@ func TestFinishReportsProviderErrors(t *testing.T) {
 		{"wrong token", []string{"twitter"}, func(l *login) { l.finish.Query.Set("oauth_token", other) }, errs.Invalid},
 		{"wrong secret", []string{"twitter"}, func(l *login) { l.finish.Secret = other }, errs.Invalid},
 		{"no token in the reply", []string{"twitter"}, func(l *login) { l.server.TokenError(200, "oauth_token=half") }, errs.Invalid},
+		{"keys down", siteNames, func(l *login) { l.server.Down(provider.Keys) }, errs.Unavailable},
+		{"keys fail", siteNames, func(l *login) { l.server.Answer(provider.Keys, 500, "oops") }, errs.Unavailable},
+		{"keys of others", siteNames, func(l *login) { l.server.Answer(provider.Keys, 200, `{"keys":[]}`) }, errs.Invalid},
+		{"no ID token", siteNames, func(l *login) { l.server.TokenError(200, `{"access_token":"x","token_type":"Bearer"}`) }, errs.Invalid},
 
 		{"token endpoint down", allNames, func(l *login) { l.server.Down(provider.Token) }, errs.Unavailable},
 		{"token endpoint fails", allNames, func(l *login) { l.server.TokenError(500, "oops") }, errs.Unavailable},
@@ -56,13 +61,13 @@ func TestFinishReportsProviderErrors(t *testing.T) {
 		{"server_error at the token endpoint", oauth2Names, func(l *login) { l.server.TokenError(400, `{"error":"server_error"}`) }, errs.Unavailable},
 		{"belfry refused", oauth2Names, func(l *login) { l.server.TokenError(401, `{"error":"invalid_client"}`) }, errs.Internal},
 
-		{"profile down", allNames, func(l *login) { l.server.Down(provider.Profile) }, errs.Unavailable},
-		{"profile fails", allNames, func(l *login) { l.server.ProfileError(503, "oops") }, errs.Unavailable},
-		{"profile forbidden", allNames, func(l *login) { l.server.ProfileError(403, fineProfile) }, errs.Invalid},
-		{"profile missing", allNames, func(l *login) { l.server.ProfileError(404, "") }, errs.Invalid},
-		{"profile empty", allNames, func(l *login) { l.server.ProfileError(200, "") }, errs.Invalid},
-		{"profile a list", allNames, func(l *login) { l.server.ProfileError(200, "[]") }, errs.Invalid},
-		{"profile too large", allNames, func(l *login) { l.server.HugeProfile() }, errs.Invalid},
+		{"profile down", fetchedNames, func(l *login) { l.server.Down(provider.Profile) }, errs.Unavailable},
+		{"profile fails", fetchedNames, func(l *login) { l.server.ProfileError(503, "oops") }, errs.Unavailable},
+		{"profile forbidden", fetchedNames, func(l *login) { l.server.ProfileError(403, fineProfile) }, errs.Invalid},
+		{"profile missing", fetchedNames, func(l *login) { l.server.ProfileError(404, "") }, errs.Invalid},
+		{"profile empty", fetchedNames, func(l *login) { l.server.ProfileError(200, "") }, errs.Invalid},
+		{"profile a list", fetchedNames, func(l *login) { l.server.ProfileError(200, "[]") }, errs.Invalid},
+		{"profile too large", fetchedNames, func(l *login) { l.server.HugeProfile() }, errs.Invalid},
 		{"emails down", []string{"github"}, func(l *login) { l.server.Down(provider.Emails) }, errs.Unavailable},
 		{"emails malformed", []string{"github"}, func(l *login) { l.server.Answer(provider.Emails, 200, `[],"id":1,"id":2`) }, errs.Invalid},
 	}
@@ -114,11 +119,19 @@ func TestInvalidCallbacksAreRejected(t *testing.T) {
 	}
 }
 
+// endpointsOf are the endpoints that Finish requests.
+func endpointsOf(name string) []provider.Endpoint {
+	if slices.Contains(siteNames, name) {
+		return []provider.Endpoint{provider.Token} // the keys are fetched once
+	}
+	return []provider.Endpoint{provider.Token, provider.Profile}
+}
+
 // A stalled request ends with the caller's context or with the provider's
 // timeout.
 func TestASlowProviderTimesOut(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
-		for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
+		for _, at := range endpointsOf(name) {
 			s.Up()
 			l := goes(t, s, client(t, s, name, 0))
 			waiting, _ := s.Slow(at)
@@ -184,7 +197,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		asked := make(chan string, 10)
 		elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.String() }))
 		defer elsewhere.Close()
-		for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
+		for _, at := range endpointsOf(name) {
 			for _, to := range []string{elsewhere.URL, s.URL, "http://[::1"} {
 				s.Up()
 				l := goes(t, s, client(t, s, name, 0))
@@ -216,6 +229,9 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 			}
 
 			s.Up()
+			if slices.Contains(siteNames, name) {
+				continue
+			}
 			l = goes(t, s, client(t, s, name, 0))
 			quote = strings.Join(s.Secrets(), " ")
 			s.ProfileError(status, `{"`+quote+`":1,"`+quote+`":2,"`+quote)
@@ -254,7 +270,7 @@ func TestAProviderThatDoesNotSpeakHTTP(t *testing.T) {
 func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 	s := start(t)
 	tries := 0
-	for _, name := range []string{"github", "google", "amazon"} {
+	for _, name := range []string{"github", "google", "amazon", "gitlab", "discord", "linkedin"} {
 		app := s.Config(name)
 		p, err := oauth.New(name, oauth.Config{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL})
 		if err != nil {
@@ -265,6 +281,11 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 	}
 	app := s.Config("oidc")
 	goes(t, s, oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"})).mustFail(t, errs.Internal)
+	tries++
+	app = s.Config("slack")
+	goes(t, s, oauth.NewSlack(oauth.SiteConfig{
+		ClientID: app.ClientID, ClientSecret: "wrong", Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL,
+	})).mustFail(t, errs.Internal)
 	tries++
 	// Another method could not succeed: the code has been consumed.
 	if n := len(s.Requests(provider.Token)); n != tries {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +18,24 @@ import (
 const callback = "https://belfry.test/auth/callback"
 
 var (
-	oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
-	allNames    = append([]string{"twitter"}, oauth2Names...)
+	profileNames = []string{"github", "google", "facebook", "amazon", "gitlab", "discord", "oidc"} // with PKCE, and a profile that is fetched
+	siteNames    = []string{"apple", "microsoft", "slack"}                                         // whose profile is the ID token
+	oauth2Names  = slices.Concat(profileNames, siteNames, []string{"linkedin"})
+	fetchedNames = slices.Concat(profileNames, []string{"linkedin", "twitter"})
+	allNames     = append([]string{"twitter"}, oauth2Names...)
 )
+
+// idOf is the id that a provider's identity has for a user.
+func idOf(name, user string) string {
+	switch name {
+	case "microsoft":
+		return provider.Tenant + "." + provider.MicrosoftUser(user)
+	case "slack":
+		return provider.SlackTeam + "." + user
+	default:
+		return user
+	}
+}
 
 // start starts the providers.
 func start(t *testing.T) *provider.Server {
@@ -32,8 +48,37 @@ func start(t *testing.T) *provider.Server {
 // client makes the client of a provider; timeout 0 is the default.
 func client(t *testing.T, s *provider.Server, name string, timeout time.Duration) oauth.Provider {
 	t.Helper()
+	return clientWith(t, s, name, timeout, false)
+}
+
+// keeper makes the client of a provider that keeps tokens.
+func keeper(t *testing.T, s *provider.Server, name string) oauth.Keeper {
+	t.Helper()
+	return clientWith(t, s, name, 0, true).(oauth.Keeper)
+}
+
+func clientWith(t *testing.T, s *provider.Server, name string, timeout time.Duration, keep bool) oauth.Provider {
+	t.Helper()
 	app := s.Config(name)
+	site := oauth.SiteConfig{
+		ClientID: app.ClientID, ClientSecret: app.ClientSecret, Issuer: app.Issuer,
+		AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL, KeepTokens: keep, Timeout: timeout,
+	}
+	must := func(p oauth.Provider, err error) oauth.Provider {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
 	switch name {
+	case "apple":
+		site.ClientSecret = ""
+		return must(oauth.NewApple(site, oauth.AppleKey{TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PEM: provider.ApplePrivateKey()}))
+	case "microsoft":
+		return must(oauth.NewMicrosoft(site, "", app.Issuer))
+	case "slack":
+		return oauth.NewSlack(site)
 	case "twitter":
 		app := s.Twitter()
 		return oauth.NewTwitter(oauth.OAuth1Config{
@@ -41,16 +86,16 @@ func client(t *testing.T, s *provider.Server, name string, timeout time.Duration
 			AuthorizeURL: app.AuthorizeURL, AccessTokenURL: app.AccessTokenURL, ProfileURL: app.ProfileURL, Timeout: timeout,
 		})
 	case "oidc":
-		return oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: app.ClientSecret, Timeout: timeout})
-	default:
-		p, err := oauth.New(name, oauth.Config{
-			ClientID: app.ClientID, ClientSecret: app.ClientSecret,
-			AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL, Timeout: timeout,
-		})
-		if err != nil {
-			t.Fatal(err)
+		c := oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: app.ClientSecret, KeepTokens: keep, Timeout: timeout}
+		if keep {
+			c.Scope = []string{"openid", "email", "offline_access"}
 		}
-		return p
+		return oauth.NewOIDC(c)
+	default:
+		return must(oauth.New(name, oauth.Config{
+			ClientID: app.ClientID, ClientSecret: app.ClientSecret,
+			AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL, KeepTokens: keep, Timeout: timeout,
+		}))
 	}
 }
 
@@ -85,7 +130,8 @@ func newBegin() oauth.AuthRequest {
 	return oauth.AuthRequest{CallbackURL: callback, State: rand.Text(), Verifier: rand.Text() + rand.Text()}
 }
 
-// browse follows redirects from a URL to the callback, and returns its query.
+// browse follows redirects from a URL to the callback, and returns its query; of a form that
+// is sent there by POST, the fields.
 func browse(t *testing.T, at string) url.Values {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
@@ -98,7 +144,10 @@ func browse(t *testing.T, at string) url.Values {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return provider.Form(t, resp.Body, callback)
+	}
 	back, err := resp.Location()
 	if err != nil {
 		t.Fatalf("the browser ended at %s with status %d, not at the callback", resp.Request.URL.Path, resp.StatusCode)

@@ -1,5 +1,6 @@
 // Package oauth authenticates users at other servers: by OAuth 2 (GitHub, Google,
-// Facebook, Amazon), OAuth 1 (Twitter) and OpenID Connect (any provider).
+// Facebook, Amazon, GitLab, Discord, LinkedIn), OAuth 1 (Twitter) and OpenID
+// Connect (Apple, Microsoft, Slack and any provider that has a discovery document).
 //
 // A login has two steps:
 //
@@ -20,7 +21,9 @@
 //   - Canceled: the caller's context ended
 //
 // Neither errors nor profiles contain a token, code, secret or verifier: errors
-// of the libraries quote replies and URLs, so they are replaced, not wrapped.
+// of the libraries quote replies and URLs, so they are replaced, not wrapped. Tokens
+// leave the package in Identity.Tokens alone, of providers that are configured to
+// keep them, see Keeper.
 package oauth
 
 import (
@@ -65,14 +68,18 @@ type Callback struct {
 type Identity struct {
 	ID      string        // never changes and is never reused, unlike names and addresses
 	Profile object.Object // the provider's data about the user
+	Once    []string      // fields that the provider sends at the first login alone: a later profile without them keeps them
+	Tokens  *Tokens       // nil unless the provider is configured to keep them
 }
 
 // Config is an application of an OAuth 2 provider.
 type Config struct {
 	ClientID, ClientSecret        string
 	Scope                         []string      // nil is the provider's default
+	BaseURL                       string        // of a GitLab; "" is gitlab.com
 	AuthURL, TokenURL, ProfileURL string        // "" is the provider's own
-	Timeout                       time.Duration // of Begin and of Finish; 0 is 10 s
+	KeepTokens                    bool          // the provider is a Keeper that keeps
+	Timeout                       time.Duration // of Begin, of Finish and of Refresh; 0 is 10 s
 }
 
 // OAuth1Config is an application of an OAuth 1 provider.
@@ -82,10 +89,20 @@ type OAuth1Config struct {
 	Timeout                                                   time.Duration // of Begin and of Finish; 0 is 10 s
 }
 
-// OIDCConfig is a client of an OpenID Connect provider.
+// OIDCConfig is a client of an OpenID Connect provider that has a discovery document.
 type OIDCConfig struct {
 	Issuer                 string
 	ClientID, ClientSecret string        // a public client has no secret
 	Scope                  []string      // nil is openid, email and profile
-	Timeout                time.Duration // of Begin and of Finish; 0 is 10 s
+	KeepTokens             bool          // the provider is a Keeper that keeps
+	Timeout                time.Duration // of Begin, of Finish and of Refresh; 0 is 10 s
+}
+
+// SiteConfig is a client of an OpenID Connect provider whose endpoints are known.
+type SiteConfig struct {
+	ClientID, ClientSecret             string        // Apple has a key in place of a secret
+	Scope                              []string      // nil is the provider's default
+	Issuer, AuthURL, TokenURL, KeysURL string        // "" is the provider's own
+	KeepTokens                         bool          // the provider is a Keeper that keeps
+	Timeout                            time.Duration // of Begin, of Finish and of Refresh; 0 is 10 s
 }

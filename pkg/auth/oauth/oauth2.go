@@ -23,6 +23,9 @@ type oauth2Site struct {
 	query                         map[string]string // of the profile's URL
 	header                        map[string]string // of requests for profiles
 	extra                         []extraDocument
+	base                          string            // of the URLs, where it can be another
+	offline                       map[string]string // parameters of the login page that a refresh token needs
+	noPKCE                        bool              // the provider refuses a code_verifier
 
 	// sign, if any, adds to the profile's query a proof that the request comes
 	// from the application.
@@ -36,14 +39,18 @@ type extraDocument struct {
 	scope       []string
 }
 
-var oauth2Sites = map[string]oauth2Site{"github": github, "google": google, "facebook": facebook, "amazon": amazon}
+var oauth2Sites = map[string]oauth2Site{
+	"github": github, "google": google, "facebook": facebook, "amazon": amazon, "gitlab": gitlab, "discord": discord, "linkedin": linkedin,
+}
 
-// New makes the provider of a name: github, google, facebook or amazon.
+// New makes the provider of a name: github, google, facebook, amazon, gitlab, discord or
+// linkedin.
 func New(name string, c Config) (Provider, error) {
 	s, ok := oauth2Sites[name]
 	if !ok {
 		return nil, errs.New(errs.Invalid, "unknown OAuth 2 provider %q", name)
 	}
+	s = s.at(c.BaseURL)
 	profileURL, err := url.Parse(cmp.Or(c.ProfileURL, s.profileURL))
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "the profileURL of %s is malformed", name)
@@ -66,7 +73,19 @@ func New(name string, c Config) (Provider, error) {
 			},
 		},
 		profileURL: profileURL,
+		keeps:      c.KeepTokens,
 	}, nil
+}
+
+// at returns the site at another base URL; "" is its own.
+func (s oauth2Site) at(base string) oauth2Site {
+	if base == "" {
+		return s
+	}
+	for _, at := range []*string{&s.authURL, &s.tokenURL, &s.profileURL} {
+		*at = strings.TrimSuffix(base, "/") + strings.TrimPrefix(*at, s.base)
+	}
+	return s
 }
 
 type oauth2Provider struct {
@@ -74,12 +93,28 @@ type oauth2Provider struct {
 	transport  *transport
 	config     oauth2.Config
 	profileURL *url.URL
+	keeps      bool
 }
 
-var _ Provider = (*oauth2Provider)(nil)
+var (
+	_ Provider = (*oauth2Provider)(nil)
+	_ Keeper   = (*oauth2Provider)(nil)
+)
 
 func (p *oauth2Provider) Begin(_ context.Context, b AuthRequest) (Redirect, error) {
-	return redirect(p.config, b)
+	var opts []oauth2.AuthCodeOption
+	if p.keeps {
+		opts = parameters(p.offline)
+	}
+	return redirect(p.config, b, !p.noPKCE, opts...)
+}
+
+// parameters are those of a login page's URL.
+func parameters(values map[string]string) (opts []oauth2.AuthCodeOption) {
+	for name, value := range values {
+		opts = append(opts, oauth2.SetAuthURLParam(name, value))
+	}
+	return opts
 }
 
 func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, error) {
@@ -90,7 +125,7 @@ func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	if err != nil {
 		return Identity{}, err
 	}
-	token, err := p.transport.exchange(ctx, p.config, f, code)
+	token, err := p.transport.exchange(ctx, p.config, f, code, !p.noPKCE)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -98,7 +133,11 @@ func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	if err != nil {
 		return Identity{}, err
 	}
-	return p.transport.identity(profile, p.id)
+	id, err := p.transport.identity(profile, p.id)
+	if err == nil && p.keeps {
+		id.Tokens = tokensOf(p.config, token)
+	}
+	return id, err
 }
 
 func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (object.Object, error) {
@@ -151,34 +190,45 @@ func granted(token *oauth2.Token, scope []string) bool {
 }
 
 // redirect is Begin of all OAuth 2 providers.
-func redirect(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (Redirect, error) {
+func redirect(config oauth2.Config, b AuthRequest, pkce bool, opts ...oauth2.AuthCodeOption) (Redirect, error) {
 	// A short verifier would not be noticed, and would not protect the flow.
 	if len(b.Verifier) < 43 || len(b.Verifier) > 128 {
 		return Redirect{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
 	}
 	config.RedirectURL = b.CallbackURL
-	opts = append(opts, oauth2.S256ChallengeOption(b.Verifier))
+	if pkce {
+		opts = append(opts, oauth2.S256ChallengeOption(b.Verifier))
+	}
 	return Redirect{URL: config.AuthCodeURL(b.State, opts...)}, nil
 }
 
 // exchange exchanges a code for tokens.
-func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string) (*oauth2.Token, error) {
+func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string, pkce bool) (*oauth2.Token, error) {
 	config.RedirectURL = f.CallbackURL
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
-	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
-	if err == nil {
-		return token, nil
+	var opts []oauth2.AuthCodeOption
+	if pkce {
+		opts = append(opts, oauth2.VerifierOption(f.Verifier))
 	}
-	otherwise := errs.New(errs.Invalid, "%s refused the login; start it again", t.name)
+	token, err := config.Exchange(ctx, code, opts...)
+	if err != nil {
+		return nil, t.tokenError(err, errs.New(errs.Invalid, "%s refused the login; start it again", t.name))
+	}
+	return token, nil
+}
+
+// tokenError translates an error of the token endpoint; otherwise is that of a code, or a refresh token,
+// that it does not accept.
+func (t *transport) tokenError(err error, otherwise *errs.Error) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
 		// Only known codes are reported: a reply may quote anything.
 		switch r.ErrorCode {
-		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch":
+		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch", "bad_client_secret", "bad_redirect_uri":
 			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", t.name, r.ErrorCode)
 		case "server_error", "temporarily_unavailable":
 			otherwise = errs.New(errs.Unavailable, "%s reports an error; try again later", t.name)
 		}
 	}
-	return nil, knownError(err, otherwise)
+	return knownError(err, otherwise)
 }

@@ -35,20 +35,26 @@ func NewOIDC(c OIDCConfig) Provider {
 		transport:   newTransport(name, c.Timeout),
 		issuer:      c.Issuer,
 		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
+		keeps:       c.KeepTokens,
 		discovering: make(chan struct{}, 1),
 	}
 }
 
 type oidcProvider struct {
+	oidcSite
 	transport *transport
 	issuer    string
 	config    oauth2.Config // without its endpoint, which discovery returns
+	keeps     bool
 
 	discovering chan struct{} // held while discovering
 	discovered  *discovery    // nil until a discovery succeeds
 }
 
-var _ Provider = (*oidcProvider)(nil)
+var (
+	_ Provider = (*oidcProvider)(nil)
+	_ Keeper   = (*oidcProvider)(nil)
+)
 
 func (p *oidcProvider) Begin(ctx context.Context, b AuthRequest) (Redirect, error) {
 	ctx, cancel := p.transport.withTimeout(ctx)
@@ -57,7 +63,11 @@ func (p *oidcProvider) Begin(ctx context.Context, b AuthRequest) (Redirect, erro
 	if err != nil {
 		return Redirect{}, err
 	}
-	return redirect(p.configAt(d), b, oidc.Nonce(nonceOf(b.Verifier)))
+	config, err := p.configAt(d)
+	if err != nil {
+		return Redirect{}, err
+	}
+	return redirect(config, b, !p.noPKCE, append(parameters(p.query), oidc.Nonce(nonceOf(b.Verifier)))...)
 }
 
 func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error) {
@@ -67,12 +77,15 @@ func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error)
 	if err != nil {
 		return Identity{}, err
 	}
-	isIssuer := func(iss string) bool { return iss == p.issuer }
-	code, err := authorizationCode(p.transport.name, f.Query, isIssuer, d.NamesIssuer)
+	code, err := authorizationCode(p.transport.name, f.Query, p.isIssuer, d.NamesIssuer)
 	if err != nil {
 		return Identity{}, err
 	}
-	token, err := p.transport.exchange(ctx, p.configAt(d), f, code)
+	config, err := p.configAt(d)
+	if err != nil {
+		return Identity{}, err
+	}
+	token, err := p.transport.exchange(ctx, config, f, code, !p.noPKCE)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -84,17 +97,51 @@ func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error)
 	if err != nil {
 		return Identity{}, err
 	}
-	return p.transport.identity(profile, "sub")
+	id, err := p.identity(profile, f.Query)
+	if err == nil && p.keeps {
+		id.Tokens = tokensOf(config, token)
+	}
+	return id, err
 }
 
-func (p *oidcProvider) configAt(d *discovery) oauth2.Config {
+// isIssuer reports whether an issuer is the provider's.
+func (p *oidcProvider) isIssuer(iss string) bool {
+	if p.issuedBy != nil {
+		return p.issuedBy(iss)
+	}
+	return iss == p.issuer
+}
+
+// identity makes an Identity of a profile and, where the provider sends a part of it there, of the callback.
+func (p *oidcProvider) identity(profile object.Object, callback url.Values) (Identity, error) {
+	if p.complete != nil {
+		p.complete(profile, callback)
+	}
+	var id Identity
+	var err error
+	if p.id == nil {
+		id, err = p.transport.identity(profile, "sub")
+	} else {
+		id, err = p.transport.identityOf(profile, p.id(profile), p.idFields)
+	}
+	id.Once = p.once
+	return id, err
+}
+
+func (p *oidcProvider) configAt(d *discovery) (oauth2.Config, error) {
 	config := p.config
 	config.Endpoint = d.endpoint
+	if p.secret != nil {
+		var err error
+		if config.ClientSecret, err = p.secret(); err != nil {
+			return config, err
+		}
+	}
 	// A public client has no secret to put into a header.
 	if config.ClientSecret == "" {
 		config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
-	return config
+	return config, nil
 }
 
 // nonceOf binds the ID token to the login: an ID token of another login has the
@@ -111,7 +158,7 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 		return nil, errs.New(errs.Invalid, "%s returned no ID token", p.transport.name)
 	}
 	keys := &recordingKeySet{KeySet: d.keys}
-	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: d.Algorithms})
+	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: d.Algorithms, SkipIssuerCheck: p.issuedBy != nil})
 	idToken, err := verifier.Verify(ctx, raw)
 	switch {
 	case ctx.Err() != nil:
@@ -120,6 +167,8 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 		return nil, knownError(keys.err, errs.New(errs.Invalid, "the keys of %s do not match the ID token", p.transport.name))
 	case err != nil:
 		return nil, errs.New(errs.Invalid, "the ID token of %s is for another client, expired or malformed; start the login again", p.transport.name)
+	case !p.isIssuer(idToken.Issuer):
+		return nil, errs.New(errs.Invalid, "the ID token of %s is of another issuer; start the login again", p.transport.name)
 	case idToken.Nonce != nonce:
 		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; start the login again", p.transport.name)
 	case idToken.AccessTokenHash != "" && idToken.VerifyAccessToken(token.AccessToken) != nil:
@@ -156,7 +205,7 @@ func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]by
 
 // perLoginClaims are claims about one login rather than about the user. With them
 // each login would change the profile.
-var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash"}
+var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash", "aio", "rh", "uti"} // the last three are Microsoft's
 
 // userInfo returns the profile: the userinfo document, overridden by the signed
 // claims.

@@ -28,13 +28,18 @@ func (t *transport) parse(body []byte) (object.Object, error) {
 // identity makes an Identity of a profile. An id that is a number keeps its
 // digits: 64 bits don't fit into a float64.
 func (t *transport) identity(profile object.Object, field string) (Identity, error) {
-	const most = 255
 	id, isText := profile.Text(field)
 	if !isText && isDigits(profile[field]) {
 		id = string(profile[field])
 	}
+	return t.identityOf(profile, id, field)
+}
+
+// identityOf makes an Identity of a profile and its id, "" for none; fields say where the id was expected.
+func (t *transport) identityOf(profile object.Object, id, fields string) (Identity, error) {
+	const most = 255
 	if id == "" || len(id) > most || strings.ContainsFunc(id, unicode.IsControl) {
-		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", t.name, field)
+		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", t.name, fields)
 	}
 	return Identity{ID: id, Profile: withoutTokens(profile)}, nil
 }

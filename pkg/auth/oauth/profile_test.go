@@ -2,6 +2,8 @@ package oauth_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,7 +11,7 @@ import (
 	"belfry/test/provider"
 )
 
-var idField = map[string]string{"github": "id", "facebook": "id", "google": "sub", "amazon": "user_id", "twitter": "id_str"}
+var idField = map[string]string{"github": "id", "facebook": "id", "google": "sub", "amazon": "user_id", "twitter": "id_str", "gitlab": "sub", "discord": "id", "linkedin": "sub"}
 
 func TestUnusableIDs(t *testing.T) {
 	ids := []any{
@@ -64,7 +66,11 @@ func TestProfilesContainNoTokens(t *testing.T) {
 		if got := string(id.Profile["nested"]); got != want {
 			t.Errorf("nested is %s, not %s", got, want)
 		}
-		if got := string(id.Profile["large"]) + string(id.Profile["empty"]) + string(id.Profile["none"]); got != "12345678901234567890123[]{}" {
+		large := "12345678901234567890123"
+		if slices.Contains(siteNames, name) {
+			large = strconv.Quote(large) // the library that makes the ID token has no other numbers of this size
+		}
+		if got := string(id.Profile["large"]) + string(id.Profile["empty"]) + string(id.Profile["none"]); got != large+"[]{}" {
 			t.Errorf("other fields are %s", got)
 		}
 	})

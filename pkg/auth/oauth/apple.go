@@ -1,0 +1,72 @@
+package oauth
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"belfry/pkg/store/object"
+)
+
+// appleIssuer is the issuer of Apple's ID tokens. Its discovery document has named another one at times.
+const appleIssuer = "https://appleid.apple.com"
+
+// NewApple makes the provider "Sign in with Apple". ClientID is the id of a service; the key takes the place of the
+// client's secret.
+//
+// Apple sends the browser to the callback by POST, which it requires for the scopes name and email, and the name
+// there alone, at the first login alone: as text that nobody has signed, as the name in a form.
+// https://developer.apple.com/documentation/signinwithapplerestapi
+func NewApple(c SiteConfig, key AppleKey) (Provider, error) {
+	c = c.or(appleIssuer, appleIssuer+"/auth/authorize", appleIssuer+"/auth/token", appleIssuer+"/auth/keys")
+	secret, err := newAppleSecret(key, c.ClientID, c.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	site := oidcSite{
+		name: "apple", query: map[string]string{"response_mode": "form_post"}, secret: secret.current,
+		complete: appleName, once: []string{"name", "given_name", "family_name"},
+	}
+	return newSite(site, c, []string{"openid", "email", "name"}), nil
+}
+
+// maxAppleUser is the most bytes of the user in a callback that are read.
+const maxAppleUser = 2 << 10
+
+// appleName sets the names of a profile by {"name":{"firstName":"...","lastName":"..."},"email":"..."} of the callback. The
+// address there is not read: that in the ID token is signed.
+func appleName(profile object.Object, callback url.Values) {
+	text := callback.Get("user")
+	if len(text) > maxAppleUser {
+		return
+	}
+	user, err := object.Parse([]byte(text))
+	if err != nil {
+		return
+	}
+	name, err := object.Decode(user["name"])
+	if err != nil {
+		return
+	}
+	var full []string
+	for from, into := range map[string]string{"firstName": "given_name", "lastName": "family_name"} {
+		if part, ok := name.Text(from); ok && isName(part) {
+			profile.Set(into, part)
+		}
+	}
+	for _, field := range []string{"given_name", "family_name"} {
+		if part, ok := profile.Text(field); ok {
+			full = append(full, part)
+		}
+	}
+	if len(full) > 0 {
+		profile.Set("name", strings.Join(full, " "))
+	}
+}
+
+// isName reports whether a text can be a part of a name.
+func isName(text string) bool {
+	const most = 100
+	return strings.TrimSpace(text) != "" && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, unicode.IsControl)
+}

@@ -1,0 +1,84 @@
+package oauth
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// Tenants of Microsoft that are none: who may log in.
+const (
+	microsoftCommon        = "common"        // anybody
+	microsoftOrganizations = "organizations" // work and school accounts
+	microsoftConsumers     = "consumers"     // personal accounts
+
+	// personalTenant is the tenant of personal accounts.
+	personalTenant = "9188040d-6c67-4c5b-b112-36a304b66dad"
+)
+
+// guid is how Microsoft writes the ids of tenants and users.
+var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// NewMicrosoft makes the provider of Microsoft's accounts: of a tenant by its id, or common, organizations or
+// consumers; "" is common. A tenant's domain is refused: it can become another's. base is the URL of the cloud,
+// "" for the global one.
+//
+// An ID token names the tenant of its user, in tid and in its issuer. Who may log in is decided by that, and who
+// somebody is by oid in that tenant: it is immutable and never used again, as sub is, but the same for all
+// applications, so that accounts survive a new registration of the application. Never by email or preferred_username,
+// which the administrators of any tenant can set as they like.
+// https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference
+func NewMicrosoft(c SiteConfig, tenant, base string) (Provider, error) {
+	tenant = strings.ToLower(cmp.Or(tenant, microsoftCommon))
+	if !guid.MatchString(tenant) && tenant != microsoftCommon && tenant != microsoftOrganizations && tenant != microsoftConsumers {
+		return nil, errs.New(errs.Invalid, "expected as tenant common, organizations, consumers, or the id of a tenant (no domain)")
+	}
+	base = strings.TrimSuffix(cmp.Or(base, "https://login.microsoftonline.com"), "/")
+	at := base + "/" + tenant
+	site := oidcSite{
+		name:   "microsoft",
+		needed: []string{"profile"}, // or there is no oid
+		issuedBy: func(iss string) bool {
+			of, ok := strings.CutPrefix(iss, base+"/")
+			of, isV2 := strings.CutSuffix(of, "/v2.0")
+			return ok && isV2 && tenantAccepts(tenant, of)
+		},
+		id: func(profile object.Object) string { return microsoftID(profile, base) }, idFields: "iss, tid and oid",
+	}
+	if c.KeepTokens {
+		site.needed = append(site.needed, "offline_access")
+	}
+	c = c.or(at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token", at+"/discovery/v2.0/keys")
+	return newSite(site, c, []string{"openid", "email", "profile"}), nil
+}
+
+// tenantAccepts reports whether users of a tenant may log in.
+func tenantAccepts(configured, of string) bool {
+	if !guid.MatchString(of) {
+		return false
+	}
+	switch configured {
+	case microsoftCommon:
+		return true
+	case microsoftOrganizations:
+		return of != personalTenant
+	case microsoftConsumers:
+		return of == personalTenant
+	default:
+		return of == configured
+	}
+}
+
+// microsoftID is the id of the tenant, which has to be that of the issuer, and that of the user in it.
+func microsoftID(profile object.Object, base string) string {
+	issuer, _ := profile.Text("iss")
+	tenant, _ := profile.Text("tid")
+	user, _ := profile.Text("oid")
+	if issuer != base+"/"+tenant+"/v2.0" || !guid.MatchString(user) {
+		return ""
+	}
+	return tenant + "." + user
+}

@@ -1,0 +1,64 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"belfry/pkg/store/object"
+)
+
+// oidcSite is what is specific to one OpenID Connect provider. All of it is empty for those that are
+// known by their issuer alone.
+type oidcSite struct {
+	name     string
+	needed   []string                                         // scopes without which there is no id
+	query    map[string]string                                // of the login page's URL
+	noPKCE   bool                                             // the provider fails with a code_verifier
+	secret   func() (string, error)                           // makes the client's secret
+	issuedBy func(iss string) bool                            // where there is more than one issuer
+	complete func(profile object.Object, callback url.Values) // makes the profile of the ID token's claims
+	id       func(profile object.Object) string               // "" for none; nil: the field sub
+	idFields string                                           // of id, for errors
+	once     []string                                         // fields that are sent once, see Identity.Once
+}
+
+// newSite makes a provider whose endpoints are known: nothing is discovered, and the profile is what the ID
+// token has, which saves requests and, with Apple and Microsoft, does not depend on documents whose issuer is not
+// that of the ID tokens.
+func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
+	if c.Scope != nil {
+		scope = slices.Clone(c.Scope)
+	}
+	for _, name := range append([]string{oidc.ScopeOpenID}, site.needed...) {
+		if !slices.Contains(scope, name) {
+			scope = append(scope, name)
+		}
+	}
+	keys := newTransport(site.name, c.Timeout)
+	keys.limit = metadataLimit
+	return &oidcProvider{
+		oidcSite:    site,
+		transport:   newTransport(site.name, c.Timeout),
+		issuer:      c.Issuer,
+		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
+		keeps:       c.KeepTokens,
+		discovering: make(chan struct{}, 1),
+		discovered: &discovery{
+			endpoint:   oauth2.Endpoint{AuthURL: c.AuthURL, TokenURL: c.TokenURL, AuthStyle: oauth2.AuthStyleInParams},
+			keys:       oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), keys.client()), c.KeysURL),
+			Algorithms: []string{oidc.RS256},
+		},
+	}
+}
+
+// or returns the configuration with defaults in place of what is not set.
+func (c SiteConfig) or(issuer, authURL, tokenURL, keysURL string) SiteConfig {
+	c.Issuer, c.AuthURL = cmp.Or(c.Issuer, issuer), cmp.Or(c.AuthURL, authURL)
+	c.TokenURL, c.KeysURL = cmp.Or(c.TokenURL, tokenURL), cmp.Or(c.KeysURL, keysURL)
+	return c
+}

@@ -1,0 +1,43 @@
+package oauth
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"belfry/pkg/store/object"
+)
+
+// NewSlack makes the provider "Sign in with Slack". Its token endpoint fails with a code_verifier, so the nonce
+// in the ID token is what binds a code to the login that it is for.
+// https://docs.slack.dev/authentication/sign-in-with-slack/
+func NewSlack(c SiteConfig) Provider {
+	site := oidcSite{name: "slack", noPKCE: true, complete: slackProfile, id: slackID, idFields: "team_id and sub"}
+	c = c.or("https://slack.com", "https://slack.com/openid/connect/authorize", "https://slack.com/api/openid.connect.token", "https://slack.com/openid/connect/keys")
+	return newSite(site, c, []string{"openid", "email", "profile"})
+}
+
+// slackClaims is the beginning of claims that are Slack's own.
+const slackClaims = "https://slack.com/"
+
+// slackProfile names Slack's own claims as Slack's API does: team_id, not https://slack.com/team_id.
+func slackProfile(profile object.Object, _ url.Values) {
+	for _, claim := range profile.Names() {
+		if name, own := strings.CutPrefix(claim, slackClaims); own {
+			profile[name] = profile[claim]
+			delete(profile, claim)
+		}
+	}
+}
+
+var slackIDSyntax = regexp.MustCompile(`^[A-Z0-9]{1,100}$`)
+
+// slackID is the id of the workspace and that of the user in it, which is unique there alone.
+func slackID(profile object.Object) string {
+	team, _ := profile.Text("team_id")
+	user, _ := profile.Text("sub")
+	if !slackIDSyntax.MatchString(team) || !slackIDSyntax.MatchString(user) {
+		return ""
+	}
+	return team + "." + user
+}

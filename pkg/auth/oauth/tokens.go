@@ -1,0 +1,102 @@
+package oauth
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"belfry/pkg/errs"
+)
+
+// Tokens are what a provider has issued for the data of a user. Formatting, logging and JSON show
+// none of them.
+type Tokens struct {
+	Access  string
+	Refresh string    // "" for none
+	Expires time.Time // of Access; zero: never, or not known
+	Scope   string    // of Access, separated by spaces
+}
+
+const redacted = "[tokens]"
+
+// String redacts.
+func (Tokens) String() string { return redacted }
+
+// GoString redacts for %#v.
+func (Tokens) GoString() string { return redacted }
+
+// LogValue redacts for slog.
+func (Tokens) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText redacts for encoders such as JSON.
+func (Tokens) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Keeper is a provider whose tokens can be kept. All are but those of OAuth 1.
+type Keeper interface {
+	Provider
+
+	// KeepsTokens reports whether Finish returns tokens.
+	KeepsTokens() bool
+
+	// Refresh returns new tokens for a refresh token. A provider that rotates refresh tokens accepts each
+	// once, and may end all of them when it gets one again: two calls with one must not overlap.
+	// Denied: the provider does not accept the refresh token any more; see Finish for others.
+	Refresh(ctx context.Context, refresh string) (Tokens, error)
+}
+
+// PostsCallback reports whether a provider sends the browser to the callback by POST.
+func PostsCallback(p Provider) bool {
+	o, ok := p.(*oidcProvider)
+	return ok && o.query["response_mode"] == "form_post"
+}
+
+func (p *oauth2Provider) KeepsTokens() bool { return p.keeps }
+
+func (p *oauth2Provider) Refresh(ctx context.Context, refresh string) (Tokens, error) {
+	ctx, cancel := p.transport.withTimeout(ctx)
+	defer cancel()
+	return p.transport.refresh(ctx, p.config, refresh)
+}
+
+func (p *oidcProvider) KeepsTokens() bool { return p.keeps }
+
+// Refresh ignores an ID token in the reply: it says nothing that the login did not.
+func (p *oidcProvider) Refresh(ctx context.Context, refresh string) (Tokens, error) {
+	ctx, cancel := p.transport.withTimeout(ctx)
+	defer cancel()
+	d, err := p.discover(ctx)
+	if err != nil {
+		return Tokens{}, err
+	}
+	config, err := p.configAt(d)
+	if err != nil {
+		return Tokens{}, err
+	}
+	return p.transport.refresh(ctx, config, refresh)
+}
+
+// refresh returns new tokens for a refresh token, which stays where the provider returns no other.
+func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh string) (Tokens, error) {
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
+	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	if err != nil {
+		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s does not accept the stored tokens any more", t.name))
+	}
+	return *tokensOf(config, token), nil
+}
+
+// tokensOf returns the tokens of a reply. A reply without a scope grants what was asked for (RFC 6749,
+// section 5.1). GitHub separates scopes by commas.
+func tokensOf(config oauth2.Config, token *oauth2.Token) *Tokens {
+	scope, ok := token.Extra("scope").(string)
+	if !ok {
+		scope = strings.Join(config.Scopes, " ")
+	}
+	return &Tokens{
+		Access: token.AccessToken, Refresh: token.RefreshToken, Expires: token.Expiry,
+		Scope: strings.Join(strings.FieldsFunc(scope, func(r rune) bool { return r == ' ' || r == ',' }), " "),
+	}
+}
