@@ -35,6 +35,7 @@ type Authentication struct {
 	Limits               Limits
 	MFA                  MFA
 	Audit                string // CEL over user: who may receive the events about the security of accounts
+	Deletion             Deletion
 	UserStore            string
 	IdentStore           string
 	Email                *Email            // nil when not configured
@@ -53,6 +54,13 @@ type MFA struct {
 type Limits struct {
 	Address int64 // failed logins, registrations and mails per network address and minute
 	Account int64 // failed logins to one account before further ones are delayed
+}
+
+// Deletion is the deletion of accounts by their users.
+type Deletion struct {
+	Enabled    bool
+	Grace      time.Duration // between the request and the deletion
+	Configured bool          // the configuration has the section
 }
 
 // Email is registration and login by address and password.
@@ -101,6 +109,11 @@ func (c *Config) readAuthentication(s *section) {
 	decode(limits, "address", &a.Limits.Address, numberIn(0, 1_000_000))
 	decode(limits, "account", &a.Limits.Account, numberIn(0, 1000))
 	limits.rejectUnknown()
+	a.Deletion = Deletion{Enabled: true, Grace: 14 * day, Configured: s.has("deletion")}
+	deletion := s.section("deletion")
+	decode(deletion, "enabled", &a.Deletion.Enabled, parseFlag)
+	decode(deletion, "grace", &a.Deletion.Grace, durationIn(0, 365*day, "from 0s to 365d"))
+	deletion.rejectUnknown()
 	decode(s, "userStore", &a.UserStore, parseName)
 	decode(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))

@@ -49,7 +49,7 @@ func (c *Config) readProviders(s *section) {
 	a := &c.Authentication
 	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
 	builtIn := []string{"email", "github", "google", "facebook", "amazon", "twitter", "oidc"}
-	routes := []string{"callback", "me", "sessions", "idents", "keys", "activity", "logout", "authorize", "token"}
+	routes := []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor", "step-up", "deletion", "export", "logout", "authorize", "token"}
 	for _, name := range s.keysOr(builtIn) {
 		p := s.section(name)
 		switch name {

@@ -16,15 +16,16 @@ import (
 )
 
 type userCmd struct {
-	Create   userCreateCmd   `cmd:"" help:"Create a user who logs in by e-mail, or a machine."`
-	List     userListCmd     `cmd:"" help:"List all users."`
-	Show     userShowCmd     `cmd:"" help:"Show a user with idents and sessions."`
-	Admin    userAdminCmd    `cmd:"" help:"Make a user an admin, or no longer."`
-	Disable  userDisableCmd  `cmd:"" help:"Disable a user: all sessions end, and no login succeeds."`
-	Enable   userEnableCmd   `cmd:"" help:"Enable a user again."`
-	Password userPasswordCmd `cmd:"" help:"Set a user's password: all sessions end."`
-	Delete   userDeleteCmd   `cmd:"" help:"Delete a user, their idents and sessions, and what else cascades."`
-	Key      userKeyCmd      `cmd:"" help:"Create and revoke API keys of a user."`
+	Create       userCreateCmd       `cmd:"" help:"Create a user who logs in by e-mail, or a machine."`
+	List         userListCmd         `cmd:"" help:"List all users."`
+	Show         userShowCmd         `cmd:"" help:"Show a user with idents and sessions."`
+	Admin        userAdminCmd        `cmd:"" help:"Make a user an admin, or no longer."`
+	Disable      userDisableCmd      `cmd:"" help:"Disable a user: all sessions end, and no login succeeds."`
+	Enable       userEnableCmd       `cmd:"" help:"Enable a user again."`
+	Password     userPasswordCmd     `cmd:"" help:"Set a user's password: all sessions end."`
+	Delete       userDeleteCmd       `cmd:"" help:"Delete a user, their idents and sessions, and what else cascades."`
+	UndoDeletion userUndoDeletionCmd `cmd:"" help:"Take back a deletion that a user has planned."`
+	Key          userKeyCmd          `cmd:"" help:"Create and revoke API keys of a user."`
 
 	Sessions    userSessionsCmd    `cmd:"" help:"List the sessions of a user."`
 	EndSessions userEndSessionsCmd `cmd:"" help:"End all sessions and API keys of a user, or one session."`
@@ -127,7 +128,7 @@ func (c *userListCmd) Run(ctx context.Context, s streams) error {
 		if !c.JSON {
 			t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 			defer func() { _ = t.Flush() }()
-			fmt.Fprintln(t, "UUID\tADMIN\tDISABLED\tCREATED\tLOGINS")
+			fmt.Fprintln(t, "UUID\tADMIN\tDISABLED\tDELETION\tCREATED\tLOGINS")
 			each = func(v any) error { return writeUser(t, v.(auth.Account)) }
 		}
 		for q := (app.UserRequest{Act: app.ListUsers}); ; {
@@ -150,7 +151,11 @@ func (c *userListCmd) Run(ctx context.Context, s streams) error {
 func writeUser(w io.Writer, a auth.Account) error {
 	yes := map[bool]string{true: "yes", false: "-"}
 	created, _ := object.Text(object.Field(a.User, "created"))
-	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.UUID, yes[a.Admin], yes[a.Disabled], created, strings.Join(loginsOf(a), ", "))
+	deletion := "-"
+	if a.Deletion != nil {
+		deletion = a.Deletion.Deleted
+	}
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", a.UUID, yes[a.Admin], yes[a.Disabled], deletion, created, strings.Join(loginsOf(a), ", "))
 	return err
 }
 
@@ -210,6 +215,14 @@ type userEnableCmd struct{ oneUser }
 // Run enables a user.
 func (c *userEnableCmd) Run(ctx context.Context, s streams) error {
 	_, err := c.act(ctx, s, app.UserRequest{Act: app.EnableUser, User: c.User}, "enabled")
+	return err
+}
+
+type userUndoDeletionCmd struct{ oneUser }
+
+// Run takes back a deletion that a user has planned.
+func (c *userUndoDeletionCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.UndoDelete, User: c.User}, "the account will not be deleted")
 	return err
 }
 

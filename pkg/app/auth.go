@@ -22,6 +22,9 @@ func (p *plan) compileAuth() (problems config.Problems) {
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
 		Limits: auth.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
 	}
+	if c.Deletion.Enabled {
+		p.auth.Deletion = &auth.Deletion{Grace: c.Deletion.Grace}
+	}
 	rule, found := policy.CompileUserRule(p.config.Admins)
 	for _, f := range found {
 		problems = append(problems, p.config.Problem("admins", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
@@ -166,7 +169,21 @@ func (a *serving) startAuth(context.Context) error {
 		}
 		return true
 	})
+	a.every(cleanInterval, "the deletion of accounts", func(ctx context.Context) bool { a.deleteAccounts(ctx); return true })
 	return nil
+}
+
+// deleteAccounts deletes the accounts whose users have planned that for a time that has passed. Other processes may do so at once.
+func (a *App) deleteAccounts(ctx context.Context) {
+	now, done := a.use()
+	defer done()
+	for n := cleanAtOnce; n >= cleanAtOnce; {
+		var err error
+		if n, err = now.auth.DeleteDue(ctx, cleanAtOnce); err != nil && ctx.Err() == nil {
+			a.log.Error("deleting accounts whose users have planned that", "error", err)
+			return
+		}
+	}
 }
 
 func (a *serving) sender(m config.Mailer) mail.Sender {

@@ -64,6 +64,26 @@ func Warnings(c *config.Config) (all []string) {
 			all = append(all, pair.Warnings(publicName(c), time.Now())...)
 		}
 	}
+	for _, name := range stayingObjects(c) {
+		all = append(all, "stores."+name+": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
+			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} for them to be deleted as well")
+	}
+	return all
+}
+
+// stayingObjects returns the stores whose objects have owners and are not deleted with them, where the configuration is about
+// the deletion of accounts.
+func stayingObjects(c *config.Config) (all []string) {
+	if d := c.Authentication.Deletion; !d.Enabled || !d.Configured {
+		return nil
+	}
+	for _, name := range names(c.Stores) {
+		s := c.Stores[name]
+		m, mapped := s.Map[c.Authentication.UserStore]
+		if s.Owner != "" && name != c.Authentication.IdentStore && !(mapped && m.Cascade && m.Key == s.Owner) {
+			all = append(all, name)
+		}
+	}
 	return all
 }
 

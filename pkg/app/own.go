@@ -12,6 +12,8 @@ import (
 func (p *plan) placeOwn() {
 	for i := range p.stores {
 		switch o := &p.stores[i]; o.Name {
+		case p.config.Authentication.UserStore:
+			o.Indexes = append(o.Indexes, query.Index{Name: auth.DeletionIndex, Fields: []string{auth.DeletionIndex}})
 		case config.SessionStore, config.TokenStore:
 			o.Indexes = append(o.Indexes, query.Index{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}})
 		case config.ContentStore:

@@ -33,6 +33,7 @@ const (
 	UnlinkIdent UserAct = "unlink"
 
 	ResetFactors UserAct = "reset-factors"
+	UndoDelete  UserAct = "undo-deletion"
 )
 
 // UserRequest asks for an act.
@@ -175,6 +176,8 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 			return user, users.EndSession(ctx, user.UUID, q.Session)
 		}
 		return users.EndSessions(ctx, user.UUID)
+	case UndoDelete:
+		return users.UndoDeletionFor(ctx, user.UUID)
 	case UnlinkIdent:
 		return user, users.UnlinkFor(ctx, user.UUID, q.Ident)
 	case ResetFactors:

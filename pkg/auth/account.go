@@ -13,11 +13,13 @@ import (
 
 // Account is a user as admins see them: without secrets.
 type Account struct {
-	UUID        string          `json:"uuid"`
-	Admin       bool            `json:"admin"` // by the rule of the configuration
-	Disabled    bool            `json:"disabled"`
-	HasPassword bool            `json:"hasPassword"`
-	User        json.RawMessage `json:"user"` // without the fields that never leave the server
+	UUID        string        `json:"uuid"`
+	Admin       bool          `json:"admin"` // by the rule of the configuration
+	Disabled    bool          `json:"disabled"`
+	HasPassword bool          `json:"hasPassword"`
+	Deletion    *DeletionPlan `json:"deletion,omitempty"` // nil: none is planned
+
+	User json.RawMessage `json:"user"` // without the fields that never leave the server
 
 	// Those of the user alone; of a list they are nil.
 	Idents   []IdentInfo   `json:"idents,omitempty"`
@@ -48,7 +50,7 @@ func (s *Service) Account(ctx context.Context, user store.Stored) (Account, erro
 	password, _ := stored.Text(fieldPassword)
 	return Account{
 		UUID: user.UUID, Admin: s.admins.Holds(ctx, seen), Disabled: isMarked(stored, markDisabled),
-		HasPassword: password != "", User: seen.Encode(),
+		HasPassword: password != "", Deletion: planOf(stored), User: seen.Encode(),
 	}, nil
 }
 

@@ -34,6 +34,8 @@ type Options struct {
 	Limits    Limits
 	Hash      HashParams // of new passwords; zero: DefaultHashParams
 
+	Deletion *Deletion // of accounts by their users; nil: they can't
+
 	Interceptor store.Interceptor // asked before a user is created; nil: none
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
 	MFA         MFA               // who needs a second factor
@@ -72,6 +74,7 @@ type Service struct {
 	redirects   []string
 	email       *Email // nil without login by e-mail
 	providers   map[string]oauth.Provider
+	deletion    *Deletion         // nil: users can't delete their accounts
 	interceptor store.Interceptor // may be nil
 	admins      *policy.UserRule  // may be nil
 	mfa         MFA
@@ -93,7 +96,7 @@ func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
 		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
-		mfa: o.MFA, cipher: o.Cipher,
+		mfa: o.MFA, cipher: o.Cipher, deletion: o.Deletion,
 	}
 	if o.Email != nil {
 		email := *o.Email

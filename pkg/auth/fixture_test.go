@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 	"belfry/test/kit"
 	"belfry/test/model"
@@ -34,7 +35,8 @@ type fixture struct {
 	recorder *recorder
 	sender   *mailRecorder
 	log      *kit.Tail
-	email    auth.Email // of the service
+	email    auth.Email     // of the service
+	rules    *policy.Policy // of users
 	opts     auth.Options
 }
 
@@ -89,7 +91,8 @@ func (w *fixture) newService() (*auth.Service, *store.Set) {
 	}
 	var stores []*store.Store
 	for _, o := range []store.Options{
-		{Name: "Users", Private: []string{"password"}, Reserved: auth.ReservedFields(), Arrays: []string{"idents"}, Schema: schema{}},
+		{Name: "Users", Private: []string{"password"}, Reserved: auth.ReservedFields(), Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
+			Indexes: []query.Index{{Name: auth.DeletionIndex, Fields: []string{auth.DeletionIndex}}}},
 		{Name: "Idents", Maps: mappings[:1]},
 		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},
 		{Name: "Tokens", Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},

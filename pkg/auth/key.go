@@ -147,6 +147,9 @@ func (s *Service) saveKey(ctx context.Context, k NewKey, user store.Stored, from
 	if isMarked(o, markDisabled) {
 		return KeyInfo{}, "", errs.Wrap(ErrDisabled, errs.Denied, "the user is disabled: enable them first")
 	}
+	if planOf(o) != nil {
+		return KeyInfo{}, "", errs.New(errs.Conflict, "the deletion of the account is planned: take that back first")
+	}
 	keys, err := s.keysOf(ctx, user)
 	if err != nil {
 		return KeyInfo{}, "", err

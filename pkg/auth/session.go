@@ -84,6 +84,9 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 	if err == nil && isMarked(o, markDisabled) {
 		err = errDisabled()
 	}
+	if err == nil && s.isDue(o) {
+		err = errDeleted()
+	}
 	if err == nil {
 		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), p, c.Application)
 	}
@@ -108,6 +111,9 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	}
 	if isMarked(o, markDisabled) {
 		return IssuedSession{}, errDisabled()
+	}
+	if s.isDue(o) {
+		return IssuedSession{}, errDeleted()
 	}
 	now, secret := s.now(), newSecret()
 	expires := now.Add(SessionIdleTimeout)
@@ -174,7 +180,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 		return nil, ignoreNotFound(err)
 	}
 	o, err := user.Object()
-	if err != nil || epoch(o) != epoch(session) || isMarked(o, markDisabled) {
+	if err != nil || epoch(o) != epoch(session) || isMarked(o, markDisabled) || s.isDue(o) {
 		return nil, err
 	}
 	visible, err := s.seenByRules(user, o)

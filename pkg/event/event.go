@@ -152,6 +152,7 @@ type AuthDetails struct {
 	Session string `json:"session,omitempty"` // id
 	AAL     int    `json:"aal,omitempty"`     // of the session: 1, or 2 with a second factor
 	Reason  string `json:"reason,omitempty"`  // a word, for instance why a login failed
+	Due     string `json:"due,omitempty"`     // when what is planned happens
 }
 
 // Partitions is the number of partitions in the subjects of the log. An ordered

@@ -193,7 +193,14 @@ func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query
 	if strings.TrimSpace(o.Words) != "" {
 		return s.parseSearch(ctx, call, o, reader)
 	}
-	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
+	indexes := s.opts.Indexes
+	if call.Client {
+		indexes = s.listed
+	}
+	plan, err := query.Parse(o.Filter, o.Sort, indexes)
+	if err == nil && call.Client {
+		err = refuseInternal(plan)
+	}
 	if err != nil || reader == nil {
 		return plan, err
 	}
@@ -207,11 +214,21 @@ func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query
 	isClosed := func(i query.Index) bool {
 		return slices.ContainsFunc(i.TopFields(), func(name string) bool { return closed[name] })
 	}
-	open := slices.DeleteFunc(slices.Clone(s.opts.Indexes), isClosed)
-	if len(open) == len(s.opts.Indexes) {
+	open := slices.DeleteFunc(slices.Clone(indexes), isClosed)
+	if len(open) == len(indexes) {
 		return plan, nil
 	}
 	return query.Parse(o.Filter, o.Sort, open)
+}
+
+// refuseInternal refuses a list of a client by an internal field: who may filter by a field can find out its value.
+func refuseInternal(plan *query.Plan) error {
+	for _, name := range plan.Fields() {
+		if isInternal(name) {
+			return errs.New(errs.Invalid, "filter, sort: lists can't be filtered or sorted by %q, which is in no reply", name)
+		}
+	}
+	return nil
 }
 
 // closedFields returns the fields that a caller may not read, or not of every object.

@@ -18,10 +18,13 @@ const (
 	updated = "updated"
 )
 
+// isInternal reports whether a field is internal: belfry alone sets and sees it.
+func isInternal(name string) bool { return strings.HasPrefix(name, "_") }
+
 // Hidden reports whether a field never leaves the server: private and internal
 // fields.
 func (s *Store) Hidden(name string) bool {
-	return strings.HasPrefix(name, "_") || s.fields.Never(name)
+	return isInternal(name) || s.fields.Never(name)
 }
 
 // ServerOwned reports whether only the server and trusted clients set a field.

@@ -130,6 +130,7 @@ type Store struct {
 	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary  map[string]bool // Binaries
 	indexed []query.Index   // the indexes that Open made, which every write keeps complete
+	listed  []query.Index   // those of Indexes that lists of clients use: none has an internal field
 	unique  []constraint    // Unique
 	claims  *claims         // nil without Unique
 
@@ -199,6 +200,7 @@ func newStore(o Options) *Store {
 		readOnly = append(readOnly, s.owner)
 	}
 	s.fields = o.Fields.With(o.Private, readOnly)
+	s.listed = slices.DeleteFunc(slices.Clone(o.Indexes), func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), isInternal) })
 	s.byCaller = len(s.fields.Readers()) > 0 || o.Interceptor != nil && o.InterceptsGet
 	for _, name := range s.fields.NeverRead() {
 		s.never = append(s.never, object.AppendString(nil, name))

@@ -277,6 +277,16 @@ func users(c *client) {
 	c.ask(204, "DELETE", "/auth/keys/"+key, "")
 	c.ask(404, "DELETE", "/auth/keys/"+key, "")
 	c.ask(400, "DELETE", "/auth/sessions/.x", "")
+	for _, method := range []string{"GET", "HEAD", "DELETE"} {
+		c.ask(404, method, "/auth/deletion", "")
+	}
+	c.ask(403, "POST", "/auth/deletion", `{"password":"wrong horse"}`)
+	c.ask(202, "POST", "/auth/deletion", `{"password":"correct horse"}`)
+	c.keep()
+	for _, method := range []string{"GET", "HEAD"} {
+		c.ask(200, method, "/auth/deletion", "")
+	}
+	c.ask(204, "DELETE", "/auth/deletion", "")
 	c.ask(409, "DELETE", "/auth/idents/ada@example.com_email", "")
 	c.ask(404, "DELETE", "/auth/idents/unknown", "")
 	c.ask(403, "PUT", "/auth/email", `{"password":"wrong horse","newPassword":"battery staple"}`)

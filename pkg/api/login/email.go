@@ -98,7 +98,11 @@ func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s auth.Issue
 // sendIssued replies with the token of a session that has just been issued, and its user.
 func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s auth.IssuedSession) error {
 	x.ApplyRepresentation()
-	return x.SendJSON(issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body})
+	return x.SendJSON(h.issuedOf(ctx, s))
+}
+
+func (h *handler) issuedOf(ctx context.Context, s auth.IssuedSession) *issued {
+	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body}
 }
 
 // issued is the representation of a session that has just been issued.

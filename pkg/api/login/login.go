@@ -77,6 +77,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	}
 	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
 	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
+	h.mountDeletion(r)
 	if h.service.EmailEnabled() {
 		r.Handle(http.MethodPost, "/auth/email", h.email)
 		r.Handle(http.MethodPut, "/auth/email", h.changePassword)

@@ -41,6 +41,7 @@ type Login struct {
 	Uniform   bool // an unknown login is like a wrong password
 
 	Applications bool // may log users in with a code
+	Deletion     bool // users may delete their accounts
 }
 
 // Files is a binary service.
@@ -121,7 +122,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	}
 	k.Login = Login{
 		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
-		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0,
+		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled,
 		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
 	}
 	if e := c.Authentication.Email; e != nil {

@@ -44,6 +44,7 @@ func (d *document) schemas() *ordered.Object {
 	all.Set("Provider", provider())
 	all.Set("Session", session())
 	all.Set("APIKey", key())
+	all.Set("Deletion", plannedDeletion())
 	all.Set("IssuedSession", d.loggedIn())
 	all.Set("AccessToken", accessToken())
 	all.Set("ProtocolError", protocolError())

@@ -36,6 +36,7 @@ func (d *document) login() {
 	d.sessions()
 	d.keys()
 	d.factors()
+	d.deletion()
 	if l.Email {
 		d.email()
 	}

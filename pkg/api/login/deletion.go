@@ -1,0 +1,101 @@
+package login
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+const deletionPath = "/auth/deletion"
+
+// mountDeletion adds the routes by which users delete their accounts. Where they can't any more, they can take back what
+// they have planned.
+func (h *handler) mountDeletion(r *kit.Router) {
+	r.HandleGet(deletionPath, h.calls.Limit(kit.Read, h.plannedDeletion))
+	r.Handle(http.MethodDelete, deletionPath, h.calls.Limit(kit.Write, h.undoDeletion))
+	if h.service.CanDeleteAccounts() {
+		r.Handle(http.MethodPost, deletionPath, h.calls.Limit(kit.Write, h.planDeletion))
+	}
+}
+
+// plannedDeletion is the reply to who has planned the deletion of the account. A program gets the token of the session that
+// replaces its own, where it prefers that.
+type plannedDeletion struct {
+	auth.DeletionPlan
+	*issued
+}
+
+func (h *handler) planDeletion(x *kit.Exchange) error {
+	if _, err := h.requireLogin(x); err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("password")
+	if err != nil {
+		return err
+	}
+	for name := range f.Object {
+		return &errs.Error{Kind: errs.Invalid, Message: "the account can't be deleted",
+			Fields: []errs.Field{{Pointer: object.Pointer(name), Message: "is unknown; password is known"}}}
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	plan, session, err := h.service.PlanDeletion(x.Context(), values[0], client)
+	if err != nil {
+		return err
+	}
+	reply := plannedDeletion{DeletionPlan: plan}
+	switch {
+	case session.Token != "":
+		h.cookies.setSession(x, session)
+		if x.PrefersRepresentation() {
+			ctx, err := h.calls.Client(x)
+			if err != nil {
+				return err
+			}
+			x.ApplyRepresentation()
+			reply.issued = h.issuedOf(ctx, session)
+		}
+	case plan.Deleted == plan.Planned:
+		h.cookies.removeSession(x)
+	}
+	body, err := json.Marshal(reply)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.Send(http.StatusAccepted, kit.JSON, body)
+	return nil
+}
+
+func (h *handler) plannedDeletion(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	plan, err := h.service.PlannedDeletion(session)
+	if err != nil {
+		return err
+	}
+	return x.SendJSON(plan)
+}
+
+func (h *handler) undoDeletion(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	if err := h.service.UndoDeletion(x.Context(), session); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}

@@ -1,0 +1,43 @@
+package openapi
+
+import (
+	"belfry/internal/ordered"
+	"belfry/pkg/apidoc/model"
+)
+
+// deletion adds the routes by which users delete their accounts.
+func (d *document) deletion() {
+	const path = "/auth/deletion"
+	d.get(operation{
+		path: path, tag: loginTag, id: "getDeletion", summary: "Read when one's account is deleted", security: needed(),
+		replies:  ordered.Of("200", reply("The deletion is planned.", asJSON(model.Ref("Deletion")), "Cache-Control")),
+		problems: []int{401, 403, 404, 429, 500, 503},
+	})
+	if d.contract.Login.Deletion {
+		d.add(operation{
+			method: "post", path: path, tag: loginTag, id: "planDeletion", summary: "Delete one's account, after a grace period", security: needed(),
+			description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.",
+			parameters:  parameters("PreferSession"),
+			body:        form(nil, false, "password", ordered.Of("type", "string", "format", "password", "description", "That of the user, if there is one.")),
+			replies: ordered.Of("202", reply("The deletion is planned.", asJSON(ordered.Of("allOf", []any{model.Ref("Deletion"), ordered.Of("type", "object", "properties", ordered.Of(
+				"token", ordered.Of("type", "string", "description", "For Authorization: Bearer."),
+				"expires", ordered.Of("type", "string", "format", "date-time", "description", "When the session ends unless it is used."),
+				"user", ordered.Of("type", "object")))})), "Cache-Control", "Set-Cookie", "Preference-Applied")),
+			problems: []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503},
+		})
+	}
+	d.add(operation{
+		method: "delete", path: path, tag: loginTag, id: "undoDeletion", summary: "Take back the deletion of one's account", security: needed(),
+		replies:  ordered.Of("204", reply("The account stays.", nil, "Cache-Control")),
+		problems: []int{401, 403, 404, 409, 429, 500, 503},
+	})
+}
+
+// plannedDeletion is the schema of a planned deletion.
+func plannedDeletion() *ordered.Object {
+	at := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "format", "date-time", "description", description)
+	}
+	return ordered.Of("type", "object", "required", []string{"planned", "deleted"}, "properties", ordered.Of(
+		"planned", at("When the user has asked for it."), "deleted", at("When the account is deleted, unless that is taken back before.")))
+}
