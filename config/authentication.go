@@ -32,6 +32,7 @@ type Authentication struct {
 	SecondFactorRedirect string   // where a login continues whose second factor is missing
 	TrustedOrigins       []string // origins besides belfry's own that may send state-changing requests
 	Redirects            []string // where applications get the codes of their logins
+	MailLoginRedirect    string   // where a login by mail continues
 	Limits               Limits
 	MFA                  MFA
 	Audit                string // CEL over user: who may receive the events about the security of accounts
@@ -76,7 +77,18 @@ type Email struct {
 	RecoveryTTL         time.Duration // lifetime of the token in a recovery mail
 	MailInterval        time.Duration // minimum time between two mails to one address
 	UniformErrors       bool          // an unknown login and a wrong password get the same error
+	Login               MailLogin
 }
+
+// MailLogin is login without a password, by a mail.
+type MailLogin struct {
+	Code, Link         bool          // whether there is login by a code, and by a link
+	TTL                time.Duration // of both
+	CodeMail, LinkMail MailText
+}
+
+// mailLogins reports whether there is login by a mail.
+func (e *Email) mailLogins() bool { return e != nil && (e.Login.Code || e.Login.Link) }
 
 // MailText holds the templates of a mail.
 type MailText struct{ Subject, HTML, Text string }
@@ -84,7 +96,7 @@ type MailText struct{ Subject, HTML, Text string }
 func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
-		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MFA: MFA{Policy: "optional"},
+		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MailLoginRedirect: "/login/mail", MFA: MFA{Policy: "optional"},
 		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
 	}
 	decode(s, "audit", &a.Audit, parseNonEmpty)
@@ -94,6 +106,7 @@ func (c *Config) readAuthentication(s *section) {
 	decode(s, "recoveryRedirect", &a.RecoveryRedirect, parseRedirect)
 	decode(s, "secondFactorRedirect", &a.SecondFactorRedirect, parseRedirect)
 	a.MFA.read(s)
+	decode(s, "mailLoginRedirect", &a.MailLoginRedirect, parseRedirect)
 	for _, v := range s.list("trustedOrigins") {
 		if origin, ok := convert(s.doc, v, parseOrigin); ok {
 			a.TrustedOrigins = append(a.TrustedOrigins, origin)
@@ -149,6 +162,19 @@ func (c *Config) readEmail(s *section) *Email {
 			HTML:    `<p>Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.</p>`,
 			Text:    "Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.",
 		},
+		Login: MailLogin{
+			TTL: 10 * time.Minute,
+			CodeMail: MailText{
+				Subject: "Your code to log in",
+				HTML:    `<p>Your code to log in is <strong>{{.Token}}</strong>. Enter it where you asked for it, and give it to nobody. If you did not request this mail, ignore it.</p>`,
+				Text:    "Your code to log in is {{.Token}}. Enter it where you asked for it, and give it to nobody. If you did not request this mail, ignore it.",
+			},
+			LinkMail: MailText{
+				Subject: "Log in",
+				HTML:    `<p><a href="{{.Link}}">Log in</a> in the browser where you asked for this mail, or enter {{.Token}} there. If you did not request this mail, ignore it.</p>`,
+				Text:    "Log in, in the browser where you asked for this mail: {{.Link}} or enter {{.Token}} there. If you did not request this mail, ignore it.",
+			},
+		},
 		Mailer:       "default",
 		TokenTTL:     day,
 		RecoveryTTL:  time.Hour,
@@ -164,6 +190,7 @@ func (c *Config) readEmail(s *section) *Email {
 		text.read(mail)
 		mail.rejectUnknown()
 	}
+	e.Login.read(s.section("login"))
 	decode(s, "mailer", &e.Mailer, parseName)
 	decode(s, "postValidation", &e.PostValidation, parseFlag)
 	decode(s, "skipEmailValidation", &e.SkipEmailValidation, parseFlag)
@@ -176,6 +203,18 @@ func (c *Config) readEmail(s *section) *Email {
 	}
 	s.rejectUnknown()
 	return e
+}
+
+func (m *MailLogin) read(s *section) {
+	decode(s, "code", &m.Code, parseFlag)
+	decode(s, "link", &m.Link, parseFlag)
+	decode(s, "ttl", &m.TTL, durationIn(time.Minute, time.Hour, "from 1m to 1h"))
+	for key, text := range map[string]*MailText{"codeMail": &m.CodeMail, "linkMail": &m.LinkMail} {
+		mail := s.section(key)
+		text.read(mail)
+		mail.rejectUnknown()
+	}
+	s.rejectUnknown()
 }
 
 func (m *MailText) read(s *section) {

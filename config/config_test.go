@@ -106,7 +106,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "stores.Members.fields", c.Stores["Members"].Fields, map[string]Field{"idents": {Read: "isOwner"}})
 	equal(t, "authentication", c.Authentication, Authentication{
 		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
-		RecoveryRedirect: "/again", SecondFactorRedirect: "/step", MFA: MFA{"required", "user.cook == true"}, Audit: "user.admin == true", TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
+		RecoveryRedirect: "/again", SecondFactorRedirect: "/step", MailLoginRedirect: "/by-mail", MFA: MFA{"required", "user.cook == true"}, Audit: "user.admin == true", TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
 		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
 		UserStore: "Members", IdentStore: "Logins",
 		Email: &Email{
@@ -114,7 +114,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
 			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
 			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
-			Mailer:   "post", PostValidation: true, SkipEmailValidation: true,
+			Login: MailLogin{
+				Code: true, Link: true, TTL: 5 * time.Minute,
+				CodeMail: MailText{"Digits", "<b>{{.Token}}</b>", "{{.Token}}"}, LinkMail: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},
+			},
+			Mailer: "post", PostValidation: true, SkipEmailValidation: true,
 			TokenTTL: time.Hour, RecoveryTTL: 10 * time.Minute, MailInterval: 5 * time.Minute, UniformErrors: true,
 		},
 		OAuth2: map[string]OAuth2{

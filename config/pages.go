@@ -15,6 +15,7 @@ const (
 	RecoveryPage = "recovery"
 	FailedPage   = "failed"
 	SecondPage   = "second-factor"
+	MailPage     = "mail" // of a login by mail
 )
 
 // Pages says which pages belfry serves, and where.
@@ -73,6 +74,8 @@ func (c *Config) PageLink(name string) string {
 		return a.RegisterRedirect
 	case name == RecoveryPage && c.doc.isSet("authentication.recoveryRedirect"):
 		return a.RecoveryRedirect
+	case name == MailPage && a.Email.mailLogins() && c.doc.isSet("authentication.mailLoginRedirect"):
+		return a.MailLoginRedirect
 	}
 	return ""
 }
@@ -118,6 +121,7 @@ func (c *Config) placePages(taken []route) {
 		{LoginPage, "/login", "", len(providers) > 0},
 		{RegisterPage, "/register", "registerRedirect", a.Email != nil},
 		{RecoveryPage, "/recovery", "recoveryRedirect", a.Email != nil},
+		{MailPage, "/login/mail", "mailLoginRedirect", a.Email.mailLogins()},
 		{FailedPage, "/login-failed", "failureRedirect", len(providers) > 0},
 		{SecondPage, "/second-factor", "secondFactorRedirect", len(providers) > 0},
 	} {

@@ -36,9 +36,16 @@ func TestPagesGiveWay(t *testing.T) {
 		}
 		return left
 	}
+	with := func(name, path string) map[string]string {
+		more := without()
+		more[name] = path
+		return more
+	}
 	for text, want := range map[string]map[string]string{
 		"":    {"start": "/"},
 		email: all,
+		"authentication: {providers: {email: {login: {code: true}}}}\n":                                                       with("mail", "/login/mail"),
+		"authentication: {mailLoginRedirect: /enter, providers: {email: {login: {link: true}}}}\n":                            all,
 		"authentication: {providers: {github: {clientID: a, clientSecret: b}}}\n":                                             without("register", "recovery"),
 		"authentication: {registerRedirect: /join, recoveryRedirect: /recovery, failureRedirect: /x, providers: {email: {}}}": without("register", "recovery", "failed"),
 		"authentication: {successRedirect: /in, providers: {email: {}}}":                                                      all,

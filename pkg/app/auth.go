@@ -85,6 +85,7 @@ func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 	p.auth.Email = &auth.Email{
 		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
 		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
+		Login: auth.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
 	}
 	for _, t := range []struct {
 		key  string
@@ -94,6 +95,8 @@ func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 		{at, e.MailText, &p.auth.Email.Validation},
 		{at + ".recovery", e.Recovery, &p.auth.Email.Recovery},
 		{at + ".taken", e.Taken, &p.auth.Email.Taken},
+		{at + ".login.codeMail", e.Login.CodeMail, &p.auth.Email.Login.CodeMail},
+		{at + ".login.linkMail", e.Login.LinkMail, &p.auth.Email.Login.LinkMail},
 	} {
 		var err error
 		if *t.into, err = mail.ParseTemplates(t.text.Subject, t.text.HTML, t.text.Text); err != nil {
@@ -221,6 +224,6 @@ func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity,
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity,
 	}
 }

@@ -24,10 +24,11 @@ func (a *serving) site() *pages.Options {
 		Links: pages.Links{
 			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),
+			MailLogin: c.PageLink(config.MailPage),
 		},
 		Redirects: []string{
 			c.Authentication.SuccessRedirect, c.Authentication.FailureRedirect,
-			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect,
+			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect, c.Authentication.MailLoginRedirect,
 		},
 		Applications: c.Authentication.Redirects,
 	}

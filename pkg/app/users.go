@@ -33,7 +33,7 @@ const (
 	UnlinkIdent UserAct = "unlink"
 
 	ResetFactors UserAct = "reset-factors"
-	UndoDelete  UserAct = "undo-deletion"
+	UndoDelete   UserAct = "undo-deletion"
 )
 
 // UserRequest asks for an act.

@@ -63,6 +63,8 @@ type Email struct {
 	From                        string
 	Sender                      mail.Sender
 	Validation, Recovery, Taken *mail.Templates
+
+	Login MailLogin // without a password
 }
 
 // Service authenticates users. It is safe for concurrent use. Its only state
@@ -174,6 +176,7 @@ type Client struct {
 	Address   string // network address
 	UserAgent string
 	Session   *Session // the session that the request carries; nil for none
+	Binding   string   // the secret of a login by mail that the client asked for; "" for none
 
 	// Application is what the login is for. The login ends with a code for it and not with a session,
 	// and leaves the session that the request carries alone. nil: for the client itself.

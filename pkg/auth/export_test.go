@@ -1,6 +1,11 @@
 package auth
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"belfry/pkg/store"
+)
 
 // MaxQueueTime is how long a request waits for a slot to hash in, and what its reply
 // suggests to wait.
@@ -11,6 +16,21 @@ func (s *Service) QueueTime(d time.Duration) { s.hasher.wait = d }
 
 // NewSecret makes the secrets of tokens.
 var NewSecret = newSecret
+
+// NewCode makes the codes of mails.
+var NewCode = newCode
+
+// Tries of a code.
+const MaxTries = maxTries
+
+// SendSecondCode and CheckSecondCode are the codes that are a second factor.
+func (s *Service) SendSecondCode(ctx context.Context, user store.Stored, login string) error {
+	return s.sendSecondCode(ctx, user, login)
+}
+
+func (s *Service) CheckSecondCode(ctx context.Context, user store.Stored, login, code string) (bool, error) {
+	return s.checkSecondCode(ctx, user, login, code)
+}
 
 // ObserveHashes calls f with the parameters of each hash that the service
 // computes from now on.

@@ -38,16 +38,27 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 	if sent, _ := object.Text(object.Field(mailbox.Body, fieldSent)); latest.ID != request.ID || sent == request.ID {
 		return nil // a later request has an event of its own
 	}
-	if request.For != purposeNone {
-		m, err := s.composeMail(ctx, mailbox, request)
-		if err != nil {
-			return err
-		}
-		if err := s.email.Sender.Send(ctx, m); err != nil {
-			return err
-		}
+	m, send, err := s.prepareMail(ctx, mailbox, request)
+	if err == nil && send {
+		err = s.email.Sender.Send(ctx, m)
+	}
+	if err != nil {
+		return err
 	}
 	return s.markSent(ctx, e.UUID, request)
+}
+
+// prepareMail composes the mail of a request. send is false where there is none to send.
+func (s *Service) prepareMail(ctx context.Context, mailbox store.Stored, request mailRequest) (m mail.Message, send bool, err error) {
+	if login, ok := mailLoginFor(mailbox.Body, request.ID); ok {
+		return s.composeLogin(ctx, mailbox, login)
+	}
+	switch request.For {
+	case purposeNone, purposeCode, purposeLink:
+		return m, false, nil
+	}
+	m, err = s.composeMail(ctx, mailbox, request)
+	return m, err == nil, err
 }
 
 // composeMail renders a mail, after storing the hash of its token.
@@ -74,18 +85,28 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 			}
 		}
 		data.Token = token
-		data.Link = s.baseURL + "/auth/email/callback?" + url.Values{"login": {login}, "token": {token}}.Encode()
+		data.Link = s.mailLink(login, token)
 		if err := s.storeToken(ctx, mailbox.UUID, record, ttl); err != nil {
 			return mail.Message{}, err
 		}
 	}
+	return s.render(texts, request.ID, data)
+}
+
+// render renders the mail of a request to the address in its data.
+func (s *Service) render(texts *mail.Templates, request string, data mail.Data) (mail.Message, error) {
 	subject, html, text, err := texts.Render(data)
 	if err != nil {
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be rendered")
 	}
 	return mail.Message{
-		ID: request.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(), Link: data.Link,
+		ID: request, From: s.email.From, To: data.Login, Subject: subject, Text: text, HTML: html, Date: s.now(), Link: data.Link,
 	}, nil
+}
+
+// mailLink is the link of a mail with a token.
+func (s *Service) mailLink(address, token string) string {
+	return s.baseURL + "/auth/email/callback?" + url.Values{"login": {address}, "token": {token}}.Encode()
 }
 
 // storeToken stores the record of a token that is about to be mailed.

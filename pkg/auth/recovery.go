@@ -61,7 +61,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.consumeToken(ctx, token); err != nil {
 		return err
 	}
-	if err := s.recoverAccount(ctx, id, user, ident, hash); err != nil {
+	if _, err := s.recoverAccount(ctx, id, user, ident, hash); err != nil {
 		return err
 	}
 	s.accounts.succeed(id.uuid())
@@ -69,31 +69,37 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 }
 
 // recoverAccount sets the password of the account that the owner of an address
-// is entitled to.
-func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident store.Stored, hash string) error {
-	proven := string(object.Field(ident.Body, fieldProven)) == "true"
+// is entitled to, or removes it if hash is "", and returns the account.
+func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident store.Stored, hash string) (store.Stored, error) {
+	proven := isProven(ident)
 	if !proven {
 		added, err := s.wasAddedToAccount(ctx, user, ident)
 		if err != nil {
-			return err
+			return user, err
 		}
 		if added {
 			return s.moveToOwnAccount(ctx, id, user, ident.UUID, hash)
 		}
 		if err := s.removeOtherIdents(ctx, user, ident.UUID); err != nil {
-			return err
+			return user, err
 		}
 	}
-	if _, err := s.setPassword(ctx, user, hash, proven); err != nil {
-		return err
+	user, err := s.setPassword(ctx, user, hash, proven)
+	if err != nil {
+		return user, err
 	}
 	if !proven {
 		// A stranger could link another identity until setPassword ended the session.
 		if err := s.removeOtherIdents(ctx, user, ident.UUID); err != nil {
-			return err
+			return user, err
 		}
 	}
-	return s.markValidated(ctx, ident.UUID, true)
+	return user, s.markValidated(ctx, ident.UUID, true)
+}
+
+// isProven reports whether an ident is marked with fieldProven.
+func isProven(ident store.Stored) bool {
+	return string(object.Field(ident.Body, fieldProven)) == "true"
 }
 
 // wasAddedToAccount reports whether the ident of an address was added to an
@@ -111,19 +117,20 @@ func (s *Service) wasAddedToAccount(ctx context.Context, user, ident store.Store
 
 // moveToOwnAccount removes an address from an account and creates an account
 // with it. If that fails, the address is free to be registered.
-func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.Stored, ident, hash string) error {
+func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.Stored, ident, hash string) (store.Stored, error) {
 	if err := s.unlinkOwn(ctx, &Session{User: user}, ident); err != nil {
-		return err
+		return user, err
 	}
 	id.validated = true
 	reg := registration{identity: id, fields: object.Object{}, datas: object.Object{}}
-	reg.fields.Set(fieldPassword, hash)
+	if hash != "" {
+		reg.fields.Set(fieldPassword, hash)
+	}
 	reg.datas.Set(fieldLogin, id.providerID)
-	_, err := s.createUser(ctx, reg)
-	return err
+	return s.createUser(ctx, reg)
 }
 
-// setPassword sets a hash and ends all sessions, atomically. It removes the second factors unless they are the
+// setPassword sets a hash, or removes that of the user if it is "", and ends all sessions, atomically. It removes the second factors unless they are the
 // owner's. Denied when the password has changed since the user was read.
 func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, ownFactors bool) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
@@ -142,10 +149,12 @@ func (s *Service) setPassword(ctx context.Context, user store.Stored, hash strin
 	})
 }
 
-// passwordFields are the fields of a user that change with the password.
+// passwordFields are the fields of a user that change with the password; "" removes it.
 func passwordFields(user object.Object, hash string) object.Object {
-	fields := object.Object{}
-	fields.Set(fieldPassword, hash)
+	fields := object.Object{fieldPassword: nil}
+	if hash != "" {
+		fields.Set(fieldPassword, hash)
+	}
 	fields.Set(fieldEpoch, epoch(user)+1)
 	return fields
 }

@@ -16,13 +16,8 @@ import (
 // client has: a browser in a cookie. It holds what the first factor has proven. It is consumed before the session begins, so one login
 // begins one session, and it ends with all sessions of its user.
 
-const (
-	// PendingTTL is how long somebody has for their second factor.
-	PendingTTL = 10 * time.Minute
-
-	// maxTries is how many second factors may be tried for one login. The login has to begin again then.
-	maxTries = 5
-)
+// PendingTTL is how long somebody has for their second factor.
+const PendingTTL = 10 * time.Minute
 
 const fieldTries = "_tries"
 
@@ -184,6 +179,26 @@ func (s *Service) consumePending(ctx context.Context, uuid string) error {
 	return err
 }
 
+// pendingLogin returns a pending login without counting a try.
+func (s *Service) pendingLogin(ctx context.Context, secret string) (flow store.Stored, login object.Object, err error) {
+	flow, err = s.tokens.Get(asService(ctx, ""), pendingUUID(secret))
+	if errors.Is(err, errs.NotFound) || secret == "" {
+		return flow, nil, errPending()
+	}
+	if err != nil {
+		return flow, nil, err
+	}
+	if login, err = flow.Object(); err == nil && !s.now().Before(timeField(login, fieldExpires)) {
+		err = errPending()
+	}
+	return flow, login, err
+}
+
+// hasUsable reports whether a user has a second factor that can be used after a login by some methods.
+func hasUsable(user store.Stored, methods []string, factor string) bool {
+	return slices.Contains(factorsOf(user.Body).usable(methods), factor)
+}
+
 // verifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
 // it is proven for. Errors: Denied; Invalid; Limited.
 func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondFactor, methods []string, flow string) (method string, err error) {
@@ -191,13 +206,16 @@ func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondF
 		f.Type = FactorTOTP
 	}
 	has := factorsOf(user.Body)
-	if !slices.Contains(has.usable(methods), f.Type) {
-		return "", &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
+	if !hasUsable(user, methods, f.Type) {
+		return "", errNoFactor()
 	}
 	return f.Type, s.attempt(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
 		switch f.Type {
 		case FactorTOTP:
 			return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
+		case FactorEmail:
+			ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
+			return 0, ok, err
 		default:
 			ok, err = s.useRecoveryCode(ctx, user, f.Code)
 			return 0, ok, err

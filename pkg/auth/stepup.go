@@ -94,7 +94,7 @@ func (s *Service) proveAgain(ctx context.Context, me *Session, password string, 
 	encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword))
 	switch {
 	case s.asksForSecond(ctx, me):
-		return s.verifySecond(ctx, me.User, f, me.Methods, "session-"+me.ID)
+		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me))
 	case password != "" && encoded != "":
 		return MethodPassword, s.verifyCurrentPassword(ctx, me, password)
 	case encoded != "":

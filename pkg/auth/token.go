@@ -19,6 +19,8 @@ const (
 	purposeValidate purpose = "validate" // proves an address
 	purposeRecover  purpose = "recover"  // lets a new password be set
 	purposeTaken    purpose = "taken"    // informs the owner of an address of an attempt to register it; no token
+	purposeCode     purpose = "code"     // logs in, by a code
+	purposeLink     purpose = "link"     // logs in, by a link
 	purposeNone     purpose = "nothing"  // no mail is sent; the reply is the same
 )
 
@@ -94,16 +96,37 @@ func (s *Service) enqueueMail(ctx context.Context, address, kind string, why pur
 
 // enqueueMailAs is enqueueMail with the context of the writes.
 func (s *Service) enqueueMailAs(ctx context.Context, address, kind string, why purpose) error {
-	mailbox := mailboxUUID(address, kind)
+	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(address, kind), address: address, why: why})
+}
+
+// mailOrder is a mail that is to be requested.
+type mailOrder struct {
+	mailbox, address string
+	why              purpose
+
+	// with returns what the mailbox has to have besides the request; nil for nothing. now is the mailbox as it is
+	// stored, empty before the first request.
+	with func(now []byte, request mailRequest) object.Object
+}
+
+// orderMail requests a mail. errs.Limited within MailInterval of the request before.
+func (s *Service) orderMail(ctx context.Context, o mailOrder) error {
 	now := s.now()
-	fields := object.Object{}
-	fields.Set(fieldLogin, address)
-	fields.Set(fieldMail, mailRequest{ID: object.NewUUID(), For: why, At: timestamp(now)})
-	fields.Set(fieldExpires, timestamp(now.Add(mailRequestTTL)))
+	request := mailRequest{ID: object.NewUUID(), For: o.why, At: timestamp(now)}
+	fieldsFor := func(body []byte) object.Object {
+		fields := object.Object{}
+		if o.with != nil {
+			fields = o.with(body, request)
+		}
+		fields.Set(fieldLogin, o.address)
+		fields.Set(fieldMail, request)
+		fields.Set(fieldExpires, timestamp(now.Add(mailRequestTTL)))
+		return fields
+	}
 	for range maxAttempts {
-		stored, err := s.tokens.Get(ctx, mailbox)
+		stored, err := s.tokens.Get(ctx, o.mailbox)
 		if errors.Is(err, errs.NotFound) {
-			_, err := s.tokens.Save(ctx, fields, mailbox)
+			_, err := s.tokens.Save(ctx, fieldsFor(nil), o.mailbox)
 			if errors.Is(err, errs.Exists) {
 				continue
 			}
@@ -115,7 +138,7 @@ func (s *Service) enqueueMailAs(ctx context.Context, address, kind string, why p
 		if wait := s.mailDelay(stored, now); wait > 0 {
 			return errLimited("a mail to this address is being sent already", wait)
 		}
-		_, err = s.tokens.Update(ctx, fields, store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})
+		_, err = s.tokens.Update(ctx, fieldsFor(stored.Body), store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})
 		if err == nil || ignoreStale(err) != nil {
 			return err
 		}

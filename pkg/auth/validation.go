@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -29,21 +28,7 @@ func (s *Service) ResendValidation(ctx context.Context, login string, from Clien
 // requestMail requests a mail to an address, whose purpose depends on the
 // address's user and ident.
 func (s *Service) requestMail(ctx context.Context, login, mailbox string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
-	if err := s.requireEmail(); err != nil {
-		return err
-	}
-	if login == "" {
-		return &errs.Error{Kind: errs.Invalid, Message: "a login is needed",
-			Fields: []errs.Field{{Pointer: "/login", Message: "is missing"}}}
-	}
-	if _, err := NormalizeAddress(login); err != nil {
-		return err
-	}
-	if err := s.takeAttempt(from); err != nil {
-		return err
-	}
-	id := emailIdentity(login)
-	user, stored, err := s.findOwner(asService(ctx, ""), id)
+	user, stored, id, err := s.addressee(ctx, login, from)
 	if err != nil {
 		return err
 	}
@@ -61,9 +46,11 @@ type LinkOutcome int
 
 // Outcomes of FollowLink.
 const (
-	OpenRegistration LinkOutcome = iota // show the registration form, with the token
-	OpenRecovery                        // show the form for a new password, with the token
-	AddressValidated                    // the address is validated; nothing is left to do
+	OpenRegistration   LinkOutcome = iota // show the registration form, with the token
+	OpenRecovery                          // show the form for a new password, with the token
+	AddressValidated                      // the address is validated; nothing is left to do
+	OpenLogin                             // show a button that logs in with the token
+	OpenLoginElsewhere                    // the login was asked for by another browser
 )
 
 // FollowLink handles the link of a mail. A token that a form has to be sent with
@@ -76,6 +63,9 @@ func (s *Service) FollowLink(ctx context.Context, login, token string, from Clie
 		return 0, err
 	}
 	id := emailIdentity(login)
+	if outcome, found, err := s.followLogin(ctx, id, token, from); found || err != nil {
+		return outcome, err
+	}
 	verified, err := s.verifyToken(ctx, id.providerID, token, purposeValidate, purposeRecover)
 	if err != nil {
 		return 0, err

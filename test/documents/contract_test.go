@@ -299,6 +299,12 @@ func users(c *client) {
 	c.ask(202, "POST", "/auth/email/validation", `{"login":"ada@example.com"}`)
 	c.ask(202, "POST", "/auth/email/recovery", `{"login":"nobody@example.com"}`)
 	c.ask(403, "PUT", "/auth/email/recovery", `{"login":"ada@example.com","token":"wrong","password":"battery staple"}`)
+	c.ask(200, "POST", "/auth/email/code", `{"login":"nobody@example.com"}`, "Prefer: return=representation")
+	c.ask(202, "POST", "/auth/email/code", `{"login":"ada@example.com"}`)
+	c.ask(400, "POST", "/auth/email/code", `{"login":"ada@example.com","kind":"sms"}`)
+	c.ask(403, "PUT", "/auth/email/code", `{"login":"ada@example.com","code":"123456"}`)
+	c.ask(400, "PUT", "/auth/email/code", `{"login":"ada@example.com"}`)
+	c.loginByMail("ada@example.com")
 	c.recover("ada@example.com")
 	c.ask(204, "POST", "/auth/email", `{"login":"ada@example.com","password":"third password"}`)
 	c.keep()
@@ -319,6 +325,14 @@ func users(c *client) {
 	c.ask(200, "GET", "/auth/me", "")
 	c.ask(204, "DELETE", "/users/"+c.last.text(c.t, "uuid"), "", "Prefer: wait=30")
 	c.cookie = ""
+}
+
+// loginByMail logs in by the token of a mailed link.
+func (c *client) loginByMail(login string) {
+	c.t.Helper()
+	c.ask(200, "POST", "/auth/email/code", `{"login":"`+login+`","kind":"link"}`, "Prefer: return=representation")
+	binding := c.last.text(c.t, "binding")
+	c.ask(200, "PUT", "/auth/email/code", `{"login":"`+login+`","token":"`+c.mailed("Entering")+`","binding":"`+binding+`"}`, "Prefer: return=representation")
 }
 
 // recover sets a new password with the mailed token.

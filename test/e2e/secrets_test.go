@@ -56,7 +56,7 @@ func (s *secrets) sent(body []byte) {
 			fields[name] = form.Get(name)
 		}
 	}
-	for _, name := range []string{"password", "newPassword", "token", "code"} {
+	for _, name := range []string{"password", "newPassword", "token", "code", "binding"} {
 		text, _ := fields[name].(string)
 		s.add("a "+name, text)
 	}
@@ -68,6 +68,9 @@ const sessionID = 22
 // received collects the secrets of a response, and the response itself.
 func (s *secrets) received(r response) {
 	for _, c := range (&http.Response{Header: r.header}).Cookies() {
+		if strings.HasSuffix(c.Name, "belfry-mail") {
+			s.add("the binding of a login by mail", c.Value)
+		}
 		if isSession(c.Name) && len(c.Value) > sessionID {
 			s.add("the token of a session", c.Value)
 			s.add("the secret of a session", c.Value[sessionID:])
@@ -80,6 +83,7 @@ func (s *secrets) received(r response) {
 
 		Secret, Flow  string // of an authenticator app, and of a login whose second factor is missing
 		RecoveryCodes []string
+		Binding       string // of a login by mail
 	}
 	_ = json.Unmarshal(r.body, &issued) // other replies have no token
 	for _, token := range []string{issued.Token, issued.Access} {
@@ -89,6 +93,10 @@ func (s *secrets) received(r response) {
 			s.add("the secret of a token", token[sessionID:])
 			body = strings.ReplaceAll(body, token, "")
 		}
+	}
+	if issued.Binding != "" {
+		s.add("a binding", issued.Binding)
+		body = strings.ReplaceAll(body, issued.Binding, "")
 	}
 	for _, secret := range append(issued.RecoveryCodes, issued.Secret, issued.Flow) {
 		if secret == "" {

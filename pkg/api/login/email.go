@@ -255,6 +255,7 @@ func (h *handler) followLink(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, formReason(err))
 	}
+	client.Binding = h.cookies.value(x.Request, bindingCookie)
 	landing, err := h.service.FollowLink(x.Context(), login, token, client)
 	switch {
 	case errors.Is(err, errs.Denied):
@@ -263,6 +264,10 @@ func (h *handler) followLink(x *kit.Exchange) error {
 		return h.redirectFailure(x, err, formReason(err))
 	case landing == auth.AddressValidated:
 		redirect(x, http.StatusFound, withQuery(h.success, "validation", "email"))
+	case landing == auth.OpenLogin:
+		redirect(x, http.StatusFound, withQuery(withQuery(h.mailLogin, "login", login), "token", token))
+	case landing == auth.OpenLoginElsewhere:
+		redirect(x, http.StatusFound, withQuery(h.mailLogin, "browser", "other"))
 	case landing == auth.OpenRecovery:
 		redirect(x, http.StatusFound, withQuery(withQuery(h.recovery, "login", login), "token", token))
 	default:

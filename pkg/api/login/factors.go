@@ -1,6 +1,7 @@
 package login
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
 
@@ -45,7 +46,23 @@ type added struct {
 	*issued
 }
 
-func (h *handler) confirmTOTP(x *kit.Exchange) error {
+func (h *handler) beginEmail(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	if err := h.service.BeginEmail(x.Context(), session); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusAccepted)
+}
+
+func (h *handler) confirmTOTP(x *kit.Exchange) error { return h.confirmFactor(x, h.service.ConfirmTOTP) }
+
+func (h *handler) confirmEmail(x *kit.Exchange) error { return h.confirmFactor(x, h.service.ConfirmEmail) }
+
+// confirmFactor adds a second factor by a code.
+func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Context, code string, from auth.Client) (auth.IssuedSession, []string, error)) error {
 	f, err := readForm(x)
 	if err != nil {
 		return err
@@ -61,7 +78,7 @@ func (h *handler) confirmTOTP(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	session, codes, err := h.service.ConfirmTOTP(x.Context(), values[0], client)
+	session, codes, err := confirm(x.Context(), values[0], client)
 	if err != nil {
 		return err
 	}

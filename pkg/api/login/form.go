@@ -60,6 +60,12 @@ func (f form) take(names ...string) ([]string, error) {
 	return out, nil
 }
 
+// has reports whether the form has a field that is not empty.
+func (f form) has(name string) bool {
+	text, ok := object.Text(f.Object[name])
+	return ok && text != ""
+}
+
 // takeBool removes a boolean field from the form and returns its value.
 func (f form) takeBool(name string) (bool, error) {
 	value := string(f.Object[name])

@@ -16,7 +16,7 @@ type Options struct {
 	Service *auth.Service
 
 	// Redirect targets of browsers: URLs, or paths on this host.
-	Success, Failure, Register, Recovery, SecondFactor string
+	Success, Failure, Register, Recovery, SecondFactor, MailLogin string
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
@@ -32,7 +32,7 @@ type Options struct {
 
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *kit.Origins {
-	return kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor}, o.TrustedOrigins...)...)
+	return kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin}, o.TrustedOrigins...)...)
 }
 
 // handler serves the routes below /auth.
@@ -42,7 +42,7 @@ type handler struct {
 	origins *kit.Origins
 	cookies cookies
 
-	success, failure, register, recovery, second string
+	success, failure, register, recovery, second, mailLogin string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
@@ -52,7 +52,7 @@ type handler struct {
 func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
-		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor,
+		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin,
 		authorizePage: o.AuthorizePage, readActivity: o.Activity,
 	}
 	if o.Activity != nil {
@@ -75,6 +75,11 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	for _, kind := range []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail} {
 		r.Handle(http.MethodDelete, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.removeFactor(x, kind) }))
 	}
+	if h.service.EmailEnabled() {
+		r.Handle(http.MethodPost, "/auth/factors/email", calls.Limit(kit.Write, h.beginEmail))
+		r.Handle(http.MethodPut, "/auth/factors/email", calls.Limit(kit.Write, h.confirmEmail))
+		r.Handle(http.MethodPost, "/auth/second-factor/code", h.sendSecondCode)
+	}
 	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
 	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	h.mountDeletion(r)
@@ -85,6 +90,10 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodGet, "/auth/email/callback", h.followLink)
 		r.Handle(http.MethodPost, "/auth/email/recovery", h.requestRecovery)
 		r.Handle(http.MethodPut, "/auth/email/recovery", h.recover)
+	}
+	if code, link := h.service.MailLogins(); code || link {
+		r.Handle(http.MethodPost, codePath, h.requestLogin)
+		r.Handle(http.MethodPut, codePath, h.loginByMail)
 	}
 	for _, name := range h.service.ProviderNames() {
 		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })

@@ -93,6 +93,40 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	return nil
 }
 
+// sendSecondCode sends a mail with a code: for the login whose second factor is missing, or else for the session.
+func (h *handler) sendSecondCode(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("flow", "factors")
+	if err != nil {
+		return err
+	}
+	secret := values[0]
+	if secret == "" {
+		secret = h.cookies.value(x.Request, pendingCookie)
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	err = h.service.SendSecondCode(x.Context(), secret, client)
+	switch {
+	case !f.html && err != nil:
+		return err
+	case !f.html:
+		return x.SendStatus(http.StatusAccepted)
+	case err != nil && errs.KindOf(err) != errs.Limited:
+		return h.redirectFailure(x, err, formReason(err))
+	case err != nil:
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[1]), "reason", "limited"))
+	default:
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[1]), "mail", "sent"))
+	}
+	return nil
+}
+
 // takeFactor removes what proves a second factor from a form.
 func takeFactor(f form) (auth.SecondFactor, error) {
 	values, err := f.take("type", "code")

@@ -24,6 +24,7 @@ const (
 	recoveryPage  = "recovery"
 	failedPage    = "failed"
 	secondPage    = "second-factor"
+	mailPage      = "mail"      // of a login by mail
 	authorizePage = "authorize" // its route is one of package login
 )
 
@@ -33,7 +34,7 @@ const stylePath = "/auth/pages.css"
 // Options are the options of Mount.
 type Options struct {
 	Templates *Templates
-	Paths     map[string]string // of the pages that are served: start, login, register, recovery, failed, second-factor
+	Paths     map[string]string // of the pages that are served: start, login, register, recovery, mail, failed, second-factor
 	Links     Links
 	Stores    []Store
 
@@ -74,9 +75,10 @@ func strictPolicy(formTargets string) string {
 // baseView is the view of a page for nobody.
 func baseView(service *auth.Service, links Links) View {
 	v := View{
-		Host: hostOf(service.BaseURL()), Style: stylePath, Links: links, Actions: actions(service.EmailEnabled()),
+		Host: hostOf(service.BaseURL()), Style: stylePath, Links: links, Actions: actionsOf(service),
 		AddressFirst: service.ValidatesFirst(),
 	}
+	v.Codes, v.MailLinks = service.MailLogins()
 	for _, name := range service.ProviderNames() {
 		v.Providers = append(v.Providers, Provider{name, title(name), "/auth/" + name})
 	}

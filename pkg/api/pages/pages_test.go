@@ -22,8 +22,8 @@ func start(t *testing.T, change ...any) *apitest.Front {
 	site := func(o *api.Options) {
 		o.Site = &pages.Options{
 			Templates: templates,
-			Paths:     map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "failed": "/login-failed"},
-			Links:     pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery", OpenAPI: "/openapi.json"},
+			Paths:     map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "mail": "/login/mail", "failed": "/login-failed"},
+			Links:     pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", OpenAPI: "/openapi.json"},
 			Stores:    []pages.Store{{Name: "Books", URL: "/books", List: true}},
 			Redirects: []string{"/", "https://app.example.org/in?x=1", "https://app.example.org/out"},
 		}
@@ -62,6 +62,10 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 		{later, "/recovery?mail=sent", []string{"If there is an account", "!<input"}},
 		{later, "/recovery?login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, `type="password"`}},
 		{later, "/recovery?password=set", []string{"Your new password is set", "!<input"}},
+		{later, "/login/mail", []string{`action="/auth/email/code"`, `name="login"`, `!name="code"`}},
+		{later, "/login/mail?mail=sent&login=ada%40example.com", []string{`name="code"`, `value="ada@example.com"`, "If there is an account"}},
+		{later, "/login/mail?login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, "<strong>ada@example.com</strong>", `action="/auth/email/code"`}},
+		{later, "/login/mail?browser=other&token=abc", []string{"another browser", "!<form", "!abc"}},
 		{later, "/login-failed?reason=taken", []string{"belongs to an account already", `<code>taken</code>`}},
 		{later, "/login-failed?reason=made+up", []string{"The login failed.", "!made up"}},
 		{later, "/login-failed", []string{"The login failed."}},

@@ -23,8 +23,11 @@ type View struct {
 	Stores    []Store    // that the API document names; on the start page alone
 
 	AddressFirst bool   // registration begins with a mail
+	Codes        bool   // there is login by the code of a mail
+	MailLinks    bool   // there is login by the link of a mail
 	Login, Token string // from the link of a mail
 	MailSent     bool
+	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
 
 	Reason, Message string // of a failure
@@ -45,10 +48,10 @@ type Application struct {
 }
 
 // Links are the pages that others lead to; "" for one that is not served.
-type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI string }
+type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI, MailLogin string }
 
-// Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail.
-type Actions struct{ Login, Validation, Recovery, Logout string }
+// Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail, and that of a login by mail without it.
+type Actions struct{ Login, Validation, Recovery, Logout, MailLogin string }
 
 // Provider is a provider to log in through.
 type Provider struct{ Name, Title, URL string }
@@ -93,6 +96,7 @@ func (h *handler) view(x *kit.Exchange) View {
 	}
 	query := x.Request.URL.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
+	v.OtherBrowser = query.Get("browser") == "other"
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
 	if reason := query.Get("reason"); messages[reason] != "" {
 		v.Reason = reason
@@ -121,8 +125,8 @@ func displayName(session *auth.Session) string {
 func samples() []View {
 	full := View{
 		Host: "belfry.example.com", Style: stylePath, User: "ada@example.com",
-		Links:     Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json"},
-		Actions:   actions(true),
+		Links:   Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json", "/login/mail"},
+		Actions: allActions(), Codes: true, MailLinks: true,
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
 		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
 		Factors:   []string{"totp", "passkey", "email", "recovery"}, FactorNames: "totp passkey email recovery",
@@ -130,17 +134,26 @@ func samples() []View {
 		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code", LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}
 	sent, set, first := full, full, full
+	set.OtherBrowser = true
 	sent.MailSent, set.PasswordSet = true, true
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
 	return []View{full, sent, set, first, {}}
 }
 
-func actions(email bool) Actions {
-	if !email {
-		return Actions{Logout: "/auth/logout"}
+func allActions() Actions {
+	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code"}
+}
+
+func actionsOf(service *auth.Service) Actions {
+	all := allActions()
+	if !service.EmailEnabled() {
+		return Actions{Logout: all.Logout}
 	}
-	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout"}
+	if code, link := service.MailLogins(); !code && !link {
+		all.MailLogin = ""
+	}
+	return all
 }
 
 // applicationTargets are the sources of the redirects of applications: their hosts, and the schemes of programs.

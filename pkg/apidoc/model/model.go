@@ -42,6 +42,7 @@ type Login struct {
 
 	Applications bool // may log users in with a code
 	Deletion     bool // users may delete their accounts
+	MailLogin    bool // users can log in by a code or a link of a mail
 }
 
 // Files is a binary service.
@@ -127,6 +128,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	}
 	if e := c.Authentication.Email; e != nil {
 		k.Login.Uniform = e.UniformErrors
+		k.Login.MailLogin = e.Login.Code || e.Login.Link
 	}
 	return k, nil
 }

@@ -40,6 +40,9 @@ func (d *document) login() {
 	if l.Email {
 		d.email()
 	}
+	if l.MailLogin {
+		d.mailLogin()
+	}
 	for _, name := range l.Providers {
 		d.add(operation{
 			method: "get", path: "/auth/" + name, tag: loginTag, id: "loginWith" + model.Identifier(name),
