@@ -47,9 +47,9 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	return session, codes, err
 }
 
-// SendSecondCode sends a code to the user of a pending login, or for the session of the client if secret is "", who has codes of
+// MailSecondCode sends a code to the user of a pending login, or for the session of the client if secret is "", who has codes of
 // mails as a second factor. Errors: Unauthenticated when the login has to begin again; Invalid without the factor; Limited.
-func (s *Service) SendSecondCode(ctx context.Context, secret string, from Client) error {
+func (s *Service) MailSecondCode(ctx context.Context, secret string, from Client) error {
 	if err := s.takeAttempt(from); err != nil {
 		return err
 	}

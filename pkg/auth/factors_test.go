@@ -581,3 +581,53 @@ func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
 		t.Errorf("the session that replaces that of an application: %+v", raised)
 	}
 }
+
+func emailFactor(code string) auth.SecondFactor { return auth.SecondFactor{Type: auth.FactorEmail, Code: code} }
+
+func TestCodesOfMailsAreASecondFactor(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	in := w.register(ada, password)
+	w.must(w.BeginEmail(t.Context(), &in.Session))
+	code := w.lastMail(ada).secret()
+	other := w.mustLogin(ada, password, in.User.UUID)
+	_, _, err := w.ConfirmEmail(t.Context(), code, with(other))
+	w.wantKind(err, errs.Denied) // another session has asked for it
+	raised, codes, err := w.ConfirmEmail(t.Context(), code, with(in))
+	w.must(err)
+	if raised.AAL != 2 || len(codes) != 10 {
+		t.Errorf("%+v, %d codes", raised.Session, len(codes))
+	}
+	_, _, err = w.ConfirmEmail(t.Context(), code, with(raised))
+	w.wantKind(err, errs.Exists)
+
+	w.clock.advance(2 * time.Minute)
+	first, second := w.beginLogin(ada), w.beginLogin(ada)
+	if !slices.Equal(first.Factors, []string{auth.FactorEmail, auth.FactorRecovery}) {
+		t.Errorf("the login can be completed by %v", first.Factors)
+	}
+	w.must(w.MailSecondCode(t.Context(), first.Secret, from))
+	code = w.lastMail(ada).secret()
+	complete := func(secret, code string) error {
+		_, err := w.CompleteLogin(t.Context(), secret, emailFactor(code), from)
+		return err
+	}
+	w.wantKind(complete(second.Secret, code), errs.Denied)
+	w.must(complete(first.Secret, code))
+	w.wantKind(complete(second.Secret, code), errs.Denied)
+	w.wantKind(w.MailSecondCode(t.Context(), first.Secret, from), errs.Unauthenticated)
+	w.wantKind(w.MailSecondCode(t.Context(), "wrong", from), errs.Unauthenticated)
+
+	// Who logs in by a mail proves the mailbox: that is no second factor.
+	w.clock.advance(2 * time.Minute)
+	requested, err := w.RequestLogin(t.Context(), ada, auth.MethodCode, from)
+	w.must(err)
+	_, err = w.LoginByMail(t.Context(), ada, w.lastMail(ada).secret(), bound(from, requested))
+	p := auth.Pending(err)
+	if p == nil || slices.Contains(p.Factors, auth.FactorEmail) {
+		t.Fatalf("after a login by mail: %+v, %v", p, err)
+	}
+	w.wantKind(w.MailSecondCode(t.Context(), p.Secret, from), errs.Invalid)
+	w.wantKind(complete(p.Secret, "123456"), errs.Invalid)
+	_, err = w.CompleteLogin(t.Context(), p.Secret, recoveryFactor(codes[0]), from)
+	w.must(err)
+}

@@ -40,6 +40,9 @@ func (c *client) secondFactor() {
 	c.ask(204, "POST", "/auth/step-up", `{"type":"recovery","code":"`+codes[1].String()+`"}`)
 	c.keep()
 	c.ask(200, "POST", "/auth/factors/recovery", "")
+	c.ask(400, "POST", "/auth/second-factor/code", `{}`)
+	c.ask(202, "POST", "/auth/factors/email", "")
+	c.ask(403, "PUT", "/auth/factors/email", `{"code":"none"}`)
 	c.ask(204, "DELETE", "/auth/factors/totp", "")
 }
 

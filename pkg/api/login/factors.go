@@ -57,9 +57,13 @@ func (h *handler) beginEmail(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusAccepted)
 }
 
-func (h *handler) confirmTOTP(x *kit.Exchange) error { return h.confirmFactor(x, h.service.ConfirmTOTP) }
+func (h *handler) confirmTOTP(x *kit.Exchange) error {
+	return h.confirmFactor(x, h.service.ConfirmTOTP)
+}
 
-func (h *handler) confirmEmail(x *kit.Exchange) error { return h.confirmFactor(x, h.service.ConfirmEmail) }
+func (h *handler) confirmEmail(x *kit.Exchange) error {
+	return h.confirmFactor(x, h.service.ConfirmEmail)
+}
 
 // confirmFactor adds a second factor by a code.
 func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Context, code string, from auth.Client) (auth.IssuedSession, []string, error)) error {

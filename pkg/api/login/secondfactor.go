@@ -111,7 +111,7 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	err = h.service.SendSecondCode(x.Context(), secret, client)
+	err = h.service.MailSecondCode(x.Context(), secret, client)
 	switch {
 	case !f.html && err != nil:
 		return err

@@ -42,6 +42,29 @@ func (d *document) factors() {
 		replies:     ordered.Of("200", reply("It is added.", asJSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
 		problems:    failing,
 	})
+	if d.contract.Login.Email {
+		d.add(operation{
+			method: "post", path: "/auth/factors/email", tag: loginTag, id: "beginEmailFactor", summary: "Ask for the mail with which one adds codes by mail", security: needed(),
+			replies:  ordered.Of("202", reply("A mail with a code will be sent.", nil, "Cache-Control")),
+			problems: []int{401, 403, 409, 429, 500, 503},
+		})
+		d.add(operation{
+			method: "put", path: "/auth/factors/email", tag: loginTag, id: "confirmEmailFactor", summary: "Add codes by mail as a second factor", security: needed(),
+			description: "By the code that was mailed. The reply is that of an authenticator app.",
+			parameters:  parameters("PreferSession"),
+			body:        form([]string{"code"}, false, "code", text("Six digits.")),
+			replies:     ordered.Of("200", reply("It is added.", asJSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
+			problems:    failing,
+		})
+		d.add(operation{
+			method: "post", path: "/auth/second-factor/code", tag: loginTag, id: "sendSecondCode", summary: "Ask for the mail with a code", security: maybe(),
+			description: "For a login whose second factor is missing, or for the session. The reply to an HTML form is 303.",
+			body:        form(nil, false, "flow", text("For programs: what the reply to the first factor has; browsers have a cookie.")),
+			replies: ordered.Of("202", reply("A mail with a code will be sent.", nil, "Cache-Control"),
+				"303", redirectTo("Of an HTML form: the page that asks for the code.")),
+			problems: failing,
+		})
+	}
 	for _, kind := range []string{"totp", "passkey", "email"} {
 		d.add(operation{
 			method: "delete", path: "/auth/factors/" + kind, tag: loginTag, id: "removeFactor" + model.Identifier(kind), summary: "Remove the second factor " + kind, security: needed(),
