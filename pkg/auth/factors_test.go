@@ -582,7 +582,9 @@ func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
 	}
 }
 
-func emailFactor(code string) auth.SecondFactor { return auth.SecondFactor{Type: auth.FactorEmail, Code: code} }
+func emailFactor(code string) auth.SecondFactor {
+	return auth.SecondFactor{Type: auth.FactorEmail, Code: code}
+}
 
 func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	w := newFixture(t, validatedFirst)
