@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 	}
 	l.empty = l.size
 	l.expander, l.projection = newExpander(o.Expand, projection, l.size.limit)
-	if err := l.begin(o.Cursor, o.Before); err != nil {
+	if err := l.begin(ctx, o.Cursor, o.Before); err != nil {
 		return List{}, err
 	}
 	list, err := l.page(ctx)
@@ -106,19 +106,16 @@ type listing struct {
 	backward bool        // plan is the reverse of what was asked for
 	other    *query.Plan // in the other direction; nil: the page is the first
 	turned   []byte      // place where the other direction continues
+
+	passed []byte // if the plan has places, that of the last object that was popped, or where the page began; nil: none
 }
 
-// begin plans what is read. Where the rule allows only objects that have one of a few values, only these are
-// read, from the indexes of the values, and merged: the others cost nothing.
-func (l *listing) begin(cursor, before string) error {
-	if l.each && !l.plan.Searches() {
-		if values, narrow := l.store.opts.Policy.Values(policy.List, l.call.User); narrow {
-			if narrowed, ok := l.plan.Narrow(values, l.store.opts.Indexes); ok {
-				l.plan, l.narrowed = narrowed, true
-			}
-		}
+// begin plans what is read.
+func (l *listing) begin(ctx context.Context, cursor, before string) error {
+	if err := l.narrow(ctx); err != nil {
+		return err
 	}
-	if _, ok := l.store.driver.(driver.Intersecter); ok {
+	if _, ok := l.store.driver.(driver.Intersecter); ok && !l.plan.HasPlaces() {
 		l.plan = l.plan.Intersecting(l.store.opts.Indexes)
 	}
 	switch {
@@ -131,6 +128,9 @@ func (l *listing) begin(cursor, before string) error {
 	}
 	l.sifts = l.each || l.plan.Sifts() || l.plan.Intersects() || len(l.plan.Reads()) > 1
 	l.read()
+	if l.narrowed && len(l.readers) == 0 {
+		return nil // the rule allows nothing, wherever the page before ended
+	}
 	place, err := l.store.place(l.plan, cursor)
 	if err != nil || place == nil {
 		return err
@@ -138,13 +138,36 @@ func (l *listing) begin(cursor, before string) error {
 	return l.resume(place)
 }
 
+// narrow changes the plan where the rule allows only objects that have one of a few values: only these are read, from
+// the indexes of the values, and merged. The others cost nothing.
+func (l *listing) narrow(ctx context.Context) error {
+	if !l.each || l.plan.Searches() {
+		return nil
+	}
+	s := l.store
+	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, policy.Input{User: l.call.User, Now: s.opts.Now(), Budget: l.call.RuleBudget})
+	if err != nil || !narrow {
+		return err
+	}
+	who, _ := l.call.User.Text("uuid")
+	narrowed, err := l.plan.Narrow(needs, who, s.opts.Indexes)
+	if err != nil || narrowed == nil {
+		return err
+	}
+	l.plan, l.narrowed = narrowed, true
+	return nil
+}
+
 // read makes the readers.
 func (l *listing) read() {
-	reads := l.plan.Reads()
+	reads, most := l.plan.Reads(), 0
+	if len(reads) > manyReaders && l.plan.HasPlaces() {
+		most = l.limit + 1
+	}
 	for _, r := range reads {
 		l.readers = append(l.readers, &reader{
-			store: l.store, read: r, conditions: r.Conditions(), more: true,
-			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads),
+			store: l.store, plan: l.plan, read: r, conditions: r.Conditions(), more: true,
+			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads), growsTo: most,
 		})
 	}
 }
@@ -154,10 +177,11 @@ func (l *listing) read() {
 // one when it was read from a cursor.
 func (l *listing) page(ctx context.Context) (List, error) {
 	if l.other != nil {
-		if _, err := l.next(ctx, 0); err != nil {
+		first, err := l.next(ctx, 0)
+		if err != nil {
 			return List{}, err
 		}
-		l.turned = l.turn()
+		l.turned = l.turn(first)
 	}
 	list, err := l.fill(ctx)
 	if err == nil && l.expander != nil {
@@ -288,6 +312,7 @@ func (l *listing) fetchAll(ctx context.Context, limit int) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxAtOnce)
 	for _, r := range l.readers {
 		if r.needsPage() {
 			group.Go(func() error { return r.fetch(ctx, limit) })
@@ -300,8 +325,12 @@ func (l *listing) fetchAll(ctx context.Context, limit int) error {
 func (l *listing) pop(record driver.Record) {
 	l.reads++
 	l.bytes += len(record.Body)
+	l.passed = nil
 	for _, r := range l.readers {
 		if r.head != nil && r.record().UUID == record.UUID {
+			if l.passed == nil && l.plan.HasPlaces() {
+				l.passed = l.plan.PlaceOf(r.head).Encode()
+			}
 			r.pop()
 		}
 	}
@@ -318,6 +347,8 @@ func (l *listing) fetchSize(objects int) int {
 	switch {
 	case !l.sifts:
 		return l.limit - objects
+	case merged > severalReaders && l.plan.HasPlaces():
+		return max(leastFetch, missing/merged+1)
 	case merged > 1 && (l.reads <= l.limit || merged > manyReaders):
 		return max(minFetch, missing/merged+int(math.Sqrt(float64(missing))))
 	case l.reads > l.limit:
@@ -328,6 +359,9 @@ func (l *listing) fetchSize(objects int) int {
 }
 
 const (
-	manyReaders = 3
-	minFetch    = 8
+	manyReaders    = 3
+	severalReaders = 16 // of which few have objects of the page
+	minFetch       = 8
+	leastFetch     = 2
+	maxAtOnce      = 32 // requests to a backend
 )

@@ -27,6 +27,7 @@ func FuzzListsHideNothing(f *testing.F) {
 	var stores []*store.Store
 	for _, rules := range []policy.Rules{
 		{Owner: true}, {OwnerField: "user", Get: "isOwner || object.public == true"}, {OwnerField: "user", List: "object.year > 1 && isOwner || object.public"},
+		{Get: "object.user in user.names || object.public"}, {Get: "user.names.exists(n, n == object.user) || object.uuid in user.ids"},
 	} {
 		stores = append(stores, all.WithOptions(func(o *store.Options) { o.Policy = compile(f, rules) }))
 	}
@@ -35,6 +36,8 @@ func FuzzListsHideNothing(f *testing.F) {
 			f.Add(filter, sort, []byte{}, byte(0), byte(0), byte(3))
 			f.Add(filter, sort, []byte{0, 1, 255}, byte(40), byte(1), byte(1))
 			f.Add(filter, sort, []byte("AAAA"), byte(255), byte(2), byte(7))
+			f.Add(filter, sort, []byte{0, 3, 7}, byte(8), byte(3), byte(2))
+			f.Add(filter, sort, []byte{1}, byte(9), byte(4), byte(1))
 		}
 	}
 	const whole = 255 // the cursor is the text itself
@@ -67,7 +70,8 @@ func FuzzListsHideNothing(f *testing.F) {
 // looks reads a page as bob, and returns the cursor of the next.
 func looks(t *testing.T, s *store.Store, o store.ListOptions) string {
 	t.Helper()
-	page, err := s.List(as(t.Context(), "bob"), o)
+	bob := store.Call{Client: true, User: parse(t, `{"uuid":"bob","names":["bob","max"],"ids":["n01","n05","n10"]}`)} // bob's and public ones
+	page, err := s.List(store.WithCall(t.Context(), bob), o)
 	if err != nil {
 		kind(t, err, errs.Invalid)
 		return ""

@@ -137,11 +137,21 @@ func TestListsUnderRulesAreComplete(t *testing.T) {
 		"nobody":              {OwnerField: "user", Get: "isOwner && false"},
 		"users":               {Users: true, Get: "isOwner || object.public == true"},
 		"a field of the user": {Get: "object.year == user.year || object.user == user.uuid"},
+		"a list of the user":  {Get: "object.year in user.years"},
+		"owner or a list":     {OwnerField: "user", Get: "isOwner || object.year in user.years"},
+		"copies":              {Get: "object.user in user.teams.map(t, t.team)"},
+		"a copy":              {Get: "user.teams.exists(t, t.team == object.user && t.ok)"},
+		"a copy, and more":    {Get: "user.teams.exists(t, t.team == object.user && object.kind < t.kind)"},
+		"uuids in a list":     {OwnerField: "user", Get: "object.uuid in user.ids || isOwner"},
+		"uuids of a list":     {Get: "object.uuid in user.ids"},
+		"who may all":         {OwnerField: "user", Get: "user.admin || isOwner"},
 	} {
 		n.store = open.WithOptions(func(o *store.Options) { o.Policy = compile(t, rules) })
 		for who, ctx := range map[string]context.Context{
 			"nobody": client(t.Context()), "ada": as(t.Context(), "ada"), "bob": as(t.Context(), "bob"),
 			"eve": store.WithCall(t.Context(), store.Call{Client: true, User: parse(t, `{"uuid":"eve","year":2}`)}),
+			"max": store.WithCall(t.Context(), store.Call{Client: true, User: parse(t, `{"uuid":"bob","years":[4,2,"x",1.0],"admin":true,
+				"teams":[{"team":"ada","ok":true,"kind":1},{"team":["ada"]},{"ok":true},{"team":"bob","ok":1,"kind":2},{"team":null,"ok":true}],"ids":["n003","zz","n100","ada",7,"n050"]}`)}),
 		} {
 			for _, o := range lists {
 				o.Limit = 1 + r.IntN(20)

@@ -15,6 +15,7 @@ import (
 // reader reads the objects of a range, a page at a time.
 type reader struct {
 	store *Store
+	plan  *query.Plan
 	read  query.Read
 	page  driver.Page
 	at    int           // of page.Records: the next one
@@ -22,6 +23,10 @@ type reader struct {
 	after []byte        // place after the last one that was popped; nil before the first
 	more  bool          // there may be another page
 	bytes int           // of a page
+
+	growsTo int          // each page has twice as many objects as the one before, up to this; 0: as many as are asked for
+	pages   int          // that were read
+	from    *query.Place // of a read of one object: only if it comes after this; nil: in any case
 
 	conditions []driver.KeyCondition // that the objects of the range meet; none: all of them are read
 	keys       int                   // that were compared for these
@@ -54,9 +59,14 @@ func (r *reader) fetch(ctx context.Context, limit int) (err error) {
 		if !r.more || r.stopped() {
 			return nil
 		}
-		if r.page, err = r.readPage(ctx, limit); err != nil {
+		size := limit
+		if r.growsTo > limit {
+			size = min(limit<<min(r.pages, 8), r.growsTo)
+		}
+		if r.page, err = r.readPage(ctx, size); err != nil {
 			return err
 		}
+		r.pages++
 		r.at, r.more = 0, r.page.Next != nil
 		r.keys += r.page.Keys
 	}
@@ -68,6 +78,12 @@ func (r *reader) readPage(ctx context.Context, limit int) (driver.Page, error) {
 		record, found, err := r.store.driver.Get(ctx, uuid)
 		if err != nil || !found || record.Deleted || r.after != nil {
 			return driver.Page{}, err
+		}
+		if r.from != nil {
+			o, err := object.Decode(record.Body)
+			if err != nil || !r.plan.IsAfter(*r.from, o) {
+				return driver.Page{}, err
+			}
 		}
 		return driver.Page{Records: []driver.Record{record}, Positions: [][]byte{[]byte(uuid)}}, nil
 	}
@@ -109,8 +125,11 @@ const (
 	atEnd
 )
 
-// place returns where the next page of the list begins: the state of each reader.
+// place returns where the next page of the list begins: the state of each reader, or the place in the order.
 func (l *listing) place() []byte {
+	if l.plan.HasPlaces() {
+		return placeAt(l.passed)
+	}
 	var place []byte
 	for _, r := range l.readers {
 		if r.mayHaveMore() {
@@ -122,9 +141,23 @@ func (l *listing) place() []byte {
 	return place
 }
 
+// placeAt returns a place that does not depend on readers; nil is the start.
+func placeAt(encoded []byte) []byte {
+	if encoded == nil {
+		return []byte{atStart}
+	}
+	return append([]byte{atPlace}, encoded...)
+}
+
 // turn returns where a list in the other direction, whose readers are in the reverse order, has what comes before the next
-// objects of the readers.
-func (l *listing) turn() []byte {
+// objects of the readers. first has the first one of these; nil: there is none.
+func (l *listing) turn(first *reader) []byte {
+	if l.plan.HasPlaces() {
+		if first == nil {
+			return placeAt(nil)
+		}
+		return placeAt(l.plan.PlaceOf(first.head).Encode())
+	}
 	var place []byte
 	for _, r := range slices.Backward(l.readers) {
 		switch {
@@ -151,6 +184,9 @@ func appendState(place, after []byte) []byte {
 
 // resume continues at a place.
 func (l *listing) resume(place []byte) error {
+	if l.plan.HasPlaces() {
+		return l.resumeAt(place)
+	}
 	for _, r := range l.readers {
 		if len(place) == 0 {
 			return errPlace()
@@ -173,6 +209,36 @@ func (l *listing) resume(place []byte) error {
 	}
 	if len(place) > 0 {
 		return errPlace()
+	}
+	return nil
+}
+
+// resumeAt continues at a place that does not depend on readers.
+func (l *listing) resumeAt(place []byte) error {
+	switch {
+	case len(place) == 1 && place[0] == atStart:
+		return nil
+	case len(place) == 0 || place[0] != atPlace:
+		return errPlace()
+	}
+	at, err := l.plan.DecodePlace(place[1:])
+	if err != nil {
+		return err
+	}
+	l.passed = place[1:]
+	for _, r := range l.readers {
+		if _, only := r.read.Only(); only {
+			r.from = &at
+			continue
+		}
+		start := l.plan.Start(r.read, at)
+		switch {
+		case start.Ended:
+			r.more = false
+		case !start.Whole:
+			q, _ := r.read.Query()
+			r.after = l.store.driver.Position(q.Index, start.Key, start.UUID)
+		}
 	}
 	return nil
 }

@@ -53,6 +53,10 @@ func (s *memoryStore) Query(ctx context.Context, q driver.Query) (driver.Page, e
 	return search(s.rows, q)
 }
 
+func (*memoryStore) Position(_ string, key [][]byte, uuid string) []byte {
+	return append(appendParts(nil, key), uuid...)
+}
+
 func search(rows map[string]*row, q driver.Query) (driver.Page, error) {
 	var found []hit
 	for uuid, r := range rows {

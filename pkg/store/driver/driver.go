@@ -198,6 +198,11 @@ type Store interface {
 	// the other direction; the same holds of Scan and ScanBackward.
 	Query(ctx context.Context, q Query) (Page, error)
 
+	// Position returns Query.After for the records that come after a key of an index, which has
+	// all its parts, and a UUID, in the direction of the query, whether or not a record has
+	// them. Parts and UUID may be any bytes.
+	Position(index string, key [][]byte, uuid string) []byte
+
 	// Scan returns live records in the order of their UUIDs. after is Next of
 	// the previous page, nil for the first.
 	Scan(ctx context.Context, after []byte, limit int) (Page, error)

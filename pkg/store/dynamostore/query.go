@@ -46,6 +46,15 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 	return s.page(ctx, s.readers(sp, shards, q.Limit), q.Limit, min(q.PageBytes(), s.b.pageSize))
 }
 
+// Position implements driver.Store.
+func (s *store) Position(_ string, key [][]byte, uuid string) []byte {
+	var at []byte
+	for _, part := range key {
+		at = driver.AppendPartEnd(driver.AppendPart(at, part))
+	}
+	return driver.AppendPartEnd(driver.AppendPart(at, []byte(uuid)))
+}
+
 // Scan implements driver.Store.
 func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
 	return s.scan(ctx, &span{index: liveIndex, after: after}, limit)

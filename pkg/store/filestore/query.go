@@ -31,6 +31,11 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 	return s.syncedPage(ctx, page, errors.Join(err, wrapReadError(it.Close())))
 }
 
+// Position implements driver.Store.
+func (s *store) Position(name string, key [][]byte, uuid string) []byte {
+	return append(appendParts(appendIndex(nil, s.indexes[name].ID), key), uuid...)
+}
+
 // bounds returns the iterator bounds of a page of a query.
 func (s *store) bounds(ix index, q driver.Query) *pebble.IterOptions {
 	prefix := appendParts(appendIndex(appendPrefix(nil, s.id, kindIndex), ix.ID), q.Equal)

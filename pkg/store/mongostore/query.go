@@ -27,6 +27,14 @@ func (s *store) Query(ctx context.Context, q driver.Query) (page driver.Page, er
 	return page, s.wrapError(ctx, "search", err)
 }
 
+// Position implements driver.Store.
+func (s *store) Position(index string, key [][]byte, uuid string) []byte {
+	if s.indexes[index].Multi {
+		return []byte(uuid)
+	}
+	return []byte(encodeParts(key) + uuid)
+}
+
 // findSpan queries an index whose keys end with the UUID.
 func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
 	return s.find(ctx, inSpan(field, q), field, direction(q), q.Limit, q.PageBytes())

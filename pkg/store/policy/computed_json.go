@@ -25,6 +25,25 @@ func appendJSON(dst []byte, v ref.Val) ([]byte, error) {
 		return nil, errTooLarge
 	}
 	switch v := v.(type) {
+	case types.String:
+		if len(v) > MaxComputedBytes {
+			return nil, errTooLarge
+		}
+		return appendScalar(dst, v)
+	case types.Timestamp:
+		return object.AppendString(dst, string(v.ConvertToType(types.StringType).(types.String))), nil
+	case traits.Mapper:
+		return appendMap(dst, v)
+	case traits.Lister:
+		return appendList(dst, v)
+	default:
+		return appendScalar(dst, v)
+	}
+}
+
+// appendScalar appends the JSON of a value that is neither a list nor a map.
+func appendScalar(dst []byte, v ref.Val) ([]byte, error) {
+	switch v := v.(type) {
 	case types.Null:
 		return append(dst, "null"...), nil
 	case types.Bool:
@@ -36,16 +55,7 @@ func appendJSON(dst []byte, v ref.Val) ([]byte, error) {
 	case types.Double:
 		return appendDouble(dst, float64(v))
 	case types.String:
-		if len(v) > MaxComputedBytes {
-			return nil, errTooLarge
-		}
 		return object.AppendString(dst, string(v)), nil
-	case types.Timestamp:
-		return object.AppendString(dst, string(v.ConvertToType(types.StringType).(types.String))), nil
-	case traits.Mapper:
-		return appendMap(dst, v)
-	case traits.Lister:
-		return appendList(dst, v)
 	default:
 		return nil, errNotJSON
 	}

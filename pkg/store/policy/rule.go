@@ -97,11 +97,16 @@ func problemsOf(op Op, issues *cel.Issues) (problems []Problem) {
 
 // program makes a program of bounded cost.
 func program(env *cel.Env, op Op, tree *cel.Ast, options ...cel.ProgramOption) (cel.Program, []Problem) {
-	compiled, err := env.Program(tree, append(options, cel.CostTracking(costs{}), cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize))...)
+	compiled, err := env.Program(tree, programOptions(options...)...)
 	if err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
 	return compiled, nil
+}
+
+// programOptions returns options with those that bound the cost.
+func programOptions(options ...cel.ProgramOption) []cel.ProgramOption {
+	return append(options, cel.CostTracking(costs{}), cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize))
 }
 
 // rule is one compiled expression.
@@ -142,7 +147,8 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 		return nil, problems
 	}
 	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
-	r.needed, r.isNarrow = p.neededBy(tree.NativeRep().Expr())
+	n := narrower{policy: p, env: env, tree: tree.NativeRep()}
+	r.needed, r.isNarrow = n.neededBy(n.tree.Expr())
 	return r, nil
 }
 

@@ -1,14 +1,12 @@
 package policy
 
 import (
-	"encoding/json"
-	"slices"
+	"context"
 
-	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
-
-	"belfry/pkg/store/object"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 )
 
 // Value is a value of a field of objects, as compact JSON.
@@ -17,30 +15,59 @@ type Value struct {
 	JSON  []byte
 }
 
-// needed is a value that objects have for which a rule holds: a literal, or what a field of the user has.
-type needed struct {
-	field   string
-	literal []byte
-	ofUser  string // the user's field; "" for a literal
+// Needs are values of which an object has at least one if a rule allows it. Without values the rule allows none.
+type Needs struct {
+	Values []Value
+	Varies bool // how many there are is a matter of what the user has: elements of a list
 }
 
-// Values returns values of which an object has at least one if the rule of an operation allows it for a user, and
-// false if the rule allows others too. No values: it allows nothing.
-func (p *Policy) Values(op Op, user object.Object) ([]Value, bool) {
-	all, ok := p.needed(op)
-	if !ok {
-		return nil, false
+// needed are values that objects have for which a rule holds: what is left of the rule without what it says of objects.
+type needed struct {
+	field string // "": the rule may hold for any object
+	steps []step // from the outer to the inner one
+
+	literal  []byte      // the value is this one,
+	ofUser   string      // or what a field of the user has,
+	of       cel.Program // or what an expression has over the user, the time and the variables of the loops
+	elements bool        // the values are the elements of that
+}
+
+// step is a condition on the user, or a loop over what the user has.
+type step struct {
+	program  cel.Program
+	variable string // of a loop over the value of the program; "": the value is to be true
+}
+
+func (n *needed) varies() bool {
+	if n.elements {
+		return true
 	}
-	values := make([]Value, 0, len(all))
-	for _, n := range all {
-		switch {
-		case n.ofUser == "":
-			values = append(values, Value{n.field, n.literal})
-		case user[n.ofUser] != nil: // else the comparison fails
-			values = append(values, Value{n.field, user[n.ofUser]})
+	for _, s := range n.steps {
+		if s.variable != "" {
+			return true
 		}
 	}
-	return values, true
+	return false
+}
+
+// Values returns the values that an object needs if the rule of an operation is to allow it for a user at a time, and
+// false if the rule may allow others too. An error is that of an ended context or a spent budget: see Allow.
+func (p *Policy) Values(ctx context.Context, op Op, in Input) (Needs, bool, error) {
+	all, ok := p.needed(op)
+	if !ok {
+		return Needs{}, false, nil
+	}
+	c := collector{ctx: ctx, in: in, variables: plainVariables{"user": recordOf(in.User), sessionVariable: in.Session.value(), "now": types.Timestamp{Time: in.Now}}}
+	for i := range all {
+		c.found.Varies = c.found.Varies || all[i].varies()
+		if err := c.collect(&all[i], all[i].steps); err != nil {
+			return Needs{}, false, err
+		}
+		if c.any {
+			return Needs{}, false, nil
+		}
+	}
+	return c.found, true, nil
 }
 
 // ValueFields returns the fields of Values for an operation.
@@ -49,9 +76,11 @@ func (p *Policy) ValueFields(op Op) []string {
 	if !ok {
 		return nil
 	}
-	fields := make([]string, len(all))
-	for i, n := range all {
-		fields[i] = n.field
+	var fields []string
+	for _, n := range all {
+		if n.field != "" {
+			fields = append(fields, n.field)
+		}
 	}
 	return fields
 }
@@ -65,76 +94,115 @@ func (p *Policy) needed(op Op) ([]needed, bool) {
 
 func (p *Policy) ownedByUser() needed { return needed{field: p.owner, ofUser: "uuid"} }
 
-// maxNeeded bounds how many indexes a list reads.
-const maxNeeded = 8
-
-// neededBy returns values of which an object has at least one if an expression is true of it, and false if the
-// expression can be true of any object. An operand of || that fails does not make the other one fail.
-func (p *Policy) neededBy(e ast.Expr) ([]needed, bool) {
-	switch e.Kind() {
-	case ast.IdentKind:
-		return []needed{p.ownedByUser()}, e.AsIdent() == isOwner
-	case ast.LiteralKind:
-		return nil, e.AsLiteral() == types.False
-	case ast.SelectKind:
-		field, ok := fieldOf(e, "object")
-		return []needed{{field: field, literal: []byte("true")}}, ok
-	case ast.CallKind:
-		call := e.AsCall()
-		if len(call.Args()) != 2 {
-			return nil, false
-		}
-		a, b := call.Args()[0], call.Args()[1]
-		switch call.FunctionName() {
-		case operators.LogicalOr:
-			first, ok := p.neededBy(a)
-			second, also := p.neededBy(b)
-			all := slices.Concat(first, second)
-			return all, ok && also && len(all) <= maxNeeded
-		case operators.LogicalAnd:
-			first, ok := p.neededBy(a)
-			second, also := p.neededBy(b)
-			if !ok || also && len(second) < len(first) {
-				return second, also
-			}
-			return first, true
-		case operators.Equals:
-			if n, ok := equality(a, b); ok {
-				return []needed{n}, true
-			}
-			n, ok := equality(b, a)
-			return []needed{n}, ok
-		}
-	}
-	return nil, false
+// collector evaluates what a rule says of a user.
+type collector struct {
+	ctx       context.Context
+	in        Input
+	variables plainVariables
+	found     Needs
+	any       bool // any object may be allowed
 }
 
-// equality returns the value that object.field has if it is equal to other.
-func equality(field, other ast.Expr) (needed, bool) {
-	name, ok := fieldOf(field, "object")
-	if !ok {
-		return needed{}, false
+// collect adds values, if the further steps lead to some.
+func (c *collector) collect(n *needed, steps []step) error {
+	if len(steps) == 0 {
+		return c.add(n)
 	}
-	if ofUser, ok := fieldOf(other, "user"); ok {
-		return needed{field: name, ofUser: ofUser}, true
+	value, err := c.value(steps[0].program)
+	if err != nil {
+		return err
 	}
-	if other.Kind() != ast.LiteralKind {
-		return needed{}, false
+	name := steps[0].variable
+	if name == "" {
+		if value != types.True {
+			return nil
+		}
+		return c.collect(n, steps[1:])
 	}
-	switch value := other.AsLiteral().(type) {
-	case types.Bool, types.Int, types.Uint, types.Double, types.String:
-		literal, err := json.Marshal(value.Value())
-		return needed{field: name, literal: literal}, err == nil
+	outer, shadows := c.variables[name]
+	for element := range elementsOf(value) {
+		c.variables[name] = element
+		if err := c.collect(n, steps[1:]); err != nil {
+			return err
+		}
+	}
+	if delete(c.variables, name); shadows {
+		c.variables[name] = outer
+	}
+	return nil
+}
+
+func (c *collector) add(n *needed) error {
+	switch {
+	case n.field == "":
+		c.any = true
+	case n.literal != nil:
+		c.found.Values = append(c.found.Values, Value{n.field, n.literal})
+	case n.ofUser != "":
+		if value := c.in.User[n.ofUser]; value != nil { // else the comparison fails
+			c.found.Values = append(c.found.Values, Value{n.field, value})
+		}
 	default:
-		return needed{}, false
+		value, err := c.value(n.of)
+		if err != nil {
+			return err
+		}
+		if !n.elements {
+			c.addValue(n.field, value)
+			return nil
+		}
+		for element := range elementsOf(value) {
+			c.addValue(n.field, element)
+		}
 	}
+	return nil
 }
 
-// fieldOf returns the field that an expression selects from a variable.
-func fieldOf(e ast.Expr, variable string) (string, bool) {
-	if e.Kind() != ast.SelectKind || e.AsSelect().IsTestOnly() {
-		return "", false
+// addValue adds a value, if one of an object can be equal to it.
+func (c *collector) addValue(field string, value ref.Val) {
+	switch value.(type) {
+	case nil, types.Bytes, types.Duration, types.Timestamp: // nil: what can't be evaluated is equal to nothing
+		return
+	case traits.Mapper, traits.Lister:
+		// Indexes have all of them alike.
+		c.found.Values = append(c.found.Values, Value{field, []byte("[]")})
+		return
 	}
-	of := e.AsSelect().Operand()
-	return e.AsSelect().FieldName(), of.Kind() == ast.IdentKind && of.AsIdent() == variable
+	text, err := appendScalar(nil, value)
+	if err != nil {
+		c.any = true
+		return
+	}
+	c.found.Values = append(c.found.Values, Value{field, text})
+}
+
+// value evaluates an expression; nil if that can't be done, which makes the rule deny.
+func (c *collector) value(program cel.Program) (ref.Val, error) {
+	if err := c.in.Budget.Check(); err != nil {
+		return nil, err
+	}
+	out, details, err := program.ContextEval(c.ctx, c.variables)
+	c.in.Budget.spend(details.ActualCost())
+	if c.ctx.Err() != nil {
+		return nil, c.ctx.Err()
+	}
+	if err != nil {
+		return nil, nil //nolint:nilerr // the rule is not true
+	}
+	return out, nil
+}
+
+// elementsOf iterates over what a rule's loops and `in` find in a value: the elements of a list, the names of a map.
+func elementsOf(value ref.Val) func(yield func(ref.Val) bool) {
+	return func(yield func(ref.Val) bool) {
+		list, ok := value.(traits.Iterable)
+		if !ok {
+			return
+		}
+		for it := list.Iterator(); it.HasNext() == types.True; {
+			if !yield(it.Next()) {
+				return
+			}
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 // Explanation says how indexes answer a list.
 type Explanation struct {
 	Reads    []ExplainedRead `json:"reads"`
+	More     int             `json:"more,omitempty"`     // reads that are left out, for further values that the rule allows
 	Combined string          `json:"combined,omitempty"` // several reads are merged, or made inTurn
 	Order    []string        `json:"order"`              // of the objects
 	Checked  []string        `json:"checked,omitempty"`  // conditions that are evaluated on what is read
@@ -38,7 +39,11 @@ type ExplainedRange struct {
 // Explain returns what the list reads.
 func (p *Plan) Explain() Explanation {
 	e := Explanation{Reads: []ExplainedRead{}, Order: []string{}}
-	for _, r := range p.reads {
+	for i, r := range p.reads {
+		if i == maxReads {
+			e.More = len(p.reads) - i
+			break
+		}
 		one := r.explain()
 		if len(p.conjunctions) > 1 {
 			one.Alternative = r.conjunction + 1
@@ -54,9 +59,7 @@ func (p *Plan) Explain() Explanation {
 	if p.Searches() {
 		e.Order = []string{"relevance"}
 	} else if !p.inTurn {
-		for _, f := range append(p.order[:len(p.order):len(p.order)], field{name: "uuid", descending: p.descending}) {
-			e.Order = append(e.Order, order{f}.text())
-		}
+		e.Order = p.orderNames()
 	}
 	for _, conditions := range p.unheld {
 		for _, c := range conditions {

@@ -75,7 +75,7 @@ func (n *node) conjunctions(negated bool) ([][]condition, error) {
 				return nil, err
 			}
 			if all = append(all, some...); len(all) > maxConjunctions {
-				return nil, errTooMany()
+				return nil, errTooManyReads
 			}
 		}
 		return all, nil
@@ -87,7 +87,7 @@ func (n *node) conjunctions(negated bool) ([][]condition, error) {
 			return nil, err
 		}
 		if len(all)*len(some) > maxConjunctions {
-			return nil, errTooMany()
+			return nil, errTooManyReads
 		}
 		all = product(all, some)
 	}
@@ -105,6 +105,5 @@ func product[T any](a, b [][]T) [][]T {
 	return all
 }
 
-func errTooMany() error {
-	return errs.New(errs.Invalid, "filter: it reads more than %d ranges of indexes: ask for less at once", maxReads)
-}
+// errTooManyReads is the error of a list that would read more ranges than it may.
+var errTooManyReads = errs.New(errs.Invalid, "filter: it reads more than %d ranges of indexes: ask for less at once", maxReads)

@@ -23,12 +23,9 @@ package query
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 
 	"belfry/pkg/store/object"
-	"belfry/pkg/store/policy"
 )
 
 // maxReads is how many ranges a list reads at most.
@@ -43,6 +40,8 @@ type Plan struct {
 	order        order         // of what is read, then uuids
 	descending   bool          // uuids
 	exact        bool          // it has no further order: its indexes have no other fields
+	places       bool          // its cursors are places in the order
+	most         int           // reads; 0: maxReads
 	inTurn       bool          // one read after the other instead: they have no common order
 	sifts        bool          // objects are read that don't match
 	elements     bool          // an index has several keys of an object
@@ -157,37 +156,6 @@ func (p *Plan) Reversed() *Plan {
 	}
 	r.fingerprint = p.fingerprintOf("reversed", "")
 	return &r
-}
-
-// Narrow returns a plan for the objects of p that have one of the values, in the order of p. It reads possibly
-// more of them, and reports false when there is no index for one of the values.
-func (p *Plan) Narrow(values []policy.Value, indexes []Index) (*Plan, bool) {
-	n := &Plan{filter: p.filter, sort: p.sort, fingerprint: p.fingerprint, exact: true}
-	for _, v := range values {
-		if !IsTopLevel(v.Field) {
-			return nil, false // the rule means a field of this name
-		}
-		for _, c := range p.conjunctions {
-			n.conjunctions = append(n.conjunctions, append(c[:len(c):len(c)], condition{field: parseField(v.Field), parts: partsOf(v.JSON)}))
-		}
-		n.fingerprint = n.fingerprintOf(v.Field, string(v.JSON))
-	}
-	if len(n.conjunctions) > maxConjunctions || n.plan(indexes) != nil {
-		return nil, false
-	}
-	n.fingerprint = n.fingerprintOf("", "")
-	return n, true
-}
-
-// partsOf returns the parts of the values that a rule takes for equal to a value: rules compare numbers as
-// a float64, to which also those that are a little less or more are rounded.
-func partsOf(value []byte) domain {
-	f, err := strconv.ParseFloat(string(value), 64)
-	if err != nil {
-		return union(point(EncodePart(value)))
-	}
-	below := append(encodeFloat(math.Nextafter(f, math.Inf(-1))), partInexact)
-	return union(point(below), point(encodeFloat(f)), point(append(encodeFloat(f), partInexact)))
 }
 
 func (p *Plan) fingerprintOf(filter, sort string) fingerprint {

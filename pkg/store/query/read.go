@@ -51,7 +51,7 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 			w.index = Index{} // it is not read: there are few objects
 		}
 		p.elements = p.elements || w.index.HasElements()
-		reads, err := w.reads(all[i])
+		reads, err := w.reads(all[i], p.mostReads())
 		if err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 			p.reads = append(p.reads, r)
 		}
 	}
-	if len(p.reads) > maxReads {
-		return errTooMany()
+	if len(p.reads) > p.mostReads() {
+		return errTooManyReads
 	}
 	for i := range ways {
 		if shared[i] {
@@ -80,6 +80,13 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 		p.sifts = p.sifts || len(unheld) > 0
 	}
 	return nil
+}
+
+func (p *Plan) mostReads() int {
+	if p.most > 0 {
+		return p.most
+	}
+	return maxReads
 }
 
 // same reports whether another read of the plan finds the same by its range.
@@ -126,7 +133,7 @@ func (r Read) meets(o Read) bool {
 }
 
 // reads returns the ranges of an index that have what meets the conjunction.
-func (w way) reads(c conjunction) ([]Read, error) {
+func (w way) reads(c conjunction, most int) ([]Read, error) {
 	switch {
 	case c.isPoints("uuid"):
 		return readsOf(c.points("uuid")), nil
@@ -136,8 +143,8 @@ func (w way) reads(c conjunction) ([]Read, error) {
 	equal := [][][]byte{nil}
 	for _, f := range w.fields[:w.equal] {
 		parts := f.keyParts(c.points(f.name))
-		if len(equal)*len(parts) > maxReads {
-			return nil, errTooMany()
+		if len(equal)*len(parts) > most {
+			return nil, errTooManyReads
 		}
 		equal = product(equal, parts)
 	}

@@ -300,6 +300,7 @@ func pageTests() []test {
 		{"a page ends before it is too large", largePages},
 		{"a page continues after each of its records", pagePositions},
 		{"a page continues in the other direction at each of its records", pagesTurn},
+		{"a query continues after any key and UUID", pagesFromKeys},
 	}
 }
 
