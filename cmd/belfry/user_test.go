@@ -83,6 +83,8 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{2, "\n" + secret, "no password", []string{"password", "ada@example.com"}},
 			{2, "short\n", "must have 8 to 1024 bytes", []string{"password", "ada@example.com"}},
 			{2, strings.Repeat("x", 2000), "must have 8 to 1024 bytes", []string{"password", "ada@example.com"}},
+			{2, "Password123\n", "/password: is one of the most common passwords: choose another", []string{"password", "ada@example.com"}},
+			{2, "Password123\n", "/password: is one of the most common passwords: choose another", []string{"create", "eve@example.com"}},
 			{2, secret, "unexpected argument", []string{"password", "ada@example.com", secret}},
 			{2, secret, "unknown flag --password", []string{"create", "x@example.com", "--password=" + secret}},
 			{2, secret, "is no e-mail address", []string{"create", "nobody"}},

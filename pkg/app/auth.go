@@ -9,6 +9,7 @@ import (
 	"belfry/pkg/api/login"
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
+	"belfry/pkg/auth/weak"
 	"belfry/pkg/listener"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
@@ -24,6 +25,10 @@ func (p *plan) compileAuth() (problems config.Problems) {
 	}
 	if c.Deletion.Enabled {
 		p.auth.Deletion = &auth.Deletion{Grace: c.Deletion.Grace}
+	}
+	p.auth.Passwords.Common = c.Passwords.Common
+	if b := c.Passwords.Breached; b.URL != "" {
+		p.auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount)}
 	}
 	rule, found := policy.CompileUserRule(p.config.Admins)
 	for _, f := range found {
@@ -142,6 +147,7 @@ const (
 // newAuth makes the service that authenticates; before is the one that it replaces, nil for none.
 func (a *serving) newAuth(before *auth.Service) {
 	o := a.plan.authOptions(a.set)
+	o.Passwords.Registry, o.Passwords.Log = a.registry, a.log
 	o.Previous = before
 	c := &a.config.Authentication
 	o.Interceptor = a.interceptor(c.UserStore)

@@ -205,7 +205,9 @@ func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error
 		return manageUsers(ctx, now.auth, q)
 	}
 	// A process without the roles that log in and send mails.
-	users := auth.New(now.plan.authOptions(now.set))
+	o := now.plan.authOptions(now.set)
+	o.Passwords.Registry, o.Passwords.Log = a.registry, a.log
+	users := auth.New(o)
 	defer users.Close()
 	return manageUsers(ctx, users, q)
 }

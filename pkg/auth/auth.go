@@ -11,6 +11,7 @@ import (
 
 	"belfry/internal/ratelimit"
 	"belfry/pkg/auth/oauth"
+	"belfry/pkg/auth/weak"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
@@ -33,6 +34,7 @@ type Options struct {
 	Providers map[string]oauth.Provider
 	Limits    Limits
 	Hash      HashParams // of new passwords; zero: DefaultHashParams
+	Passwords weak.Options
 
 	Deletion *Deletion // of accounts by their users; nil: they can't
 
@@ -87,6 +89,7 @@ type Service struct {
 
 	limits    Limits
 	hasher    *hasher
+	weak      *weak.Checker // of passwords that are set
 	accounts  *accountLimiter
 	addresses *ratelimit.Limiter
 	rules     keyRules
@@ -112,6 +115,7 @@ func New(o Options) *Service {
 	}
 	s.limits = o.Limits
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
+	s.weak = weak.New(o.Passwords)
 	s.addresses = ratelimit.New(o.Limits.Address, s.now)
 	s.accounts = newAccountLimiter(o.Limits.Account, s.now)
 	if before := o.Previous; before != nil {

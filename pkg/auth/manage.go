@@ -88,7 +88,7 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 	reg := registration{identity: id, fields: s.newUser(u), datas: object.Object{}}
 	reg.datas.Set(fieldLogin, id.providerID)
 	if u.Password != "" {
-		if err := checkPassword(fieldPassword, u.Password); err != nil {
+		if err := s.checkNew(ctx, fieldPassword, u.Password); err != nil {
 			return store.Stored{}, err
 		}
 		hash, err := s.hasher.hash(ctx, u.Password)
@@ -162,9 +162,9 @@ func mark(user object.Object, field, mark string, wanted bool) object.Object {
 }
 
 // SetPassword sets a password, ends all sessions of the user, and ends the delays after
-// failed logins. Errors: Invalid for a password of a wrong length; NotFound.
+// failed logins. Errors: Invalid for a password that must not be set; NotFound.
 func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store.Stored, error) {
-	if err := checkPassword(fieldPassword, password); err != nil {
+	if err := s.checkNew(ctx, fieldPassword, password); err != nil {
 		return store.Stored{}, err
 	}
 	hash, err := s.hasher.hash(ctx, password)

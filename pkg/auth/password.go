@@ -135,13 +135,3 @@ func decodeHash(encoded string) (p HashParams, salt, key []byte, err error) {
 	}
 	return p, salt, key, nil
 }
-
-// checkPassword reports Invalid for a new password of a wrong length.
-func checkPassword(field, password string) error {
-	if n := len(password); n < MinPassword || n > MaxPassword {
-		return &errs.Error{Kind: errs.Invalid, Message: "the password can't be used", Fields: []errs.Field{{
-			Pointer: "/" + field, Message: fmt.Sprintf("must have %d to %d bytes", MinPassword, MaxPassword),
-		}}}
-	}
-	return nil
-}

@@ -36,10 +36,13 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := c.validate(); err != nil {
 		return err
 	}
-	if err := checkPassword(fieldPassword, c.Password); err != nil {
+	if err := checkLength(fieldPassword, c.Password); err != nil {
 		return err
 	}
 	if err := s.takeAttempt(from); err != nil {
+		return err
+	}
+	if err := s.checkNew(ctx, fieldPassword, c.Password); err != nil {
 		return err
 	}
 	id := emailIdentity(c.Login)
@@ -203,16 +206,21 @@ func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep
 	return nil
 }
 
+const fieldNewPassword = "newPassword" // of the form
+
 // ChangePassword sets a new password for the user who is logged in, ends all
 // sessions and starts a new one. A user with a password has to give it.
 func (s *Service) ChangePassword(ctx context.Context, current, next string, from Client) (IssuedSession, error) {
 	if err := RequireLogin(from.Session); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := checkPassword("newPassword", next); err != nil {
+	if err := checkLength(fieldNewPassword, next); err != nil {
 		return IssuedSession{}, err
 	}
 	if err := s.takeAttempt(from); err != nil {
+		return IssuedSession{}, err
+	}
+	if err := s.checkNew(ctx, fieldNewPassword, next); err != nil {
 		return IssuedSession{}, err
 	}
 	me := from.Session

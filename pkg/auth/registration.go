@@ -31,11 +31,17 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	if _, err := NormalizeAddress(c.Login); err != nil {
 		return session, false, err
 	}
-	if err := checkPassword(fieldPassword, c.Password); err != nil {
+	if err := checkLength(fieldPassword, c.Password); err != nil {
 		return session, false, err
 	}
 	if err := s.takeAttempt(from); err != nil {
 		return session, false, err
+	}
+	// Who adds an address to an account with a password gives that one.
+	if !hasPassword(from.Session) {
+		if err := s.checkNew(ctx, fieldPassword, c.Password); err != nil {
+			return session, false, err
+		}
 	}
 	id := emailIdentity(c.Login)
 	if !s.email.PostValidation && c.Token == "" {

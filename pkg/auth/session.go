@@ -59,6 +59,15 @@ func (me *Session) ForRules() *policy.Session {
 	return &policy.Session{AAL: me.AAL, AuthenticatedAt: me.AuthenticatedAt, StepUp: me.Key == nil}
 }
 
+// hasPassword reports whether a session is of a user with a password.
+func hasPassword(s *Session) bool {
+	if s == nil {
+		return false
+	}
+	encoded, _ := object.Text(object.Field(s.User.Body, fieldPassword))
+	return encoded != ""
+}
+
 // IssuedSession is a new session with its token, or a code for an application. Neither is stored
 // anywhere.
 type IssuedSession struct {

@@ -37,13 +37,13 @@ func first(token, login, password string) string {
 func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 	t.Parallel()
 	// Also without login by e-mail: the console has one for admins.
-	f, token := startEmpty(t, func(o *auth.Options) { o.Email = nil })
+	f, token := startEmpty(t, func(o *auth.Options) { o.Email, o.Passwords.Common = nil, true })
 	page := is(t, f.get("", "/console/first?token="+token), http.StatusOK)
 	shows(t, page, `value="`+token+`"`, `for="login"`, `for="password"`, `autocomplete="new-password"`)
 	page.HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "same-origin")
 
 	for _, c := range []struct{ login, password, says string }{
-		{"ada", "a fine password", "expected an address"}, {"ada@example.com", "short", "must have 8 to 1024 bytes"}, {"", "", "is missing"},
+		{"ada", "a fine password", "expected an address"}, {"ada@example.com", "short", "must have 8 to 1024 bytes"}, {"ada@example.com", "football", "is one of the most common passwords: choose another"}, {"", "", "is missing"},
 	} {
 		r := is(t, f.post("", "/console/first", first(token, c.login, c.password)), http.StatusBadRequest)
 		shows(t, r, c.says, `value="`+token+`"`, `value="`+c.login+`"`)

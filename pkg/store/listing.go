@@ -145,7 +145,7 @@ func (l *listing) narrow(ctx context.Context) error {
 		return nil
 	}
 	s := l.store
-	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, policy.Input{User: l.call.User, Now: s.opts.Now(), Budget: l.call.RuleBudget})
+	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, policy.Input{User: l.call.User, Session: l.call.Session, Now: s.opts.Now(), Budget: l.call.RuleBudget})
 	if err != nil || !narrow {
 		return err
 	}

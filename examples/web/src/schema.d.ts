@@ -2405,7 +2405,7 @@ export interface operations {
                     password?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes.
+                     * @description 8 to 1024 bytes, and not a weak one.
                      */
                     newPassword: string;
                 };
@@ -2417,7 +2417,7 @@ export interface operations {
                     password?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes.
+                     * @description 8 to 1024 bytes, and not a weak one.
                      */
                     newPassword: string;
                 };
@@ -2480,7 +2480,7 @@ export interface operations {
                     login?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes when one is chosen.
+                     * @description 8 to 1024 bytes, and not a weak one, when one is chosen.
                      */
                     password: string;
                     /** @description true to register. */
@@ -2495,7 +2495,7 @@ export interface operations {
                     login?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes when one is chosen.
+                     * @description 8 to 1024 bytes, and not a weak one, when one is chosen.
                      */
                     password: string;
                     /** @description true to register. */
@@ -2640,7 +2640,7 @@ export interface operations {
                     token: string;
                     /**
                      * Format: password
-                     * @description The new one: 8 to 1024 bytes.
+                     * @description The new one: 8 to 1024 bytes, and not a weak one.
                      */
                     password: string;
                 };
@@ -2651,7 +2651,7 @@ export interface operations {
                     token: string;
                     /**
                      * Format: password
-                     * @description The new one: 8 to 1024 bytes.
+                     * @description The new one: 8 to 1024 bytes, and not a weak one.
                      */
                     password: string;
                 };

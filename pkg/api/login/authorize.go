@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
+	"belfry/pkg/auth/weak"
 	"belfry/pkg/errs"
 )
 
@@ -147,7 +149,7 @@ func formReasonOf(err error) string {
 	case errs.Limited:
 		return "limited"
 	case errs.Invalid, errs.TooLarge:
-		return "invalid"
+		return cmp.Or(weakReason(err), "invalid")
 	}
 	return ""
 }
@@ -216,6 +218,10 @@ func problemText(reason string, register bool) string {
 		return "This address belongs to an account already: log in."
 	case reason == "invalid" && register:
 		return "Check the address, and choose a password of at least 8 characters."
+	case reason == string(weak.Common):
+		return "This is one of the most common passwords. Choose another one."
+	case reason == string(weak.Breached):
+		return "This password appears in data breaches, so attackers try it. Choose another one, and change it wherever else you use it."
 	case reason == "invalid":
 		return "Enter an address and a password."
 	}

@@ -280,6 +280,26 @@ func TestAFailedFormReturnsToThePage(t *testing.T) {
 	f.Do("POST", "/auth/email", `{"login":"ada@example.com","password":"a fine password","authorize":"x"}`).Want(204)
 }
 
+// The page says why a password that attackers know is refused.
+func TestAWeakPasswordReturnsToThePage(t *testing.T) {
+	f := startApplications(t, func(o *auth.Options) { o.Passwords.Common = true })
+	form := url.Values{"authorize": {asking(program).Encode()}, "login": {"ada@example.com"}, "password": {"football"}, "register": {"true"}}
+	r := f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
+	to, err := url.Parse(r.Header.Get("Location"))
+	f.Must(err)
+	if want := asking(program, "reason", "common", "register", "true"); to.Path != "/auth/authorize" || to.Query().Encode() != want.Encode() {
+		t.Errorf("to %s", to)
+	}
+	for reason, says := range map[string]string{"common": "one of the most common passwords", "breached": "appears in data breaches"} {
+		page := f.Do("GET", "/auth/authorize?"+asking(program, "reason", reason, "register", "true").Encode(), "").Want(200)
+		if !strings.Contains(page.Text, says) {
+			t.Errorf("%s: %s", reason, page.Text)
+		}
+	}
+	// An application learns nothing of it.
+	f.Do("POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"football"}`).Want(400)
+}
+
 func TestErrorsOfAnExchange(t *testing.T) {
 	f := startApplications(t)
 	f.Register("ada@example.com", "a fine password")

@@ -34,9 +34,21 @@ func (h *handler) email(x *kit.Exchange) error {
 	return nil
 }
 
+// weakReason is why a new password is refused; "" for other errors.
+func weakReason(err error) string {
+	var refused *auth.WeakPassword
+	if errors.As(err, &refused) {
+		return string(refused.Reason)
+	}
+	return ""
+}
+
 // formReason is the reason for the failure of a form whose error kind has no reason
 // of its own.
 func formReason(err error) string {
+	if weak := weakReason(err); weak != "" {
+		return weak
+	}
 	switch errs.KindOf(err) {
 	case errs.Invalid, errs.TooLarge, errs.Unsupported:
 		return "invalid"

@@ -67,6 +67,8 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 		{later, "/login/mail?login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, "<strong>ada@example.com</strong>", `action="/auth/email/code"`}},
 		{later, "/login/mail?browser=other&token=abc", []string{"another browser", "!<form", "!abc"}},
 		{later, "/login-failed?reason=taken", []string{"belongs to an account already", `<code>taken</code>`}},
+		{later, "/login-failed?reason=common", []string{"one of the most common passwords", `<code>common</code>`}},
+		{later, "/login-failed?reason=breached", []string{"appears in data breaches", `<code>breached</code>`}},
 		{later, "/login-failed?reason=made+up", []string{"The login failed.", "!made up"}},
 		{later, "/login-failed", []string{"The login failed."}},
 		{later, "/login?login=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", []string{"!<script", "&lt;script"}},

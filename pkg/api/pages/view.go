@@ -72,6 +72,8 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
 	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
 	"invalid":     "What was sent is not valid: check the address, and choose a password of at least 8 characters.",
+	"common":      "This is one of the most common passwords, which attackers try first. Go back, and choose another one.",
+	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it wherever else you use it.",
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
 	"provider":    "The provider is unavailable at the moment. Try again in a minute.",

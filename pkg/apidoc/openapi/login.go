@@ -151,7 +151,7 @@ func (d *document) email() {
 		method: "post", path: "/auth/email", tag: loginTag, id: "login", summary: "Log in, or register", security: maybe(),
 		description: "Other fields are set on the user who registers. The reply to an HTML form is 303.",
 		parameters:  parameters("PreferSession"),
-		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes when one is chosen."),
+		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes, and not a weak one, when one is chosen."),
 			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),
 			"token", text("That of the validation mail.")),
 		replies: ordered.Of(
@@ -166,7 +166,7 @@ func (d *document) email() {
 		method: "put", path: "/auth/email", tag: loginTag, id: "changePassword", summary: "Change one's password", security: needed(),
 		parameters: parameters("PreferSession"),
 		body: form([]string{"newPassword"}, false, "password", password("The present one, if there is one."),
-			"newPassword", password("8 to 1024 bytes.")),
+			"newPassword", password("8 to 1024 bytes, and not a weak one.")),
 		replies: ordered.Of(
 			"200", d.issued("It is changed, where `Prefer: return=representation` was sent."),
 			"204", reply("It is changed, and the other sessions have ended.", nil, "Cache-Control", "Set-Cookie"),
@@ -193,7 +193,7 @@ func (d *document) email() {
 		method: "put", path: "/auth/email/recovery", tag: loginTag, id: "recoverPassword", summary: "Set a new password", security: maybe(),
 		parameters: parameters("Prefer"),
 		body: form([]string{"token", "password"}, false, "login", login(), "token", text("That of the mail."),
-			"password", password("The new one: 8 to 1024 bytes.")),
+			"password", password("The new one: 8 to 1024 bytes, and not a weak one.")),
 		replies:  ordered.Of("204", reply("It is set, and every session has ended.", nil, "Cache-Control", "Preference-Applied")),
 		problems: with(404),
 	})

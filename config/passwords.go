@@ -1,0 +1,32 @@
+package config
+
+import "time"
+
+// Passwords say which new passwords are refused.
+type Passwords struct {
+	Common   bool     // the most common ones
+	Breached Breached // those in the data of breaches
+}
+
+// Breached names a server with the range API of Have I Been Pwned; without a URL none is asked.
+type Breached struct {
+	URL      string
+	Timeout  time.Duration
+	MinCount int64 // least number of occurrences that refuses a password
+}
+
+func (p *Passwords) read(s *section) {
+	*p = Passwords{Common: true, Breached: Breached{Timeout: time.Second, MinCount: 1}}
+	decode(s, "common", &p.Common, parseFlag)
+	b := s.section("breached")
+	decode(b, "url", &p.Breached.URL, parseBaseURL)
+	decode(b, "timeout", &p.Breached.Timeout, durationIn(10*time.Millisecond, 10*time.Second, "from 10ms to 10s"))
+	decode(b, "minCount", &p.Breached.MinCount, numberIn(1, 1_000_000_000))
+	for _, key := range [...]string{"timeout", "minCount"} {
+		if b.has(key) && !b.has("url") {
+			b.problem(key, "needs url")
+		}
+	}
+	b.rejectUnknown()
+	s.rejectUnknown()
+}

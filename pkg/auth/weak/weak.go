@@ -1,0 +1,96 @@
+// Package weak finds passwords that attackers try first: the most common ones, and those that are in the data of breaches.
+package weak
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/prom"
+)
+
+// Reason says why a password is refused.
+type Reason string
+
+// The reasons. They are values of a query and of a label as well.
+const (
+	Common   Reason = "common"
+	Breached Reason = "breached"
+)
+
+func reasons() []Reason { return []Reason{Common, Breached} }
+
+// Refusal is a password that must not be used. Message says why, and what to do; neither has the password.
+type Refusal struct {
+	Reason  Reason
+	Message string
+}
+
+// Options say which passwords are refused; by default none is.
+type Options struct {
+	Common   bool      // those of the list of common passwords
+	Breaches *Breaches // those that are found there; nil: none
+
+	Registry prometheus.Registerer // nil: nothing is counted
+	Log      *slog.Logger          // nil: nothing is logged
+}
+
+// Checker checks passwords that users choose. It is safe for concurrent use.
+type Checker struct {
+	Options
+	refused *prometheus.CounterVec
+	failed  prometheus.Counter
+}
+
+// New makes a Checker.
+func New(o Options) *Checker {
+	c := &Checker{
+		Options: o,
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "belfry_passwords_refused_total", Help: "New passwords that were refused because they are weak.",
+		}, []string{"reason"}),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "belfry_password_lookups_failed_total", Help: "Failed lookups of breached passwords, whose passwords were accepted.",
+		}),
+	}
+	if o.Registry != nil {
+		c.refused, c.failed = prom.Register(o.Registry, c.refused), prom.Register(o.Registry, c.failed)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, reason := range reasons() {
+		c.refused.WithLabelValues(string(reason))
+	}
+	return c
+}
+
+// Check returns why a password must not be used; nil if it may be. A password is looked up elsewhere after it has passed all other
+// checks, and is accepted where the lookup fails: users can choose passwords while another service is unavailable.
+func (c *Checker) Check(ctx context.Context, password string) *Refusal {
+	r := c.check(ctx, password)
+	if r != nil {
+		c.refused.WithLabelValues(string(r.Reason)).Inc()
+	}
+	return r
+}
+
+func (c *Checker) check(ctx context.Context, password string) *Refusal {
+	if c.Common && isCommon(password) {
+		return &Refusal{Common, "is one of the most common passwords: choose another"}
+	}
+	if c.Breaches == nil {
+		return nil
+	}
+	n, err := c.Breaches.count(ctx, password)
+	if err != nil {
+		c.failed.Inc()
+		c.Log.WarnContext(ctx, "auth: the lookup of a breached password failed; the password was accepted", "error", err)
+		return nil
+	}
+	if n == 0 || n < c.Breaches.MinCount {
+		return nil
+	}
+	return &Refusal{Breached, "appears in data breaches (" + times(n) + "), so attackers try it: choose another, and change it wherever else you use it"}
+}
