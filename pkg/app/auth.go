@@ -8,8 +8,10 @@ import (
 	maillistener "belfry/listeners/mail"
 	"belfry/pkg/api/login"
 	"belfry/pkg/auth"
+	"belfry/pkg/auth/export"
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/auth/weak"
+	"belfry/pkg/binary"
 	"belfry/pkg/listener"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
@@ -230,6 +232,24 @@ func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity,
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity, Export: a.exporter(),
 	}
+}
+
+// exporter returns what exports the objects and files of a user: those that the user can get over HTTP.
+func (a *serving) exporter() *export.Exporter {
+	o := export.Options{Files: map[string]*binary.Service{}, Log: a.log}
+	for _, name := range names(a.config.Stores) {
+		s := a.config.Stores[name]
+		if s.Expose == nil || s.Expose.Restrict.Get || s.Owner == "" || s.NeverRead(s.Owner) || name == a.config.Authentication.IdentStore {
+			continue
+		}
+		o.Sources = append(o.Sources, export.Source{Store: a.set.Store(name), Owner: s.Owner})
+	}
+	for name, service := range a.binaries {
+		if !a.config.Binaries[name].Restrict.Get {
+			o.Files[name] = service
+		}
+	}
+	return export.New(o)
 }

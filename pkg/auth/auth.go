@@ -93,6 +93,7 @@ type Service struct {
 	accounts  *accountLimiter
 	addresses *ratelimit.Limiter
 	rules     keyRules
+	exports   chan struct{}  // holds those in progress
 	pending   sync.WaitGroup // background work that no reply waits for
 }
 
@@ -114,6 +115,7 @@ func New(o Options) *Service {
 		s.now = time.Now
 	}
 	s.limits = o.Limits
+	s.exports = make(chan struct{}, maxExports)
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
 	s.weak = weak.New(o.Passwords)
 	s.addresses = ratelimit.New(o.Limits.Address, s.now)
@@ -126,6 +128,7 @@ func New(o Options) *Service {
 
 // inherit takes over what another service knows of its clients.
 func (s *Service) inherit(before *Service) {
+	s.exports = before.exports
 	if s.hasher.params == before.hasher.params {
 		s.hasher = before.hasher
 	}

@@ -280,6 +280,7 @@ func users(c *client) {
 	for _, method := range []string{"GET", "HEAD", "DELETE"} {
 		c.ask(404, method, "/auth/deletion", "")
 	}
+	c.ask(200, "GET", "/auth/export", "")
 	c.ask(403, "POST", "/auth/deletion", `{"password":"wrong horse"}`)
 	c.ask(202, "POST", "/auth/deletion", `{"password":"correct horse"}`)
 	c.keep()

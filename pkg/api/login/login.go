@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
+	"belfry/pkg/auth/export"
 	"belfry/pkg/errs"
 )
 
@@ -17,6 +18,8 @@ type Options struct {
 
 	// Redirect targets of browsers: URLs, or paths on this host.
 	Success, Failure, Register, Recovery, SecondFactor, MailLogin string
+
+	Export *export.Exporter // of what is a user's; nil: nothing
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
@@ -46,6 +49,7 @@ type handler struct {
 
 	authorizePage func(AuthorizePage) ([]byte, error)
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
+	exporter      *export.Exporter
 }
 
 // Mount adds the routes below /auth.
@@ -53,7 +57,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin,
-		authorizePage: o.AuthorizePage, readActivity: o.Activity,
+		authorizePage: o.AuthorizePage, readActivity: o.Activity, exporter: o.Export,
 	}
 	if o.Activity != nil {
 		r.HandleGet("/auth/activity", calls.Limit(kit.Read, h.activity))
@@ -83,6 +87,9 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
 	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	h.mountDeletion(r)
+	if h.exporter != nil {
+		r.Handle(http.MethodGet, "/auth/export", calls.Limit(kit.List, h.export))
+	}
 	if h.service.EmailEnabled() {
 		r.Handle(http.MethodPost, "/auth/email", h.email)
 		r.Handle(http.MethodPut, "/auth/email", h.changePassword)

@@ -41,3 +41,14 @@ func plannedDeletion() *ordered.Object {
 	return ordered.Of("type", "object", "required", []string{"planned", "deleted"}, "properties", ordered.Of(
 		"planned", at("When the user has asked for it."), "deleted", at("When the account is deleted, unless that is taken back before.")))
 }
+
+// export adds the route by which users download what is theirs.
+func (d *document) export() {
+	d.add(operation{
+		method: "get", path: "/auth/export", tag: loginTag, id: "export", summary: "Download what is one's own", security: needed(),
+		description: "A zip file with the account, the objects that one owns and their files, and a manifest as its last entry: without it the file is incomplete. Needs a login of the last 10 minutes.",
+		replies: ordered.Of("200", reply("The archive.", ordered.Of("application/zip", ordered.Of("schema", ordered.Of("type", "string", "format", "binary"))),
+			"Cache-Control", "Content-Disposition")),
+		problems: []int{401, 403, 409, 429, 500, 503},
+	})
+}

@@ -37,6 +37,7 @@ func (d *document) login() {
 	d.keys()
 	d.factors()
 	d.deletion()
+	d.export()
 	if l.Email {
 		d.email()
 	}

@@ -1,0 +1,75 @@
+package login
+
+import (
+	"net/http"
+	"time"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// export streams what is the user's. Once the reply has begun, an error cuts the connection: no client may take an incomplete
+// archive for a complete one.
+func (h *handler) export(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	if !h.fromTrustedPage(x) {
+		return errs.New(errs.Denied, "a page of another origin began the export: open it from a page of this service")
+	}
+	run, err := h.service.BeginExport(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	defer run.End(x.Context())
+	account, err := h.service.ExportAccount(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	kept, stop := run.Keep(x.Request.Context())
+	defer stop()
+	ctx := store.WithCall(kept, store.Call{
+		Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx(), User: session.Visible, Session: session.ForRules(),
+	})
+	x.MarkStream()
+	out := &exportWriter{x: x, control: http.NewResponseController(x.ResponseWriter)}
+	return h.exporter.Write(ctx, out, session.User.UUID, account)
+}
+
+// A client has exportPatience for each exportWindow bytes; the connection of a slower one is closed.
+const (
+	exportWindow   = 256 << 10
+	exportPatience = time.Minute
+)
+
+// exportWriter writes an archive to a client, who has to keep the pace. The reply begins with the first bytes, so that an error
+// before that is replied with a problem.
+type exportWriter struct {
+	x       *kit.Exchange
+	control *http.ResponseController
+	left    time.Duration // of the patience, for this window
+	bytes   int           // of this window
+}
+
+// Write implements io.Writer.
+func (w *exportWriter) Write(p []byte) (int, error) {
+	if !w.x.Replied() {
+		w.x.SetHeader("Content-Type", "application/zip")
+		w.x.SetHeader("Content-Disposition", `attachment; filename="export.zip"`)
+		w.x.SetHeader("Cache-Control", kit.NoStore)
+		w.x.WriteHeader(http.StatusOK)
+	}
+	if w.bytes <= 0 {
+		w.bytes, w.left = exportWindow, exportPatience
+	}
+	began := time.Now()
+	// Connections without deadlines, as in tests, return an error: nothing to limit.
+	_ = w.control.SetWriteDeadline(began.Add(w.left))
+	n, err := w.x.Write(p)
+	w.bytes -= n
+	w.left -= time.Since(began)
+	return n, err
+}
