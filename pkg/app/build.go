@@ -80,7 +80,7 @@ func stayingObjects(c *config.Config) (all []string) {
 	for _, name := range names(c.Stores) {
 		s := c.Stores[name]
 		m, mapped := s.Map[c.Authentication.UserStore]
-		if s.Owner != "" && name != c.Authentication.IdentStore && !(mapped && m.Cascade && m.Key == s.Owner) {
+		if s.Owner != "" && name != c.Authentication.IdentStore && (!mapped || !m.Cascade || m.Key != s.Owner) {
 			all = append(all, name)
 		}
 	}
