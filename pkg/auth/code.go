@@ -93,7 +93,7 @@ func (s *Service) ExchangeCode(ctx context.Context, e CodeExchange, from Client)
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.confirmUse(ctx, codeUUID(e.Code), id); err != nil {
+	if err := s.confirmUse(ctx, codeUUID(e.Code), session.User.UUID, id); err != nil {
 		return IssuedSession{}, err
 	}
 	s.returnAttempt(from)
@@ -127,7 +127,8 @@ func (s *Service) consumeCode(ctx context.Context, code string) (grant object.Ob
 		return nil, "", err
 	case replayed != "":
 		s.log.WarnContext(ctx, "auth: a code of a login was used twice: the session of its first use ends", "session", replayed)
-		if err := s.endSession(ctx, replayed); err != nil {
+		user, _ := grant.Text(fieldLinkUser)
+		if err := s.endSession(ctx, replayed, s.auditEnd(user, replayed, reasonCodeReplay)); err != nil {
 			return nil, "", err
 		}
 		return nil, "", errGrant()
@@ -163,12 +164,12 @@ func (s *Service) startGranted(ctx context.Context, grant object.Object, id stri
 // confirmUse ends a session whose code was used a second time before the session was there to
 // be ended. A second use marks the code and then ends the session; this reads the mark once
 // the session is there. So no session outlives a second use, however the two interleave.
-func (s *Service) confirmUse(ctx context.Context, code, session string) error {
+func (s *Service) confirmUse(ctx context.Context, code, user, session string) error {
 	now, err := s.tokens.Get(ctx, code)
 	if err == nil && object.Field(now.Body, fieldReplayed) == nil {
 		return nil
 	}
-	if ended := s.endSession(ctx, session); ended != nil {
+	if ended := s.endSession(ctx, session, s.auditEnd(user, session, reasonCodeReplay)); ended != nil {
 		return ended
 	}
 	if err == nil || errors.Is(err, errs.NotFound) {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -173,7 +174,7 @@ func (s *Service) saveKey(ctx context.Context, k NewKey, user store.Stored, from
 	key.Set("userAgent", from.UserAgent)
 	key.Set("_hash", digest(secret))
 	key.Set(fieldEpoch, epoch(o))
-	stored, err := s.sessions.Save(ctx, key, id)
+	stored, err := s.sessions.Save(ctx, key, id, s.audit(event.AuthKeyCreated, user.UUID, event.AuthDetails{Factor: id}))
 	if err != nil {
 		return KeyInfo{}, "", err
 	}
@@ -285,5 +286,9 @@ func (s *Service) revoke(ctx context.Context, user, id string, key bool) error {
 	if owner, _ := o.Text(fieldUser); owner != user || isKey(o) != key {
 		return missing
 	}
-	return s.endSession(ctx, id)
+	ended := s.auditEnd(user, id, reasonRevoked)
+	if key {
+		ended = s.audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id})
+	}
+	return s.endSession(ctx, id, ended)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -38,7 +39,7 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 	if err := s.linkIdent(ctx, id, me); err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.updateCurrentUser(ctx, me, func(object.Object) object.Object { return newPassword })
+	user, err := s.updateCurrentUser(ctx, me, func(object.Object) object.Object { return newPassword }, s.auditPassword(me.User, reasonFirst))
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -73,7 +74,8 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session) error
 	fields.Set(fieldUser, user.UUID)
 	fields.Set(fieldAdded, true)
 	for range maxAttempts {
-		created, err := s.idents.Save(ctx, fields, id.uuid())
+		linked := s.audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.provider, Factor: id.uuid()})
+		created, err := s.idents.Save(ctx, fields, id.uuid(), linked)
 		if err == nil {
 			if err := s.confirmLink(ctx, me, created); err != nil {
 				return err
@@ -140,7 +142,8 @@ func (s *Service) requireAbandoned(ctx context.Context, ident store.Stored) erro
 func (s *Service) confirmLink(ctx context.Context, me *Session, ident store.Stored) error {
 	err := s.checkActive(ctx, me)
 	if errors.Is(err, errs.Unauthenticated) {
-		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+		undone := s.auditIdent(event.AuthLoginUnlinked, me.User.UUID, ident, reasonEnded)
+		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision, undone)); err != nil {
 			return err
 		}
 	}

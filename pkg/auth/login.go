@@ -2,10 +2,12 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -92,8 +94,10 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 		return IssuedSession{}, err
 	}
 	right, err := s.verifyPassword(ctx, user, c.Password)
+	reason := reasonPassword
 	if right && err == nil && adminsOnly {
 		right, err = s.isAdmin(ctx, user)
+		reason = reasonNoAdmin
 	}
 	if err != nil {
 		s.accounts.undo(id.uuid())
@@ -102,7 +106,9 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 	if !right {
 		f := s.accounts.fail(id.uuid())
 		if user.UUID != "" {
-			s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error { return s.recordFailures(ctx, ident.UUID, f) })
+			s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
+				return s.recordFailures(ctx, ident.UUID, f, s.auditFailure(user.UUID, ident.UUID, reason))
+			})
 		}
 		if adminsOnly {
 			return IssuedSession{}, errs.New(errs.Denied, "the login or the password is wrong, or the account is not that of an admin")
@@ -111,6 +117,11 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 	}
 	s.accounts.succeed(id.uuid())
 	session, err := s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
+	if errors.Is(err, ErrDisabled) {
+		s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
+			return s.recordFailures(ctx, ident.UUID, failures{At: s.now()}, s.auditFailure(user.UUID, ident.UUID, reasonDisabled))
+		})
+	}
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -174,6 +185,7 @@ func (s *Service) verifyCurrentPassword(ctx context.Context, me *Session, passwo
 	}
 	if !right {
 		s.accounts.fail(key)
+		s.runInBackground(asService(ctx, me.User.UUID), "recording a wrong password", func(ctx context.Context) error { return s.auditWrongPassword(ctx, me) })
 		return errs.New(errs.Denied, "the password is not that of your account")
 	}
 	s.accounts.succeed(key)
@@ -223,15 +235,32 @@ func (f failures) encode() []byte {
 	return o.Encode()
 }
 
-// recordFailures stores failures in an ident.
-func (s *Service) recordFailures(ctx context.Context, ident string, f failures) error {
+// recordFailures stores failures in an ident, with the event of the last one.
+func (s *Service) recordFailures(ctx context.Context, ident string, f failures, failed store.ExtraEvent) error {
 	_, err := s.idents.Mutate(ctx, ident, func(stored store.Stored) (store.Mutation, error) {
-		previous := failuresOf(stored)
-		if previous.At.After(f.At.Add(time.Millisecond)) {
-			return store.Mutation{}, nil // a later failure, or a login
+		merged := failuresOf(stored)
+		if !merged.At.After(f.At.Add(time.Millisecond)) { // else there was a later failure, or a login
+			merged = failures{Count: max(f.Count, merged.unexpired(f.At).Count), At: f.At}
 		}
-		merged := failures{Count: max(f.Count, previous.unexpired(f.At).Count), At: f.At}
-		return store.Mutation{Fields: object.Object{fieldFailures: merged.encode()}}, nil
+		return store.Mutation{Fields: object.Object{fieldFailures: merged.encode()}, ExtraEvents: []store.ExtraEvent{failed}}, nil
+	})
+	return ignoreNotFound(err)
+}
+
+// auditFailure is the event of a failed login to an account that exists. Others have none: whoever can name logins must not be able to
+// fill the log.
+func (s *Service) auditFailure(user, ident, reason string) store.ExtraEvent {
+	return s.audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPassword, Factor: ident, Reason: reason})
+}
+
+// auditWrongPassword records that somebody in a session did not know the password of its user. The record is the session, whose use
+// this is.
+func (s *Service) auditWrongPassword(ctx context.Context, me *Session) error {
+	failed := s.audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: MethodPassword, Session: me.ID, Reason: reasonPassword})
+	_, err := s.sessions.Mutate(ctx, me.ID, func(store.Stored) (store.Mutation, error) {
+		fields := object.Object{}
+		fields.Set("lastUsed", timestamp(s.now()))
+		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{failed}}, nil
 	})
 	return ignoreNotFound(err)
 }

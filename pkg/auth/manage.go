@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -129,7 +130,7 @@ func (s *Service) SetAdmin(ctx context.Context, uuid string, admin bool) (store.
 	}
 	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
 		return mark(user, fieldAdmin, markAdmin, admin)
-	})
+	}, nil)
 }
 
 // SetDisabled disables a user, or enables them. Disabling ends all sessions of the user,
@@ -144,6 +145,11 @@ func (s *Service) SetDisabled(ctx context.Context, uuid string, disabled bool) (
 			fields.Set(fieldEpoch, epoch(user)+1)
 		}
 		return fields
+	}, func(user store.Stored) []store.ExtraEvent {
+		if !disabled {
+			return nil
+		}
+		return []store.ExtraEvent{s.audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: reasonDisabled})}
 	})
 }
 
@@ -171,7 +177,9 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 	if err != nil {
 		return store.Stored{}, err
 	}
-	user, err := s.changeUser(ctx, uuid, func(user object.Object) object.Object { return passwordFields(user, hash) })
+	user, err := s.changeUser(ctx, uuid, func(user object.Object) object.Object { return passwordFields(user, hash) }, func(user store.Stored) []store.ExtraEvent {
+		return []store.ExtraEvent{s.auditPassword(user, reasonAdmin)}
+	})
 	if err != nil {
 		return user, err
 	}
@@ -207,12 +215,17 @@ func errOneself(what string) error {
 	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
 }
 
-func (s *Service) changeUser(ctx context.Context, uuid string, fields func(user object.Object) object.Object) (store.Stored, error) {
+// changeUser changes a user. also returns the extra events of the change; nil: none.
+func (s *Service) changeUser(ctx context.Context, uuid string, fields func(user object.Object) object.Object, also func(user store.Stored) []store.ExtraEvent) (store.Stored, error) {
 	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
 		user, err := now.Object()
 		if err != nil {
 			return store.Mutation{}, err
 		}
-		return store.Mutation{Fields: fields(user)}, nil
+		m := store.Mutation{Fields: fields(user)}
+		if also != nil {
+			m.ExtraEvents = also(now)
+		}
+		return m, nil
 	})
 }

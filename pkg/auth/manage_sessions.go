@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -17,6 +18,8 @@ func (s *Service) EndSessions(ctx context.Context, uuid string) (store.Stored, e
 		fields := object.Object{}
 		fields.Set(fieldEpoch, epoch(user)+1)
 		return fields
+	}, func(user store.Stored) []store.ExtraEvent {
+		return []store.ExtraEvent{s.audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: reasonRevoked})}
 	})
 }
 

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -87,7 +88,7 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 			return user, err
 		}
 	}
-	user, err := s.setPassword(ctx, user, hash, proven)
+	user, err := s.setPassword(ctx, user, hash, proven, reasonRecovery)
 	if err != nil {
 		return user, err
 	}
@@ -135,7 +136,7 @@ func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.
 
 // setPassword sets a hash, or removes that of the user if it is "", and ends all sessions, atomically. It removes the second factors unless they are the
 // owner's. Denied when the password has changed since the user was read.
-func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, ownFactors bool) (store.Stored, error) {
+func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, ownFactors bool, reason string) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, user) {
 			return store.Mutation{}, errWrongToken()
@@ -148,7 +149,7 @@ func (s *Service) setPassword(ctx context.Context, user store.Stored, hash strin
 		if !ownFactors {
 			fields = fields.Merge(factors{}.fields())
 		}
-		return store.Mutation{Fields: fields}, nil
+		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{s.auditPassword(now, reason)}}, nil
 	})
 }
 
@@ -180,11 +181,13 @@ func (s *Service) markValidated(ctx context.Context, ident string, proven bool) 
 func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep string) error {
 	ctx = asService(ctx, user.UUID)
 	var others unlinkedIdents
+	var removed []store.Stored
 	_, err := s.users.Mutate(ctx, user.UUID, func(store.Stored) (store.Mutation, error) {
-		others = unlinkedIdents{}
+		others, removed = unlinkedIdents{}, nil
 		err := forEachOwned(ctx, s.idents, user.UUID, func(ident store.Stored, _ object.Object) error {
 			if ident.UUID != keep {
 				others[ident.UUID] = ident.Revision
+				removed = append(removed, ident)
 			}
 			return nil
 		})
@@ -198,8 +201,8 @@ func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep
 	if err != nil {
 		return err
 	}
-	for ident := range others {
-		if err := ignoreNotFound(s.idents.Delete(ctx, ident, 0)); err != nil {
+	for _, ident := range removed {
+		if err := ignoreNotFound(s.idents.Delete(ctx, ident.UUID, 0, s.auditIdent(event.AuthLoginUnlinked, user.UUID, ident, reasonRecovery))); err != nil {
 			return err
 		}
 	}
@@ -234,7 +237,7 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := s.checkActive(asService(ctx, me.User.UUID), me); err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object { return passwordFields(now, hash) })
+	user, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object { return passwordFields(now, hash) }, s.auditPassword(me.User, reasonChange))
 	if err != nil {
 		return IssuedSession{}, err
 	}

@@ -148,7 +148,9 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	}
 	s.runInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
 	if c.Session != nil {
-		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
+		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error {
+			return s.endSession(ctx, c.Session.ID, s.auditEnd(c.Session.User.UUID, c.Session.ID, reasonReplaced))
+		})
 	}
 	visible, err := s.seenByRules(user, o)
 	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Type: n.provider, Application: n.application, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at}
@@ -242,8 +244,8 @@ func sameEpoch(a, b store.Stored) bool {
 
 // updateCurrentUser changes fields of the user who is logged in. It reports
 // errSessionEnded when all sessions were ended since the request began, also if
-// there are no fields to change.
-func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
+// there are no fields to change. The extra events are those of a change.
+func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields func(now object.Object) object.Object, also ...store.ExtraEvent) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, me.User) {
 			return store.Mutation{}, errSessionEnded()
@@ -252,7 +254,7 @@ func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields fun
 		if err != nil {
 			return store.Mutation{}, err
 		}
-		return store.Mutation{Fields: fields(o)}, nil
+		return store.Mutation{Fields: fields(o), ExtraEvents: also}, nil
 	})
 }
 
@@ -300,13 +302,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// endSession ends a session. A session that has ended already is no error.
-func (s *Service) endSession(ctx context.Context, id string) error {
-	return ignoreNotFound(s.sessions.Delete(ctx, id, 0))
+// endSession ends a session, with an event. A session that has ended already is no error, and has none.
+func (s *Service) endSession(ctx context.Context, id string, ended store.ExtraEvent) error {
+	return ignoreNotFound(s.sessions.Delete(ctx, id, 0, ended))
 }
 
 // Logout ends a session.
 func (s *Service) Logout(ctx context.Context, session *Session) error {
 	ctx = asService(ctx, session.User.UUID)
-	return s.endSession(ctx, session.ID)
+	return s.endSession(ctx, session.ID, s.auditEnd(session.User.UUID, session.ID, reasonLogout))
 }

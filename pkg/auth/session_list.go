@@ -81,7 +81,7 @@ func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) erro
 	slices.Sort(all)
 	for ; err == nil && len(all) > maxSessions; all = all[1:] {
 		_, id, _ := strings.Cut(all[0], " ")
-		err = s.endSession(ctx, id)
+		err = s.endSession(ctx, id, s.auditEnd(user.UUID, id, reasonTooMany))
 	}
 	return err
 }

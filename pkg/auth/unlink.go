@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -71,7 +72,7 @@ func (s *Service) unlink(ctx context.Context, user, ident string, missing, last 
 		if err := s.markUnlinked(ctx, user, stored, last); err != nil {
 			return err
 		}
-		if err = s.idents.Delete(ctx, ident, stored.Revision); !errors.Is(err, errs.Mismatch) {
+		if err = s.idents.Delete(ctx, ident, stored.Revision, s.auditIdent(event.AuthLoginUnlinked, user, stored, "")); !errors.Is(err, errs.Mismatch) {
 			return ignoreNotFound(err)
 		}
 	}

@@ -39,9 +39,9 @@ const (
 // write that they are about, and their object is the user. Who may receive them is a right of its
 // own: nothing that selects events selects them unless it names them.
 const (
-	AuthLoggedIn        Name = "Auth.LoggedIn"        // a session began, or a code for an application was issued
+	AuthLoggedIn        Name = "Auth.LoggedIn"        // a session began
 	AuthLoginFailed     Name = "Auth.LoginFailed"     // a wrong password, code or signature for an account that exists
-	AuthLoggedOut       Name = "Auth.LoggedOut"       // the user ended a session
+	AuthLoggedOut       Name = "Auth.LoggedOut"       // a session ended before its time
 	AuthSessionsEnded   Name = "Auth.SessionsEnded"   // all sessions of the user ended
 	AuthSteppedUp       Name = "Auth.SteppedUp"       // a session was authenticated again
 	AuthPasswordSet     Name = "Auth.PasswordSet"     // by the user, by a recovery or by an admin

@@ -32,6 +32,35 @@ func covers(t *testing.T, hashes ...string) object.Object {
 	return o
 }
 
+func TestDeleteWithExtraEvents(t *testing.T) {
+	s, out := open(t, store.Options{Name: "Sessions", Private: []string{"secret"}})
+	saved, err := s.Save(t.Context(), parse(t, `{"user":"ada","secret":"h"}`), "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func(e *event.Envelope) { e.Event, e.Store, e.UUID = event.AuthLoggedOut, "Users", "ada" }
+	kind(t, s.Delete(t.Context(), "s1", saved.Revision+1, ended), errs.Mismatch)
+	if len(out.events) != 1 {
+		t.Fatalf("%d events after a delete that failed", len(out.events))
+	}
+	if err := s.Delete(t.Context(), "s1", saved.Revision, ended); err != nil {
+		t.Fatal(err)
+	}
+	deleted, extra := out.events[1], out.events[2]
+	if len(out.events) != 3 || deleted.Event != event.StoreDeleted || extra.Event != event.AuthLoggedOut || extra.UUID != "ada" || extra.Revision != deleted.Revision {
+		t.Errorf("events %s", out.raw)
+	}
+	is(t, extra.Object, map[string]string{"user": `"ada"`, "secret": ""})
+	waiting, _, err := s.Driver().Pending(t.Context(), nil, 10)
+	if err != nil || len(waiting) != 3 {
+		t.Fatalf("%d events wait, %v", len(waiting), err)
+	}
+	kind(t, s.Delete(t.Context(), "s1", 0, ended), errs.NotFound)
+	if len(out.events) != 3 {
+		t.Error("a delete of nothing has an event")
+	}
+}
+
 func TestSaveWithExtraEvents(t *testing.T) {
 	s, out := open(t, store.Options{Name: "Users", Private: []string{"password"}})
 	stored, err := s.Save(t.Context(), parse(t, `{"name":"Ada","password":"h"}`), "ada", func(e *event.Envelope) {

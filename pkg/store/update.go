@@ -139,9 +139,9 @@ func merge(stored, input object.Object, patch bool) (object.Object, error) {
 	return stored.Merge(input), nil
 }
 
-// Delete removes an object. Errors: NotFound; Mismatch when ifRevision, if not
+// Delete removes an object. The extra events get the last state of the object. Errors: NotFound; Mismatch when ifRevision, if not
 // 0, does not hold; Unauthenticated or Denied; Conflict; Unavailable.
-func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) error {
+func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64, also ...ExtraEvent) error {
 	call := CallOf(ctx)
 	_, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
 		if err := s.mayDelete(ctx, call, record); err != nil {
@@ -153,7 +153,7 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 		if _, err := s.intercept(ctx, call, "delete", uuid, nil, record.Body); err != nil {
 			return nil, err
 		}
-		w := &write{uuid: uuid, name: event.StoreDeleted, base: record}
+		w := &write{uuid: uuid, name: event.StoreDeleted, base: record, extraEvents: also}
 		if call.Idempotency != nil {
 			w.exactRevision = call.Idempotency.Revision
 		}

@@ -23,22 +23,25 @@ func (d *document) events() {
 	}
 	last := ordered.Of("type", "string", "pattern", "^[A-Za-z0-9_-]+$")
 	names := []string{string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
-		string(event.BinaryUploaded), string(event.BinaryDeleted)}
+		string(event.BinaryUploaded), string(event.BinaryDeleted), string(event.AuthPattern)}
+	for _, name := range event.Auth() {
+		names = append(names, string(name))
+	}
 	d.get(operation{
 		path: "/events", tag: eventsTag, id: "listenToEvents", summary: "Receive events (Server-Sent Events)",
 		description: "A message for each event: its id is opaque, its event the event's name, and its data a JSON object: " +
 			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
-			"The object has the fields that the client may read. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
+			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
 		parameters: []any{
 			query("store", "Only these stores; all without it.", streamedStores(d.contract)),
-			query("event", "Only these events; all without it.", names),
+			query("event", "Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names.", names),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
 				"description", "The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log."),
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
 				"description", "The id of the last received event: the stream continues after it."),
 		},
 		replies:  ordered.Of("200", reply("The stream, until the client or the server ends it.", d.eventStream(), "Cache-Control")),
-		problems: []int{400, 401, 429, 500, 503},
+		problems: []int{400, 401, 403, 429, 500, 503},
 	})
 }
 

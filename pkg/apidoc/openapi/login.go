@@ -3,6 +3,7 @@ package openapi
 import (
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/event"
 )
 
 const loginTag = "Login"
@@ -34,6 +35,7 @@ func (d *document) login() {
 		problems: []int{401, 429, 500, 503},
 	})
 	d.sessions()
+	d.activity()
 	d.keys()
 	d.factors()
 	d.deletion()
@@ -83,6 +85,32 @@ func (d *document) sessions() {
 		parameters:  parameters("UUID", "Prefer"),
 		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
 		problems:    []int{400, 401, 403, 404, 409, 429, 500, 503},
+	})
+}
+
+// activity adds the route of the events about the security of one's account.
+func (d *document) activity() {
+	text := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "description", description)
+	}
+	entry := ordered.Of("type", "object", "required", []string{"event", "time"}, "properties", ordered.Of(
+		"event", ordered.Of("type", "string", "enum", event.Auth()), "time", model.Time("When it happened."),
+		"by", ordered.Of("type", "string", "enum", []string{"user", "admin"}, "description", "Who has done it; absent where that is not known."),
+		"method", text("How the user has proven who they are."), "factor", text("The ident, the key or the kind of factor that it is about."),
+		"session", text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
+		"reason", text("Why, in a word."), "address", text("From which network address."), "userAgent", text("By which program."),
+	))
+	page := ordered.Of("type", "object", "required", []string{"events"}, "properties", ordered.Of(
+		"events", ordered.Of("type", "array", "items", entry), "cursor", text("Of the next page; absent at the end.")))
+	d.get(operation{
+		path: "/auth/activity", tag: loginTag, id: "listActivity", summary: "List what happened to the security of one's account", security: needed(),
+		description: "As far as the log of events goes back.",
+		parameters: []any{
+			ordered.Of("name", "limit", "in", "query", "schema", ordered.Of("type", "integer", "minimum", 1, "maximum", 100, "default", 20)),
+			ordered.Of("name", "cursor", "in", "query", "schema", ordered.Of("type", "string")),
+		},
+		replies:  ordered.Of("200", reply("The newest events first.", asJSON(page), "Cache-Control")),
+		problems: []int{400, 401, 403, 429, 500, 503},
 	})
 }
 
