@@ -1,9 +1,11 @@
 package config
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/mail"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -30,6 +32,10 @@ type Authentication struct {
 	Deletion  Deletion
 	Audit     string // CEL over user: who may receive the events about the security of accounts
 
+	// EncryptionKeys are keys of 32 bytes: the first encrypts the tokens of providers and the secrets of authenticator apps,
+	// all decrypt them.
+	EncryptionKeys []Secret
+
 	SuccessRedirect      string
 	FailureRedirect      string
 	RegisterRedirect     string
@@ -42,7 +48,10 @@ type Authentication struct {
 	UserStore            string
 	IdentStore           string
 	Email                *Email            // nil when not configured
-	OAuth2               map[string]OAuth2 // github, google, facebook, amazon
+	OAuth2               map[string]OAuth2 // github, google, facebook, amazon, gitlab, discord, linkedin
+	Apple                *Apple            // nil when not configured
+	Microsoft            *Microsoft        // nil when not configured
+	Slack                *Site             // nil when not configured
 	Twitter              *OAuth1           // nil when not configured
 	OIDC                 map[string]OIDC   // by the provider's name, which is the user's choice
 }
@@ -133,6 +142,7 @@ func (c *Config) readAuthentication(s *section) {
 	decode(s, "userStore", &a.UserStore, parseName)
 	decode(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))
+	a.readEncryptionKeys(s)
 	s.rejectUnknown()
 }
 
@@ -146,6 +156,30 @@ func (m *MFA) read(s *section) {
 	decode(x, "policy", &m.Policy, oneOf("off", "optional", "required"))
 	decode(x, "required", &m.Required, parseNonEmpty)
 	x.rejectUnknown()
+}
+
+// readEncryptionKeys reads one key, or a list of keys.
+func (a *Authentication) readEncryptionKeys(s *section) {
+	words := s.words("encryptionKey")
+	for _, v := range words {
+		if key, ok := convert(s.doc, v, parseKey); ok {
+			a.EncryptionKeys = append(a.EncryptionKeys, key)
+		}
+	}
+	if keeping := a.Keeping(); len(keeping) > 0 && len(words) == 0 {
+		s.problem("encryptionKey", "is missing although the tokens of %s are kept; expected 32 random bytes in base64, as from: openssl rand -base64 32", strings.Join(keeping, ", "))
+	}
+}
+
+// parseKey accepts 32 bytes in base64.
+func parseKey(text string) (Secret, error) {
+	const size = 32
+	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	key, err := base64.RawStdEncoding.Strict().DecodeString(plain)
+	if err != nil || len(key) != size || strings.ContainsAny(text, "\r\n") {
+		return "", errors.New("expected 32 random bytes in base64, as from: openssl rand -base64 32")
+	}
+	return Secret(key), nil
 }
 
 func (c *Config) readEmail(s *section) *Email {

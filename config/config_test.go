@@ -123,11 +123,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 			TokenTTL: time.Hour, RecoveryTTL: 10 * time.Minute, MailInterval: 5 * time.Minute, UniformErrors: true,
 		},
 		OAuth2: map[string]OAuth2{
-			"github": {"gh", "hunter2", []string{"user:email"}, local + "a", local + "t", local + "p"},
+			"github": {ClientID: "gh", ClientSecret: "hunter2", Scope: []string{"user:email"}, AuthURL: local + "a", TokenURL: local + "t", ProfileURL: local + "p"},
 			"amazon": {},
 		},
 		Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
-		OIDC:    map[string]OIDC{"company": {"https://id.example.org", "kitchen", "", []string{"openid"}}},
+		OIDC:    map[string]OIDC{"company": {Issuer: "https://id.example.org", ClientID: "kitchen", Scope: []string{"openid"}}},
 	})
 	equal(t, "enabled providers", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
 	equal(t, "mailers", c.Mailers, map[string]Mailer{

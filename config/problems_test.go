@@ -80,9 +80,9 @@ authentication: {userstore: U, providers: {email: {form: a}, github: {id: 1}, tw
 			`10:64: binaries.b.maxsize: unknown key of a binary service of type FileStorage; did you mean maxSize?`,
 			`11:18: authentication.userstore: unknown key; did you mean userStore?`,
 			`11:52: authentication.providers.email.form: unknown key; did you mean from?`,
-			`11:71: authentication.providers.github.id: unknown key; expected one of clientID, clientSecret, scope, authURL, tokenURL, profileURL`,
+			`11:71: authentication.providers.github.id: unknown key; expected one of clientID, clientSecret, scope, tokens, authURL, tokenURL, profileURL`,
 			`11:89: authentication.providers.twitter.clientID: unknown key; expected one of consumerKey, consumerSecret, requestTokenURL, authorizeURL, accessTokenURL, profileURL`,
-			`11:130: authentication.providers.oidc.url: unknown key; expected one of type, issuer, clientID, clientSecret, scope`,
+			`11:130: authentication.providers.oidc.url: unknown key; expected one of type, issuer, clientID, clientSecret, scope, tokens`,
 		}},
 	})
 }

@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const own = "expected a property of your own; uuid, created and updated are set by the server"
 
@@ -250,15 +253,74 @@ func TestAuthentication(t *testing.T) {
 			`1:48: authentication.providers.email.subject: expected a single line, not "a\nBcc: b"`,
 			`1:70: authentication.providers.email.mailer: no mailer with this name; the only one is default`,
 			`1:84: authentication.providers.email.skipEmailValidation: requires postValidation: true; otherwise nobody could register`}},
-		{"providers", "authentication: {providers: {gitlab: {clientID: a}, github: {clientID: a, scope: b}, me: {type: oidc}, keys: {type: oidc}, o: {type: saml, issuer: i}}}\n", []string{
-			"1:30: authentication.providers.gitlab: unknown provider; expected one of email, github, google, facebook, amazon, twitter, oidc; a provider with any other name needs type: oidc",
+		{"providers", "authentication: {providers: {gitlub: {clientID: a}, github: {clientID: a, scope: b}, me: {type: oidc}, keys: {type: oidc}, o: {type: saml, issuer: i}}}\n", []string{
+			"1:30: authentication.providers.gitlub: unknown provider; expected one of email, github, google, facebook, amazon, gitlab, discord, linkedin, apple, microsoft, slack, twitter, oidc; a provider with any other name needs type: oidc",
 			"1:53: authentication.providers.github.clientSecret: is missing or empty although clientID is set",
 			"1:75: authentication.providers.github.scope: expected a list, such as [a, b], not a single value",
 			"1:86: authentication.providers.me: is the name of a route below /auth; choose another name for the provider",
 			"1:104: authentication.providers.keys: is the name of a route below /auth; choose another name for the provider",
 			`1:128: authentication.providers.o.type: expected oidc, not "saml"`,
 			`1:140: authentication.providers.o.issuer: expected a URL such as https://example.com (schemes: https, http), not "i"`}},
+		{"Apple", "authentication: {providers: {apple: {clientID: a}}}\n", []string{
+			"1:38: authentication.providers.apple.clientID: needs teamID and keyID: those of the team and of the key for Sign in with Apple"}},
+		{"Apple without a key", "authentication: {providers: {apple: {clientID: a, teamID: t, keyID: k}}}\n", []string{
+			"1:38: authentication.providers.apple.clientID: needs one of privateKey, the content of the file AuthKey_k.p8, and privateKeyFile, its path"}},
+		{"Apple with two keys", "authentication: {providers: {apple: {clientID: a, teamID: t, keyID: k, privateKey: p, privateKeyFile: testdata/full.yaml}}}\n", []string{
+			"1:38: authentication.providers.apple.clientID: needs one of privateKey, the content of the file AuthKey_k.p8, and privateKeyFile, its path"}},
+		{"Apple with a key in place of its file", "authentication: {providers: {apple: {clientID: a, teamID: t, keyID: k, privateKeyFile: hunter2}}}\n", []string{
+			"1:72: authentication.providers.apple.privateKeyFile: expected a readable file (no such file or directory)"}},
+		{"Microsoft and others", "authentication: {providers: {microsoft: {clientID: a, tenant: contoso.example}, slack: {clientID: a, tokens: true, profileURL: b}, gitlab: {type: saml}, discord: {baseURL: 'https://a'}}}\n", []string{
+			`1:30: authentication.providers.microsoft.clientSecret: is missing or empty although clientID is set`,
+			`1:55: authentication.providers.microsoft.tenant: expected common, organizations, consumers, or the id of a tenant, such as 9188040d-6c67-4c5b-b112-36a304b66dad (a domain can become another tenant's), not "contoso.example"`,
+			`1:81: authentication.providers.slack.clientSecret: is missing or empty although clientID is set`,
+			`1:102: authentication.providers.slack.tokens: expected discard or keep, not "true"`,
+			`1:116: authentication.providers.slack.profileURL: unknown key; expected one of type, clientID, scope, tokens, authURL, tokenURL, keysURL, issuer, clientSecret`,
+			`1:141: authentication.providers.gitlab.type: expected gitlab or oidc, not "saml"`,
+			`1:164: authentication.providers.discord.baseURL: unknown key; expected one of type, clientID, clientSecret, scope, tokens, authURL, tokenURL, profileURL`}},
+		{"tokens without a key", "authentication: {providers: {github: {clientID: a, clientSecret: b, tokens: keep}, google: {tokens: keep}, o: {type: oidc, issuer: 'https://i', clientID: a, tokens: keep}}}\n", []string{
+			"1:1: authentication.encryptionKey: is missing although the tokens of github, o are kept; expected 32 random bytes in base64, as from: openssl rand -base64 32"}},
+		{"wrong keys", "authentication: {encryptionKey: [hunter2, \"" + strings.Repeat("A", 43) + "\", \"" + strings.Repeat("A", 42) + "B\"]}\n", []string{
+			"1:34: authentication.encryptionKey[0]: expected 32 random bytes in base64, as from: openssl rand -base64 32",
+			"1:90: authentication.encryptionKey[2]: expected 32 random bytes in base64, as from: openssl rand -base64 32"}},
 	})
+}
+
+// A provider was a name of the user's choice before it was built in: with type: oidc it still is, with the ids of before.
+func TestBuiltInProvidersCanBeAnyOpenIDConnectProvider(t *testing.T) {
+	key := strings.Repeat("A", 43)
+	c, err := Parse("x", []byte(`
+authentication:
+  encryptionKey: ["`+key+`=", `+strings.Repeat("_", 42)+`8]
+  providers:
+    gitlab: {type: oidc, issuer: "https://git.example.org", clientID: a, tokens: keep}
+    apple: {type: apple, clientID: b, teamID: t, keyID: k, privateKey: p, tokens: keep}
+    microsoft: {clientID: c, clientSecret: s, tenant: organizations}
+    slack: {clientID: d, clientSecret: s, issuer: "http://localhost/slack", scope: [openid]}
+    linkedin: {}
+    discord: {clientID: e, clientSecret: s, tokens: keep}
+`), environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := c.Authentication
+	equal(t, "providers", a.Providers(), []string{"apple", "discord", "gitlab", "microsoft", "slack"})
+	equal(t, "keeping", a.Keeping(), []string{"apple", "discord", "gitlab"})
+	equal(t, "gitlab", a.OIDC, map[string]OIDC{"gitlab": {Issuer: "https://git.example.org", ClientID: "a", KeepTokens: true}})
+	equal(t, "apple", a.Apple, &Apple{Site{ClientID: "b", KeepTokens: true}, "t", "k", "p", ""})
+	equal(t, "microsoft", a.Microsoft, &Microsoft{Site{ClientID: "c", ClientSecret: "s"}, "organizations", ""})
+	equal(t, "slack", a.Slack, &Site{ClientID: "d", ClientSecret: "s", Issuer: "http://localhost/slack", Scope: []string{"openid"}})
+	equal(t, "keys", a.EncryptionKeys, []Secret{Secret(make([]byte, 32)), Secret(strings.Repeat("\xff", 32))})
+	shown := c.Shown()
+	for _, part := range []string{key, "___", "privateKey: p"} {
+		if strings.Contains(shown, part) {
+			t.Errorf("%s is shown: %s", part, shown)
+		}
+	}
+	for _, part := range []string{"tokens: keep", "teamID: t", "tenant: organizations"} {
+		if !strings.Contains(shown, part) {
+			t.Errorf("%s is not shown: %s", part, shown)
+		}
+	}
 }
 
 func TestMailersAndBinaries(t *testing.T) {

@@ -49,7 +49,7 @@ func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 // People read in docs/configuration.md which keys there are, so it has all.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	documented := documentation(t)
-	inProse := regexp.MustCompile(`^authentication\.providers\.(amazon|facebook|github|google|twitter|oidc|Any)\.`)
+	inProse := regexp.MustCompile(`^authentication\.providers\.(amazon|apple|discord|facebook|github|gitlab|google|linkedin|microsoft|slack|twitter|oidc|Any)\.`)
 	var paths []string
 	schemaOf(func(path string) description {
 		paths = append(paths, path)
@@ -267,11 +267,19 @@ func TestTheSchemaAndBelfryRefuseTheSame(t *testing.T) {
 		"binaries: {a: {quota: {user: 0}}}":                                                    true,
 		"authentication: {providers: {acme: {type: oidc, issuer: \"https://a.example.com\"}}}": true,
 		"authentication: {providers: {acme: {type: oidc}}}":                                    false,
-		"authentication: {providers: {email: {form: x}}}":                                      false,
-		"authentication: {providers: {email: {mailInterval: 0}}}":                              true,
-		"authentication: {providers: {github: {clientID: a, clientSecret: b, scope: [c], tokenURI: x}}}": false,
-		"bus: {url: \"nats://a.example.com, nats://b.example.com\"}":                                     true,
-		"bus: {url: [\"nats://a.example.com\", \"nats://b.example.com\"], tls: {crt: x}}":                false,
+
+		"authentication: {providers: {apple: {clientID: a, teamID: b, keyID: c, privateKey: d, tokens: discard}}}": true,
+		"authentication: {providers: {apple: {clientID: a, clientSecret: b}}}":                                     false,
+		"authentication: {providers: {gitlab: {baseURL: \"https://a.example.com\"}}}":                              true,
+		"authentication: {providers: {gitlab: {issuer: \"https://a.example.com\"}}}":                               false,
+		"authentication: {providers: {gitlab: {type: oidc, issuer: \"https://a.example.com\"}}}":                   true,
+		"authentication: {providers: {slack: {tokens: maybe}}}":                                                    false,
+		"authentication: {encryptionKey: [" + strings.Repeat("A", 43) + "]}":                                       true,
+		"authentication: {providers: {email: {form: x}}}":                                                          false,
+		"authentication: {providers: {email: {mailInterval: 0}}}":                                                  true,
+		"authentication: {providers: {github: {clientID: a, clientSecret: b, scope: [c], tokenURI: x}}}":           false,
+		"bus: {url: \"nats://a.example.com, nats://b.example.com\"}":                                               true,
+		"bus: {url: [\"nats://a.example.com\", \"nats://b.example.com\"], tls: {crt: x}}":                          false,
 		"static: {spa: true}": false,
 		"pages: {off: true}":  false,
 	} {

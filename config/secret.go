@@ -34,10 +34,10 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // mistake. (A mapping's "key" is a property's name and not a secret.)
 func secretLike(key string) bool {
 	key = strings.ToLower(key)
-	if strings.HasSuffix(key, "url") || strings.HasSuffix(key, "ttl") {
+	if strings.HasSuffix(key, "url") || strings.HasSuffix(key, "ttl") || key == "tokens" { // whether they are kept
 		return false
 	}
-	for _, word := range [...]string{"password", "secret", "token", "nkey", "credential", "consumerkey"} {
+	for _, word := range [...]string{"password", "secret", "token", "nkey", "credential", "consumerkey", "privatekey", "encryptionkey"} {
 		if strings.Contains(key, word) {
 			return true
 		}

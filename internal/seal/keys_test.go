@@ -69,3 +69,20 @@ func TestKeysThatCannotWorkLeaveThoseBefore(t *testing.T) {
 		t.Error("the key is gone")
 	}
 }
+
+// What is stored is sealed again while its key still opens it.
+func TestATextOfAnEarlierKeyIsNotCurrent(t *testing.T) {
+	old, next := seal.Key{Secret: seal.NewKey()}, seal.Key{Secret: seal.NewKey()}
+	changed, err := seal.NewWithKeys([]seal.Key{old, next}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := newSealer(t, old.Secret).Seal("test", []byte("content"))
+	if _, ok := changed.Open("test", text); !ok || changed.Current("test", text) {
+		t.Errorf("opened %v, current %v", ok, changed.Current("test", text))
+	}
+	text = changed.Seal("test", []byte("content"))
+	if !changed.Current("test", text) || changed.Current("other", text) || changed.Current("test", "") || changed.Current("test", text+"\n") {
+		t.Error("the key of a text is not recognized")
+	}
+}

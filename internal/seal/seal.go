@@ -1,5 +1,5 @@
 // Package seal makes texts that clients keep and send back, such as the ids of events and
-// the cursors of lists. A client can neither read such a text nor make one, and can't
+// the cursors of lists, and those of secrets that belfry stores. A client can neither read such a text nor make one, and can't
 // tell whether two have the same content.
 package seal
 
@@ -67,17 +67,37 @@ func (s *Sealer) Seal(purpose string, content []byte) string {
 // any other text: one that was changed or made up, or sealed for another purpose or with
 // a key that this Sealer does not have or that has ended.
 func (s *Sealer) Open(purpose, text string) (content []byte, ok bool) {
-	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
+	nonce, rest, ok := parts(text)
+	if !ok {
 		return nil, false
 	}
-	sealed, err := b64.DecodeString(text)
-	if err != nil || len(sealed) < Overhead || sealed[0] != format {
-		return nil, false
-	}
-	nonce, rest := sealed[1:1+chacha20poly1305.NonceSizeX], sealed[1+chacha20poly1305.NonceSizeX:]
 	ok = s.opening(func(aead cipher.AEAD) bool {
+		var err error
 		content, err = aead.Open(nil, nonce, rest, []byte(purpose))
 		return err == nil
 	})
 	return content, ok
+}
+
+// Current reports whether a text was sealed for the purpose with the key that texts are sealed with now. One that is
+// stored and was not is to be sealed again, before its key is gone.
+func (s *Sealer) Current(purpose, text string) bool {
+	nonce, rest, ok := parts(text)
+	if !ok {
+		return false
+	}
+	_, err := s.sealing().Open(nil, nonce, rest, []byte(purpose))
+	return err == nil
+}
+
+// parts returns the nonce of a text and what follows it.
+func parts(text string) (nonce, rest []byte, ok bool) {
+	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
+		return nil, nil, false
+	}
+	sealed, err := b64.DecodeString(text)
+	if err != nil || len(sealed) < Overhead || sealed[0] != format {
+		return nil, nil, false
+	}
+	return sealed[1 : 1+chacha20poly1305.NonceSizeX], sealed[1+chacha20poly1305.NonceSizeX:], true
 }

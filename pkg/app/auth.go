@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"belfry/config"
+	"belfry/internal/seal"
+	"belfry/internal/smallfile"
 	maillistener "belfry/listeners/mail"
 	"belfry/pkg/api/login"
 	"belfry/pkg/auth"
@@ -12,6 +15,7 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/auth/weak"
 	"belfry/pkg/binary"
+	"belfry/pkg/errs"
 	"belfry/pkg/listener"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
@@ -52,6 +56,10 @@ func (p *plan) compileAuth() (problems config.Problems) {
 		}
 	}
 	p.auth.Audit = rule
+	var err error
+	if p.auth.Sealer, err = tokenSealer(c); err != nil {
+		problems = append(problems, p.config.Problem("authentication.encryptionKey", "%v", err))
+	}
 	for _, name := range c.Providers() {
 		if name == "email" {
 			problems = append(problems, p.compileEmail(c.Email)...)
@@ -68,6 +76,9 @@ func (p *plan) compileAuth() (problems config.Problems) {
 }
 
 func providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
+	if site := c.Site(name); site != nil {
+		return siteOf(c, name, site)
+	}
 	if name == "twitter" {
 		t := c.Twitter
 		return oauth.NewTwitter(oauth.OAuth1Config{
@@ -77,14 +88,54 @@ func providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
 	}
 	if o, ok := c.OAuth2[name]; ok {
 		return oauth.New(name, oauth.Config{
-			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope,
-			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL,
+			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, BaseURL: o.BaseURL,
+			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL, KeepTokens: o.KeepTokens,
 		})
 	}
 	o := c.OIDC[name]
 	return oauth.NewOIDC(oauth.OIDCConfig{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope,
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, KeepTokens: o.KeepTokens,
 	}), nil
+}
+
+// maxKeyFile is the most bytes of a file with a key.
+const maxKeyFile = 16 << 10
+
+// siteOf returns the provider apple, microsoft or slack. One that is configured as any other OpenID Connect provider has no site.
+func siteOf(c *config.Authentication, name string, site *config.Site) (oauth.Provider, error) {
+	options := oauth.SiteConfig{
+		ClientID: site.ClientID, ClientSecret: string(site.ClientSecret), Scope: site.Scope, KeepTokens: site.KeepTokens,
+		Issuer: site.Issuer, AuthURL: site.AuthURL, TokenURL: site.TokenURL, KeysURL: site.KeysURL,
+	}
+	switch name {
+	case "apple":
+		key := oauth.AppleKey{TeamID: c.Apple.TeamID, KeyID: c.Apple.KeyID, PEM: string(c.Apple.PrivateKey)}
+		if file := c.Apple.PrivateKeyFile; file != "" {
+			data, err := smallfile.Read(file, maxKeyFile)
+			if err != nil {
+				// The path is not named: it can be the key itself, by mistake.
+				return nil, errs.New(errs.Invalid, "the file of privateKeyFile can't be read, or has more than %d bytes", maxKeyFile)
+			}
+			key.PEM = string(data)
+		}
+		return oauth.NewApple(options, key)
+	case "microsoft":
+		return oauth.NewMicrosoft(options, c.Microsoft.Tenant, c.Microsoft.BaseURL)
+	default:
+		return oauth.NewSlack(options), nil
+	}
+}
+
+// tokenSealer returns what encrypts the tokens of providers; nil without a key. The first key encrypts.
+func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
+	if len(c.EncryptionKeys) == 0 {
+		return nil, nil
+	}
+	var keys []seal.Key
+	for _, key := range slices.Backward(c.EncryptionKeys) {
+		keys = append(keys, seal.Key{Secret: []byte(key)})
+	}
+	return seal.NewWithKeys(keys, time.Now)
 }
 
 func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {

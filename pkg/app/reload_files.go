@@ -28,6 +28,9 @@ func readFiles(c *config.Config) contents {
 			add("stores."+name+".schema", s.Schema)
 		}
 	}
+	if apple := c.Authentication.Apple; apple != nil && apple.PrivateKeyFile != "" {
+		add("authentication.providers.apple.privateKeyFile", apple.PrivateKeyFile)
+	}
 	folder := c.Pages.Folder
 	used, _ := pages.Files(folder)
 	for _, name := range used {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belfry/internal/ratelimit"
+	"belfry/internal/seal"
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/auth/weak"
 	"belfry/pkg/event"
@@ -32,6 +33,7 @@ type Options struct {
 
 	Email     *Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
+	Sealer    *seal.Sealer // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
 	Limits    Limits
 	Hash      HashParams // of new passwords; zero: DefaultHashParams
 	Passwords weak.Options
@@ -41,7 +43,6 @@ type Options struct {
 	Interceptor store.Interceptor // asked before a user is created; nil: none
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
 	MFA         MFA               // who needs a second factor
-	Cipher      Cipher            // of secrets that are stored to be read again; nil: they are stored as they are
 	Audit       *policy.UserRule  // who may receive the events about the security of all accounts; nil: nobody
 
 	// Previous is the service that the new one replaces. It continues with its limits as far as
@@ -79,10 +80,10 @@ type Service struct {
 	email       *Email // nil without login by e-mail
 	providers   map[string]oauth.Provider
 	deletion    *Deletion         // nil: users can't delete their accounts
+	sealer      *seal.Sealer      // may be nil
 	interceptor store.Interceptor // may be nil
 	admins      *policy.UserRule  // may be nil
 	mfa         MFA
-	cipher      Cipher           // may be nil
 	auditors    *policy.UserRule // may be nil
 	log         *slog.Logger
 	now         func() time.Time
@@ -154,6 +155,16 @@ func (s *Service) ValidatesFirst() bool { return s.email != nil && !s.email.Post
 
 // ProviderNames returns the names of the configured OAuth providers, sorted.
 func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.providers)) }
+
+// PostsCallback reports whether a provider sends browsers to the callback by POST.
+func (s *Service) PostsCallback() bool {
+	for _, p := range s.providers {
+		if oauth.PostsCallback(p) {
+			return true
+		}
+	}
+	return false
+}
 
 // VisibleUser returns the user of a session with the fields that the user may see.
 func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {

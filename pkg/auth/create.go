@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -53,6 +54,7 @@ func (s *Service) createUserAs(ctx context.Context, creating func(uuid string) c
 func (s *Service) claimIdent(ctx context.Context, id identity, proposed string) (uuid string, err error) {
 	fields := id.identFields()
 	fields.Set(fieldUser, proposed)
+	s.setTokens(fields, store.Stored{}, id)
 	for range maxAttempts {
 		_, err := s.idents.Save(ctx, fields, id.uuid())
 		if err == nil {
@@ -93,7 +95,11 @@ func (s *Service) adoptIdent(ctx context.Context, id identity, ident store.Store
 	if deleted || !object.ValidUUID(uuid) {
 		return "", ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision))
 	}
-	if _, err = s.idents.Update(ctx, id.identFields(), store.UpdateOptions{UUID: ident.UUID, If: ident.Revision}); err != nil {
+	fields := id.identFields()
+	fields.Set("profile", id.merged(o["profile"]))
+	s.setTokens(fields, ident, id)
+	maps.DeleteFunc(fields, func(_ string, value json.RawMessage) bool { return value == nil })
+	if _, err = s.idents.Update(ctx, fields, store.UpdateOptions{UUID: ident.UUID, If: ident.Revision}); err != nil {
 		return "", ignoreStale(err)
 	}
 	return uuid, nil

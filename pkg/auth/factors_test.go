@@ -536,14 +536,14 @@ func TestSecretsOfAppsAreEncryptedWithTheKeyOfTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newFixture(t, func(o *auth.Options) { o.Cipher = sealer })
+	w := newFixture(t, func(o *auth.Options) { o.Sealer = sealer })
 	e := w.enroll(w.register(ada, password))
 	if stored := string(w.record("Users", e.User.UUID)["_factors"]); strings.Contains(stored, e.secret) {
 		t.Error("the secret is stored as it is")
 	}
 	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
-	w.opts.Cipher, err = seal.New(seal.NewKey())
+	w.opts.Sealer, err = seal.New(seal.NewKey())
 	w.must(err)
 	other, _ := w.newService()
 	_, err = other.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 1)), from)

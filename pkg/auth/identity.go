@@ -3,12 +3,14 @@ package auth
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/mail"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 
+	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -23,6 +25,8 @@ type identity struct {
 	providerID string // the provider's id of the user
 	provider   string
 	profile    object.Object
+	once       []string      // fields of the profile that the provider sends once
+	tokens     *oauth.Tokens // nil unless the provider keeps them
 	validated  bool
 }
 
@@ -69,6 +73,21 @@ func (id identity) identFields() object.Object {
 	o.Set(fieldProven, id.validated)
 	o.Set("_id", id.providerID)
 	return o
+}
+
+// merged is the profile, with the fields of the stored one that the provider sends once.
+func (id identity) merged(stored []byte) object.Object {
+	before, err := object.Decode(stored)
+	if err != nil {
+		return id.profile
+	}
+	profile := maps.Clone(id.profile)
+	for _, name := range id.once {
+		if profile[name] == nil && before[name] != nil {
+			profile[name] = before[name]
+		}
+	}
+	return profile
 }
 
 // matches reports Denied for an ident of another identity with the same uuid:

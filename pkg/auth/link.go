@@ -73,6 +73,7 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session) error
 	fields := id.identFields()
 	fields.Set(fieldUser, user.UUID)
 	fields.Set(fieldAdded, true)
+	s.setTokens(fields, store.Stored{}, id)
 	for range maxAttempts {
 		linked := s.audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.provider, Factor: id.uuid()})
 		created, err := s.idents.Save(ctx, fields, id.uuid(), linked)
@@ -90,7 +91,7 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session) error
 		case err != nil:
 			return err
 		case owner.UUID == user.UUID:
-			ident, err = s.recordUse(ctx, ident.UUID, id.profile)
+			ident, err = s.recordProviderUse(ctx, ident.UUID, id)
 			if errors.Is(err, errs.NotFound) {
 				continue // unlinked meanwhile
 			}

@@ -125,7 +125,7 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUseIfPresent(ctx, ident.UUID, nil) })
+	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, ident.UUID) })
 	return session, nil
 }
 
@@ -192,24 +192,29 @@ func (s *Service) verifyCurrentPassword(ctx context.Context, me *Session, passwo
 	return nil
 }
 
-// recordUseIfPresent is recordUse for an ident that may have been deleted.
-func (s *Service) recordUseIfPresent(ctx context.Context, ident string, profile object.Object) error {
-	_, err := s.recordUse(ctx, ident, profile)
+// recordUse stores in an ident when it was used, and resets its failures. An ident that has been deleted is no error.
+func (s *Service) recordUse(ctx context.Context, ident string) error {
+	_, err := s.idents.Mutate(ctx, ident, func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{Fields: s.useFields()}, nil
+	})
 	return ignoreNotFound(err)
 }
 
-// recordUse stores in an ident when it was used and the profile that came with
-// it, if any, and resets its failures.
-func (s *Service) recordUse(ctx context.Context, ident string, profile object.Object) (store.Stored, error) {
-	return s.idents.Mutate(ctx, ident, func(store.Stored) (store.Mutation, error) {
-		now := s.now()
-		fields := object.Object{fieldFailures: failures{At: now}.encode()}
-		fields.Set("lastUsed", timestamp(now))
-		if profile != nil {
-			fields.Set("profile", profile)
-		}
+// recordProviderUse stores in an ident when it was used, and the profile and the tokens that came with it.
+func (s *Service) recordProviderUse(ctx context.Context, ident string, id identity) (store.Stored, error) {
+	return s.idents.Mutate(ctx, ident, func(stored store.Stored) (store.Mutation, error) {
+		fields := s.useFields()
+		fields.Set("profile", id.merged(object.Field(stored.Body, "profile")))
+		s.setTokens(fields, stored, id)
 		return store.Mutation{Fields: fields}, nil
 	})
+}
+
+func (s *Service) useFields() object.Object {
+	now := s.now()
+	fields := object.Object{fieldFailures: failures{At: now}.encode()}
+	fields.Set("lastUsed", timestamp(now))
+	return fields
 }
 
 // fieldFailures holds the failed logins of an ident.

@@ -127,7 +127,7 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUseIfPresent(ctx, id.uuid(), nil) })
+	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, id.uuid()) })
 	return session, nil
 }
 

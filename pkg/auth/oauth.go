@@ -141,7 +141,7 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 	if err != nil {
 		return session, provider, err
 	}
-	id := identity{providerID: found.ID, provider: provider, profile: found.Profile, validated: true}
+	id := identity{providerID: found.ID, provider: provider, profile: found.Profile, once: found.Once, tokens: found.Tokens, validated: true}
 	if user, linking := flow.Text(fieldLinkUser); linking {
 		session, err = s.linkProvider(ctx, id, user, from)
 	} else {
@@ -222,13 +222,22 @@ func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client)
 		}
 		if user.UUID != "" {
 			session, err := s.completeLogin(ctx, user, s.proofBy(id.provider, id.provider, 1), from)
-			if err != nil {
+			if err != nil && Pending(err) == nil {
 				return IssuedSession{}, err
 			}
-			s.runInBackground(asService(ctx, user.UUID), "recording a login", func(ctx context.Context) error {
-				return s.recordUseIfPresent(ctx, ident.UUID, id.profile)
-			})
-			return session, nil
+			record := func(ctx context.Context) error {
+				_, err := s.recordProviderUse(ctx, ident.UUID, id)
+				return ignoreNotFound(err)
+			}
+			if id.tokens != nil {
+				// They are what was logged in for: a login whose tokens are lost has not succeeded.
+				if err := record(asService(ctx, user.UUID)); err != nil {
+					return IssuedSession{}, err
+				}
+				return session, err
+			}
+			s.runInBackground(asService(ctx, user.UUID), "recording a login", record)
+			return session, err
 		}
 		reg := registration{identity: id, fields: object.Object{}, datas: id.profile}
 		if err := s.interceptRegistration(ctx, &reg); err != nil {

@@ -6,23 +6,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Cipher encrypts secrets that are stored to be read again, with a key that is not stored beside them. *seal.Sealer is one.
-type Cipher interface {
-	// Seal encrypts content for a purpose.
-	Seal(purpose string, content []byte) string
-	// Open decrypts what Seal has encrypted for the same purpose.
-	Open(purpose, text string) (content []byte, ok bool)
-}
-
 // sealedPrefix begins a secret that is encrypted; base32 has no colon.
 const sealedPrefix = "sealed:"
 
 // sealed returns a secret as it is stored: encrypted if the configuration has a key.
 func (s *Service) sealed(purpose, secret string) string {
-	if s.cipher == nil {
+	if s.sealer == nil {
 		return secret
 	}
-	return sealedPrefix + s.cipher.Seal(purpose, []byte(secret))
+	return sealedPrefix + s.sealer.Seal(purpose, []byte(secret))
 }
 
 // opened returns a secret that sealed has returned.
@@ -31,8 +23,8 @@ func (s *Service) opened(purpose, stored string) (string, error) {
 	if !encrypted {
 		return stored, nil
 	}
-	if s.cipher != nil {
-		if secret, ok := s.cipher.Open(purpose, text); ok {
+	if s.sealer != nil {
+		if secret, ok := s.sealer.Open(purpose, text); ok {
 			return string(secret), nil
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"belfry/test/provider"
 )
 
 // browser follows redirects and has cookies.
@@ -78,6 +80,9 @@ func (b *browser) followRedirects(from string, ends func(*url.URL) bool) *url.UR
 		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, from, http.NoBody)
 		b.must(err)
 		res, body := b.send(req)
+		if res.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("<form")) {
+			res, body = b.post(b.url+"/auth/callback", provider.Form(b, bytes.NewReader(body), b.url+"/auth/callback"))
+		}
 		to, err := res.Location()
 		if err != nil {
 			b.Fatalf("GET %s leads nowhere: %s %s", from, res.Status, body)
@@ -89,6 +94,19 @@ func (b *browser) followRedirects(from string, ends func(*url.URL) bool) *url.UR
 	}
 	b.Fatal("redirects without end")
 	return nil
+}
+
+// post sends a form of another site, as browsers do: without cookies that are SameSite=Lax.
+func (b *browser) post(to string, form url.Values) (*http.Response, []byte) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, to, strings.NewReader(form.Encode()))
+	b.must(err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", b.providers.URL)
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	without := *b
+	without.Client.Jar = nil
+	return without.send(req)
 }
 
 // begin starts a flow and returns the callback that the provider redirects to.

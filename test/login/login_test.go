@@ -1,5 +1,6 @@
 // Package login tests logging in to belfry through providers: GitHub, Google,
-// Facebook, Amazon, Twitter and one of OpenID Connect, which run beside it.
+// Facebook, Amazon, Twitter, GitLab, Discord, LinkedIn, Apple, Microsoft, Slack and one
+// of OpenID Connect, which run beside it.
 // After each test no secret of a login may be in the log, in an event, in a
 // reply or in a store. What needs a fake clock, a race or a crash between two
 // writes is tested on the service itself.
@@ -32,6 +33,20 @@ const patience = time.Minute
 // names are the configured providers.
 var names = []string{"github", "google", "facebook", "amazon", "twitter", "oidc"}
 
+// keeping are more of them, whose tokens are kept where the provider issues some.
+var keeping = []string{"gitlab", "discord", "linkedin", "apple", "microsoft", "slack"}
+
+// identOf is the uuid of the ident of a provider's user.
+func identOf(id, name string) string {
+	switch name {
+	case "microsoft":
+		id = provider.Tenant + "." + provider.MicrosoftUser(id)
+	case "slack":
+		id = provider.SlackTeam + "." + id
+	}
+	return id + "_" + name
+}
+
 // settings configure login through the providers. Users and idents are readable
 // by everybody, so that tests can check them.
 const settings = `
@@ -45,6 +60,7 @@ authentication:
   successRedirect: /in?from=belfry
   failureRedirect: /out
   limits: {address: %d}
+  encryptionKey: qVf0rqU7n3pJx0m1c2s5YkE8b6d9hT4wLzGvXuPaNoM=
   providers:
     email: {postValidation: true, skipEmailValidation: true}
 `
@@ -122,6 +138,19 @@ func providersOf(s *provider.Server) string {
 		fmt.Fprintf(&b, "    %s: {clientID: %q, clientSecret: %q, authURL: %q, tokenURL: %q, profileURL: %q}\n",
 			name, c.ClientID, c.ClientSecret, c.AuthURL, c.TokenURL, c.ProfileURL)
 	}
+	for _, name := range []string{"gitlab", "discord", "linkedin"} {
+		c := s.Config(name)
+		fmt.Fprintf(&b, "    %s: {clientID: %q, clientSecret: %q, authURL: %q, tokenURL: %q, profileURL: %q, tokens: keep}\n",
+			name, c.ClientID, c.ClientSecret, c.AuthURL, c.TokenURL, c.ProfileURL)
+	}
+	for name, more := range map[string]string{
+		"apple":     fmt.Sprintf("issuer: %q, teamID: %s, keyID: %s, privateKey: %q", s.Config("apple").Issuer, provider.AppleTeam, provider.AppleKey, provider.ApplePrivateKey()),
+		"microsoft": fmt.Sprintf("baseURL: %q, clientSecret: %q", s.Config("microsoft").Issuer, s.Config("microsoft").ClientSecret),
+		"slack":     fmt.Sprintf("issuer: %q, clientSecret: %q", s.Config("slack").Issuer, s.Config("slack").ClientSecret),
+	} {
+		c := s.Config(name)
+		fmt.Fprintf(&b, "    %s: {clientID: %q, authURL: %q, tokenURL: %q, keysURL: %q, tokens: keep, %s}\n", name, c.ClientID, c.AuthURL, c.TokenURL, c.KeysURL, more)
+	}
 	c, t := s.Config("oidc"), s.Twitter()
 	fmt.Fprintf(&b, "    oidc: {issuer: %q, clientID: %q, clientSecret: %q}\n", s.Issuer(), c.ClientID, c.ClientSecret)
 	fmt.Fprintf(&b, "    twitter: {consumerKey: %q, consumerSecret: %q, requestTokenURL: %q, authorizeURL: %q, accessTokenURL: %q, profileURL: %q}\n",
@@ -163,7 +192,7 @@ func (w *fixture) object(path string) fields {
 // ident is the ident of a provider's user.
 func (w *fixture) ident(id, name string) fields {
 	w.Helper()
-	return w.object("/idents/" + id + "_" + name)
+	return w.object("/idents/" + identOf(id, name))
 }
 
 // count counts users and idents.

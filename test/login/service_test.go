@@ -51,7 +51,7 @@ func newServiceFixture(t *testing.T) *serviceFixture {
 
 // newService makes a service on the same records, as in another process.
 // timeout is that of providers; 0 is the default.
-func (d *serviceFixture) newService(timeout time.Duration) *auth.Service {
+func (d *serviceFixture) newService(timeout time.Duration, change ...func(*auth.Options)) *auth.Service {
 	d.Helper()
 	o := auth.Options{
 		BaseURL: baseURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
@@ -73,6 +73,9 @@ func (d *serviceFixture) newService(timeout time.Duration) *auth.Service {
 	})
 	if d.Service == nil {
 		d.stores = o
+	}
+	for _, c := range change {
+		c(&o)
 	}
 	s := auth.New(o)
 	d.Cleanup(s.Close)
@@ -165,7 +168,10 @@ func (d *serviceFixture) begin(name string, from auth.Client) flow {
 	d.must(err)
 	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(d.Context(), http.MethodGet, begun.URL, http.NoBody)))
 	d.must(err)
-	_ = res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode == http.StatusOK {
+		return flow{provider.Form(d, res.Body, baseURL+auth.CallbackPath), begun.Secret}
+	}
 	to, err := res.Location()
 	d.must(err)
 	return flow{to.Query(), begun.Secret}

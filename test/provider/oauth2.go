@@ -172,7 +172,7 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, g *grant, refresh
 	g.token = s.secret("access")
 	s.tokens[g.token] = g
 	answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": 3600, "scope": g.scope}
-	if refresh {
+	if refresh && !s.withheld {
 		token := s.secret("refresh")
 		s.refreshTokens[token] = g
 		answer["refresh_token"] = token
@@ -219,6 +219,13 @@ func (s *Server) Revoke() {
 	defer s.mu.Unlock()
 	clear(s.tokens)
 	clear(s.refreshTokens)
+}
+
+// Withhold sets whether no refresh tokens are issued, as after the first consent.
+func (s *Server) Withhold(withheld bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withheld = withheld
 }
 
 // Reused is how often a refresh token was used again after it was replaced.

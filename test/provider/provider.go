@@ -51,6 +51,7 @@ type Server struct {
 	refreshTokens map[string]*grant // valid ones
 	spent         map[string]*grant // by refresh tokens that were replaced
 	reused        int               // how often one of these was used
+	withheld      bool              // no refresh tokens are issued
 	named         map[string]bool   // users of Apple whose name was sent
 	appleSecrets  []string          // received, in order
 }

@@ -16,6 +16,7 @@ import (
 type Origins struct {
 	trusted []string
 	forgery *http.CrossOriginProtection
+	open    string     // the path to which pages of any origin may POST; "" for none
 	cors    *cors.Cors // nil: there are no other origins than the server's own
 }
 
@@ -56,12 +57,18 @@ func (o *Origins) Trust(origin string) bool {
 	return slices.ContainsFunc(o.trusted, func(t string) bool { return strings.EqualFold(t, origin) })
 }
 
+// Open lets pages of any origin POST to a path, whose handler must do no more for it than for a link to it.
+func (o *Origins) Open(path string) { o.open = path }
+
 // RefuseForgery is the Filter against cross-site request forgery: it refuses a
 // request that changes state and that a browser sent for a page of another origin.
 // A request with a bearer token is not refused, since no page can make a browser
 // add one.
 func (o *Origins) RefuseForgery(x *Exchange) error {
 	if _, ok := x.BearerToken(); ok {
+		return nil
+	}
+	if o.open != "" && x.Request.Method == http.MethodPost && x.Request.URL.Path == o.open {
 		return nil
 	}
 	if err := o.forgery.Check(x.Request); err != nil {

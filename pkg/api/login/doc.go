@@ -12,6 +12,8 @@
 //
 //	GET /auth/{provider}   auth.Service.BeginOAuth; a cookie holds the flow's secret; 302
 //	GET /auth/callback     auth.Service.FinishOAuth, if the cookie fits; 302 to Success or Failure
+//	POST /auth/callback    of Apple: 303 to the same as GET, since the cookie is not sent with it
+//	GET /auth/idents/{uuid}/token  auth.Service.ProviderToken
 //
 //	GET  /auth/authorize   a page that asks whether to log in for an application; its links and its form
 //	                       lead to FinishOAuth or Login, which issue a code; 302 to the application

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/export"
 	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
 )
 
 // Options are the options of Mount.
@@ -35,7 +36,11 @@ type Options struct {
 
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *kit.Origins {
-	return kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin}, o.TrustedOrigins...)...)
+	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin}, o.TrustedOrigins...)...)
+	if o.Service.PostsCallback() {
+		origins.Open(auth.CallbackPath)
+	}
+	return origins
 }
 
 // handler serves the routes below /auth.
@@ -105,7 +110,11 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	for _, name := range h.service.ProviderNames() {
 		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
 	}
+	r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
 	r.Handle(http.MethodGet, auth.CallbackPath, h.callback)
+	if h.service.PostsCallback() {
+		r.Handle(http.MethodPost, auth.CallbackPath, h.postedCallback)
+	}
 	if h.service.HasApplications() {
 		r.Handle(http.MethodGet, authorizePath, h.authorize)
 		r.Handle(http.MethodPost, tokenPath, h.token)
@@ -240,6 +249,28 @@ func (h *handler) unlink(x *kit.Exchange) error {
 		return err
 	}
 	return x.SendStatus(http.StatusNoContent)
+}
+
+// providerToken replies with an access token of a provider.
+func (h *handler) providerToken(x *kit.Exchange) error {
+	session, uuid, err := h.requireLoginFor(x)
+	if err != nil {
+		return err
+	}
+	token, err := h.service.ProviderToken(x.Context(), session, uuid)
+	if err != nil {
+		return err
+	}
+	reply := struct {
+		AccessToken string `json:"accessToken"`
+		Expires     string `json:"expires,omitempty"`
+		Scope       string `json:"scope"`
+	}{AccessToken: token.AccessToken, Scope: token.Scope}
+	if !token.Expires.IsZero() {
+		reply.Expires = object.FormatTime(token.Expires)
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	return x.SendJSON(reply)
 }
 
 // write makes a write, for whose consequences a client may wait as for those of

@@ -8,6 +8,8 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
 )
 
 // begin redirects the browser to a provider. While somebody is logged in, a page of
@@ -80,5 +82,36 @@ func (h *handler) callback(x *kit.Exchange) error {
 		h.cookies.setSession(x, session)
 	}
 	redirect(x, http.StatusFound, withQuery(h.success, "validation", provider))
+	return nil
+}
+
+// maxCallback is the most bytes of a callback that becomes a query: browsers and proxies refuse long URLs.
+const maxCallback = 6 << 10
+
+// callbackFields are the fields of a posted callback that are passed on.
+var callbackFields = []string{"state", "code", "error", "iss", "user"}
+
+// postedCallback is the callback of a provider that has the browser POST it (OAuth 2.0 Form Post Response Mode). Browsers send
+// no cookie with a POST of another site, so it reads none, and does what a link to the callback would: it sends the browser there, which
+// then has the cookie of the flow.
+func (h *handler) postedCallback(x *kit.Exchange) error {
+	f, err := readForm(x)
+	query := url.Values{}
+	for _, name := range callbackFields {
+		if text, _ := object.Text(f.Object[name]); text != "" {
+			query.Set(name, text)
+		}
+	}
+	target := auth.CallbackPath + "?" + query.Encode()
+	switch {
+	case err == nil && !f.html:
+		err = errs.New(errs.Unsupported, "a callback is sent as an HTML form")
+	case err == nil && len(target) > maxCallback:
+		err = errs.New(errs.TooLarge, "the callback has more than %d bytes", maxCallback)
+	}
+	if err != nil {
+		return h.redirectFailure(x, err, "provider")
+	}
+	redirect(x, http.StatusSeeOther, h.service.BaseURL()+target)
 	return nil
 }

@@ -82,7 +82,10 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 const unknownFailure = "The login failed."
 
 // titles are the names of providers for people.
-var titles = map[string]string{"github": "GitHub", "google": "Google", "facebook": "Facebook", "amazon": "Amazon", "twitter": "Twitter"}
+var titles = map[string]string{
+	"github": "GitHub", "google": "Google", "facebook": "Facebook", "amazon": "Amazon", "twitter": "Twitter",
+	"apple": "Apple", "microsoft": "Microsoft", "gitlab": "GitLab", "discord": "Discord", "linkedin": "LinkedIn", "slack": "Slack",
+}
 
 // title returns the name of a provider for people.
 func title(name string) string {

@@ -40,9 +40,10 @@ type Login struct {
 	Secure    bool // cookies are those of https
 	Uniform   bool // an unknown login is like a wrong password
 
-	Applications bool // may log users in with a code
-	Deletion     bool // users may delete their accounts
-	MailLogin    bool // users can log in by a code or a link of a mail
+	Deletion      bool // users may delete their accounts
+	MailLogin     bool // users can log in by a code or a link of a mail
+	Applications  bool // may log users in with a code
+	PostsCallback bool // a provider sends browsers to the callback by POST
 }
 
 // Files is a binary service.
@@ -124,7 +125,8 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	k.Login = Login{
 		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
 		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled,
-		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
+		PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
+		Providers:     slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
 	}
 	if e := c.Authentication.Email; e != nil {
 		k.Login.Uniform = e.UniformErrors

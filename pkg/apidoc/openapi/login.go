@@ -86,6 +86,17 @@ func (d *document) sessions() {
 		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
 		problems:    []int{400, 401, 403, 404, 409, 429, 500, 503},
 	})
+	token := ordered.Of("type", "object", "required", []string{"accessToken", "scope"}, "properties", ordered.Of(
+		"accessToken", ordered.Of("type", "string"),
+		"expires", ordered.Of("type", "string", "format", "date-time", "description", "Absent where the provider does not say when."),
+		"scope", ordered.Of("type", "string", "description", "What it is for, separated by spaces.")))
+	d.get(operation{
+		path: "/auth/idents/{uuid}/token", tag: loginTag, id: "getProviderToken", summary: "Get an access token of a provider", security: needed(),
+		description: "Of one's own ident whose provider has `tokens: keep`. One that has expired is refreshed.",
+		parameters:  parameters("UUID"),
+		replies:     ordered.Of("200", reply("The token.", asJSON(token), "Cache-Control")),
+		problems:    []int{400, 401, 403, 404, 409, 429, 500, 503},
+	})
 }
 
 // activity adds the route of the events about the security of one's account.
@@ -249,5 +260,19 @@ func (d *document) callback() {
 		description: "For browsers, which providers send here.", parameters: append(all, parameters("Prefer")...),
 		replies:  ordered.Of("302", redirectTo("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
 		problems: []int{500, 503},
+	})
+	if !d.contract.Login.PostsCallback {
+		return
+	}
+	var fields []any
+	for _, name := range []string{"code", "state", "error", "iss", "user"} {
+		fields = append(fields, name, ordered.Of("type", "string"))
+	}
+	d.add(operation{
+		method: "post", path: "/auth/callback", tag: loginTag, id: "returnFromProviderByForm", summary: "Return from a provider, by a form",
+		description: "For browsers, which Apple has send this form.",
+		body:        body(ordered.Of(formType, ordered.Of("schema", ordered.Of("type", "object", "properties", ordered.Of(fields...))))),
+		replies:     ordered.Of("303", redirectTo("To the same by GET, or to the page of failure.")),
+		problems:    []int{500, 503},
 	})
 }
