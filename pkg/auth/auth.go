@@ -103,7 +103,7 @@ func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
 		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
-		mfa: o.MFA, cipher: o.Cipher, deletion: o.Deletion,
+		mfa: o.MFA, sealer: o.Sealer, deletion: o.Deletion,
 	}
 	if o.Email != nil {
 		email := *o.Email
