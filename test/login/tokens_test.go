@@ -23,7 +23,15 @@ import (
 // keepingFixture is a serviceFixture whose providers keep tokens.
 type keepingFixture struct {
 	*serviceFixture
-	key seal.Key
+	key   seal.Key
+	ahead time.Duration // of the time
+}
+
+// advance is that of the clock; the provider, whose clock is the real one, issues tokens that are valid as much longer.
+func (k *keepingFixture) advance(d time.Duration) {
+	k.serviceFixture.advance(d)
+	k.ahead += d
+	k.providers.Lifetime(k.ahead + time.Hour)
 }
 
 // keptNames are the providers that keep.
@@ -31,7 +39,7 @@ var keptNames = []string{"gitlab", "github", "amazon", "google", "linkedin"}
 
 func newKeepingFixture(t *testing.T) *keepingFixture {
 	t.Helper()
-	k := &keepingFixture{newServiceFixture(t), seal.Key{Secret: seal.NewKey()}}
+	k := &keepingFixture{serviceFixture: newServiceFixture(t), key: seal.Key{Secret: seal.NewKey()}}
 	k.Service = k.keep(0, k.key)
 	return k
 }

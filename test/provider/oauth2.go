@@ -171,7 +171,7 @@ func (f refreshing) issues(g *grant) bool {
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, g *grant, refresh bool) {
 	g.token = s.secret("access")
 	s.tokens[g.token] = g
-	answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": 3600, "scope": g.scope}
+	answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": int(s.lifetime.Seconds()), "scope": g.scope}
 	if refresh && !s.withheld {
 		token := s.secret("refresh")
 		s.refreshTokens[token] = g
@@ -226,6 +226,14 @@ func (s *Server) Withhold(withheld bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.withheld = withheld
+}
+
+// Lifetime sets how long access tokens are valid, by default an hour: longer for a client whose clock a test
+// has set forward. LinkedIn and Facebook have their own.
+func (s *Server) Lifetime(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lifetime = d
 }
 
 // Reused is how often a refresh token was used again after it was replaced.

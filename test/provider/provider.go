@@ -52,6 +52,7 @@ type Server struct {
 	spent         map[string]*grant // by refresh tokens that were replaced
 	reused        int               // how often one of these was used
 	withheld      bool              // no refresh tokens are issued
+	lifetime      time.Duration     // of access tokens
 	named         map[string]bool   // users of Apple whose name was sent
 	appleSecrets  []string          // received, in order
 }
@@ -83,7 +84,7 @@ func Start(t testing.TB) *Server {
 		access:    map[string]string{},
 		nonces:    map[string]bool{},
 
-		refreshTokens: map[string]*grant{}, spent: map[string]*grant{}, named: map[string]bool{},
+		refreshTokens: map[string]*grant{}, spent: map[string]*grant{}, named: map[string]bool{}, lifetime: time.Hour,
 
 		secrets: []string{consumerSecret},
 	}
