@@ -89,6 +89,7 @@ type Email struct {
 	MailInterval        time.Duration // minimum time between two mails to one address
 	UniformErrors       bool          // an unknown login and a wrong password get the same error
 	Login               MailLogin
+	Notices             map[string]MailText // by their kinds, those that are sent
 }
 
 // MailLogin is login without a password, by a mail.
@@ -235,6 +236,7 @@ func (c *Config) readEmail(s *section) *Email {
 	decode(s, "recoveryTTL", &e.RecoveryTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
 	decode(s, "mailInterval", &e.MailInterval, durationIn(0, day, "from 0s to 1d"))
 	decode(s, "uniformErrors", &e.UniformErrors, parseFlag)
+	e.readNotices(s.section("notices"))
 	if e.SkipEmailValidation && !e.PostValidation {
 		s.problem("skipEmailValidation", "requires postValidation: true; otherwise nobody could register")
 	}
@@ -250,6 +252,42 @@ func (m *MailLogin) read(s *section) {
 		mail := s.section(key)
 		text.read(mail)
 		mail.rejectUnknown()
+	}
+	s.rejectUnknown()
+}
+
+// notices returns the texts of notices, by their kinds.
+func notices() map[string]MailText {
+	texts := map[string]MailText{}
+	for kind, what := range map[string][2]string{
+		"device":        {"A login from a new device", "Somebody, probably you, has logged in to your account {{.Login}} at {{.Link}} from a device that was not seen before"},
+		"password":      {"Your password was set", "The password of your account {{.Login}} at {{.Link}} was set"},
+		"factorAdded":   {"A way to prove who you are was added", "A second factor or a passkey was added to your account {{.Login}} at {{.Link}}"},
+		"factorRemoved": {"A way to prove who you are was removed", "A second factor or a passkey was removed from your account {{.Login}} at {{.Link}}"},
+		"address":       {"The address of your account was changed", "The address of your account at {{.Link}} is now {{.Login}}"},
+		"deletion":      {"Your account is to be deleted", "Somebody, probably you, has asked to delete your account {{.Login}} at {{.Link}}"},
+	} {
+		body := what[1] + ": {{.Time}}{{if .Address}}, from {{.Address}}{{end}}. If that was not you, set a new password there and end all sessions."
+		texts[kind] = MailText{Subject: what[0], HTML: "<p>" + body + "</p>", Text: body}
+	}
+	return texts
+}
+
+// readNotices reads which notices are sent. Where there is no validation mail there are no notices either, unless they
+// are asked for.
+func (e *Email) readNotices(s *section) {
+	all, enabled := notices(), !e.SkipEmailValidation
+	decode(s, "enabled", &enabled, parseFlag)
+	e.Notices = map[string]MailText{}
+	for _, kind := range names(all) {
+		text, on := all[kind], enabled
+		one := s.section(kind)
+		decode(one, "enabled", &on, parseFlag)
+		text.read(one)
+		one.rejectUnknown()
+		if on && enabled {
+			e.Notices[kind] = text
+		}
 	}
 	s.rejectUnknown()
 }

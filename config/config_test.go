@@ -115,6 +115,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
 			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
 			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
+			Notices:  map[string]MailText{"password": {"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}},
 			Login: MailLogin{
 				Code: true, Link: true, TTL: 5 * time.Minute,
 				CodeMail: MailText{"Digits", "<b>{{.Token}}</b>", "{{.Token}}"}, LinkMail: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},

@@ -161,6 +161,15 @@ func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 			problems = append(problems, p.config.Problem(t.key, "%v", err))
 		}
 	}
+	p.auth.Email.Notices = map[auth.Notice]*mail.Templates{}
+	for kind, text := range e.Notices {
+		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
+		if err != nil {
+			problems = append(problems, p.config.Problem(at+".notices."+kind, "%v", err))
+			continue
+		}
+		p.auth.Email.Notices[auth.Notice(kind)] = t
+	}
 	if m := p.config.Mailers[e.Mailer]; m.SMTP != nil {
 		if err := smtpOptions(m.SMTP).Check(); err != nil {
 			problems = append(problems, p.config.Problem("mailers."+e.Mailer, "%v", err))

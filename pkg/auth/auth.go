@@ -67,7 +67,8 @@ type Email struct {
 	Sender                      mail.Sender
 	Validation, Recovery, Taken *mail.Templates
 
-	Login MailLogin // without a password
+	Login   MailLogin // without a password
+	Notices map[Notice]*mail.Templates
 }
 
 // Service authenticates users. It is safe for concurrent use. Its only state
@@ -194,6 +195,7 @@ type Client struct {
 	Address   string // network address
 	UserAgent string
 	Session   *Session // the session that the request carries; nil for none
+	Device    string   // the secret of the cookie by which the device is known; "" for none
 	Binding   string   // the secret of a login by mail that the client asked for; "" for none
 
 	// Application is what the login is for. The login ends with a code for it and not with a session,

@@ -32,6 +32,17 @@ func (s *Service) CheckSecondCode(ctx context.Context, user store.Stored, login,
 	return s.checkSecondCode(ctx, user, login, code)
 }
 
+// Notify requests a notice.
+func (s *Service) Notify(ctx context.Context, user store.Stored, kind Notice) {
+	s.notify(ctx, user, kind)
+}
+
+// MaxNotices is how many notices of one kind a user gets in NoticePeriod.
+const (
+	MaxNotices   = maxNotices
+	NoticePeriod = noticePeriod
+)
+
 // ObserveHashes calls f with the parameters of each hash that the service
 // computes from now on.
 func (s *Service) ObserveHashes(f func(HashParams)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"belfry/pkg/errs"
@@ -52,6 +53,9 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 func (s *Service) prepareMail(ctx context.Context, mailbox store.Stored, request mailRequest) (m mail.Message, send bool, err error) {
 	if login, ok := mailLoginFor(mailbox.Body, request.ID); ok {
 		return s.composeLogin(ctx, mailbox, login)
+	}
+	if strings.HasPrefix(string(request.For), noticePurpose) {
+		return s.composeNotice(ctx, mailbox, request)
 	}
 	switch request.For {
 	case purposeNone, purposeCode, purposeLink:

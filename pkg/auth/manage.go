@@ -183,6 +183,8 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 	if err != nil {
 		return user, err
 	}
+	user.UUID = uuid
+	s.notify(managing(ctx), user, NoticePassword)
 	return user, forEachOwned(managing(ctx), s.idents, uuid, func(ident store.Stored, _ object.Object) error {
 		s.accounts.succeed(ident.UUID)
 		if failuresOf(ident).Count == 0 {

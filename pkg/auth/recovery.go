@@ -65,9 +65,10 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.consumeToken(ctx, token); err != nil {
 		return err
 	}
-	if _, err := s.recoverAccount(ctx, id, user, ident, hash); err != nil {
+	if user, err = s.recoverAccount(ctx, id, user, ident, hash); err != nil {
 		return err
 	}
+	s.notify(asService(ctx, user.UUID), user, NoticePassword)
 	s.accounts.succeed(id.uuid())
 	return nil
 }
@@ -241,5 +242,6 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err != nil {
 		return IssuedSession{}, err
 	}
+	s.notify(asService(ctx, user.UUID), user, NoticePassword)
 	return s.replaceSession(ctx, user, me.proof(), from)
 }

@@ -78,6 +78,8 @@ type IssuedSession struct {
 	// Code is "" unless it succeeded. There is no session yet.
 	Application *Application
 	Code        string
+
+	Device string // the secret of a new cookie by which the device will be known; "" for none
 }
 
 // startSession starts a session of a user who has proven who they are,
@@ -86,7 +88,11 @@ type IssuedSession struct {
 func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
 	ctx = asService(ctx, user.UUID)
 	if c.Application == nil {
-		return s.saveSession(ctx, user, newSession{id: randomText(idSize), proof: p}, c)
+		issued, err := s.saveSession(ctx, user, newSession{id: randomText(idSize), proof: p}, c)
+		if err == nil {
+			issued.Device = s.recordDevice(ctx, user, c)
+		}
+		return issued, err
 	}
 	issued := IssuedSession{Application: c.Application}
 	o, err := user.Object()
@@ -98,6 +104,9 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 	}
 	if err == nil {
 		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), p, c.Application)
+	}
+	if err == nil {
+		issued.Device = s.recordDevice(ctx, user, c)
 	}
 	return issued, err
 }

@@ -104,6 +104,9 @@ type mailOrder struct {
 	mailbox, address string
 	why              purpose
 
+	// delay is how long the mailbox has to wait; nil for MailInterval since the last request.
+	delay func(now store.Stored) time.Duration
+
 	// with returns what the mailbox has to have besides the request; nil for nothing. now is the mailbox as it is
 	// stored, empty before the first request.
 	with func(now []byte, request mailRequest) object.Object
@@ -135,7 +138,11 @@ func (s *Service) orderMail(ctx context.Context, o mailOrder) error {
 		if err != nil {
 			return err
 		}
-		if wait := s.mailDelay(stored, now); wait > 0 {
+		wait := s.mailDelay(stored, now)
+		if o.delay != nil {
+			wait = o.delay(stored)
+		}
+		if wait > 0 {
 			return errLimited("a mail to this address is being sent already", wait)
 		}
 		_, err = s.tokens.Update(ctx, fieldsFor(stored.Body), store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})

@@ -20,9 +20,12 @@ type Data struct {
 	Link  string // for the recipient to open
 	Token string // the secret in Link, for recipients who prefer to type it
 	Login string // of the account; its text is chosen by who registered it, so it is untrusted
+
+	// Of notices: when something happened, and the network address of who did it, which may be "".
+	Time, Address string
 }
 
-var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com"}
+var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com", Time: "2026-03-01 12:00 UTC", Address: "192.0.2.1"}
 
 // Templates are the texts of one kind of mail. They are safe for concurrent use.
 type Templates struct {
@@ -52,7 +55,7 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	rendered, at, err := t.render(sample)
 	switch {
 	case err != nil:
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}} and {{.Login}}", at)
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}} and {{.Login}}, of a notice {{.Time}} and {{.Address}} too", at)
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
 	}

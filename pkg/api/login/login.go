@@ -292,5 +292,5 @@ func (h *handler) client(x *kit.Exchange) (auth.Client, error) {
 	if err == nil {
 		err = auth.RequireLogin(session)
 	}
-	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}, err
+	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Device: h.cookies.value(x.Request, deviceCookie)}, err
 }

@@ -74,7 +74,10 @@ type cookies struct {
 	secure bool
 }
 
-const sessionCookie = "belfry"
+const (
+	sessionCookie = "belfry"
+	deviceCookie  = sessionCookie + "-device" // outlives logouts
+)
 
 func cookiesFor(baseURL string) cookies {
 	if strings.HasPrefix(baseURL, "https:") {
@@ -95,6 +98,14 @@ func (c cookies) set(x *kit.Exchange, name, value string, age int) {
 // can at most: the server decides when it expires, and use extends it.
 func (c cookies) setSession(x *kit.Exchange, s auth.IssuedSession) {
 	c.set(x, sessionCookie, s.Token, int(auth.SessionMaxAge.Seconds()))
+	c.setDevice(x, s)
+}
+
+// setDevice sets the cookie by which a device is known at its next login.
+func (c cookies) setDevice(x *kit.Exchange, s auth.IssuedSession) {
+	if s.Device != "" {
+		c.set(x, deviceCookie, s.Device, int(auth.DeviceTTL.Seconds()))
+	}
 }
 
 func (c cookies) removeSession(x *kit.Exchange) { c.set(x, sessionCookie, "", -1) }
