@@ -44,6 +44,7 @@ type Authentication struct {
 	TrustedOrigins       []string // origins besides belfry's own that may send state-changing requests
 	Redirects            []string // where applications get the codes of their logins
 	MailLoginRedirect    string   // where a login by mail continues
+	AddressRedirect      string   // where a change of address continues
 	Limits               Limits
 	UserStore            string
 	IdentStore           string
@@ -81,6 +82,8 @@ type Email struct {
 	MailText                     // the validation mail
 	Recovery            MailText // the recovery mail
 	Taken               MailText // sent when somebody registers an address that has an account
+	Change              MailText // sent to a new address, which it confirms
+	Undo                MailText // sent to the old address, by which the change can be undone
 	Mailer              string
 	PostValidation      bool
 	SkipEmailValidation bool
@@ -108,7 +111,7 @@ type MailText struct{ Subject, HTML, Text string }
 func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
-		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MailLoginRedirect: "/login/mail", MFA: MFA{Policy: "optional"},
+		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MailLoginRedirect: "/login/mail", AddressRedirect: "/login/address", MFA: MFA{Policy: "optional"},
 		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
 	}
 	decode(s, "audit", &a.Audit, parseNonEmpty)
@@ -119,6 +122,7 @@ func (c *Config) readAuthentication(s *section) {
 	decode(s, "secondFactorRedirect", &a.SecondFactorRedirect, parseRedirect)
 	a.MFA.read(s)
 	decode(s, "mailLoginRedirect", &a.MailLoginRedirect, parseRedirect)
+	decode(s, "addressRedirect", &a.AddressRedirect, parseRedirect)
 	for _, v := range s.list("trustedOrigins") {
 		if origin, ok := convert(s.doc, v, parseOrigin); ok {
 			a.TrustedOrigins = append(a.TrustedOrigins, origin)
@@ -200,6 +204,16 @@ func (c *Config) readEmail(s *section) *Email {
 			HTML:    `<p>Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.</p>`,
 			Text:    "Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.",
 		},
+		Change: MailText{
+			Subject: "Confirm your new address",
+			HTML:    `<p><a href="{{.Link}}">Confirm your new address</a> while you are logged in, or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
+			Text:    "Confirm your new address, while you are logged in: {{.Link}} or enter {{.Token}}. If you did not request this mail, ignore it.",
+		},
+		Undo: MailText{
+			Subject: "The address of your account is to be changed",
+			HTML:    `<p>Somebody, probably you, has asked to replace the address {{.Login}} of your account by another one. If that was not you, <a href="{{.Link}}">undo it</a>.</p>`,
+			Text:    "Somebody, probably you, has asked to replace the address {{.Login}} of your account by another one. If that was not you, undo it: {{.Link}}",
+		},
 		Login: MailLogin{
 			TTL: 10 * time.Minute,
 			CodeMail: MailText{
@@ -223,7 +237,7 @@ func (c *Config) readEmail(s *section) *Email {
 		c.derived = append(c.derived, func() { e.From = senderAt(c.BaseURL) })
 	}
 	e.read(s)
-	for key, text := range map[string]*MailText{"recovery": &e.Recovery, "taken": &e.Taken} {
+	for key, text := range map[string]*MailText{"recovery": &e.Recovery, "taken": &e.Taken, "change": &e.Change, "undo": &e.Undo} {
 		mail := s.section(key)
 		text.read(mail)
 		mail.rejectUnknown()

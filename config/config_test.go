@@ -106,7 +106,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "stores.Members.fields", c.Stores["Members"].Fields, map[string]Field{"idents": {Read: "isOwner"}})
 	equal(t, "authentication", c.Authentication, Authentication{
 		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
-		RecoveryRedirect: "/again", SecondFactorRedirect: "/step", MailLoginRedirect: "/by-mail", MFA: MFA{"required", "user.cook == true"}, TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
+		RecoveryRedirect: "/again", SecondFactorRedirect: "/step", MailLoginRedirect: "/by-mail", AddressRedirect: "/moved", MFA: MFA{"required", "user.cook == true"}, TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
 		Passwords: Passwords{false, Breached{"https://breaches.example.org/range", 2 * time.Second, 10}},
 		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
 		Audit:     "user.auditor == true", UserStore: "Members", IdentStore: "Logins",
@@ -115,7 +115,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
 			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
 			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
-			Notices:  map[string]MailText{"password": {"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}},
+			Change:   MailText{"New", "<p>{{.Link}}</p>", "new {{.Link}}"}, Undo: MailText{"Old", "<p>{{.Link}}</p>", "old {{.Link}}"},
+			Notices: map[string]MailText{"password": {"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}},
 			Login: MailLogin{
 				Code: true, Link: true, TTL: 5 * time.Minute,
 				CodeMail: MailText{"Digits", "<b>{{.Token}}</b>", "{{.Token}}"}, LinkMail: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},

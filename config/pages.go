@@ -15,7 +15,8 @@ const (
 	RecoveryPage = "recovery"
 	FailedPage   = "failed"
 	SecondPage   = "second-factor"
-	MailPage     = "mail" // of a login by mail
+	MailPage     = "mail"    // of a login by mail
+	AddressPage  = "address" // of a change of address
 )
 
 // Pages says which pages belfry serves, and where.
@@ -122,6 +123,7 @@ func (c *Config) placePages(taken []route) {
 		{RegisterPage, "/register", "registerRedirect", a.Email != nil},
 		{RecoveryPage, "/recovery", "recoveryRedirect", a.Email != nil},
 		{MailPage, "/login/mail", "mailLoginRedirect", a.Email.mailLogins()},
+		{AddressPage, "/login/address", "addressRedirect", a.Email != nil},
 		{FailedPage, "/login-failed", "failureRedirect", len(providers) > 0},
 		{SecondPage, "/second-factor", "secondFactorRedirect", len(providers) > 0},
 	} {

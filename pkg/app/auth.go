@@ -153,6 +153,8 @@ func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 		{at, e.MailText, &p.auth.Email.Validation},
 		{at + ".recovery", e.Recovery, &p.auth.Email.Recovery},
 		{at + ".taken", e.Taken, &p.auth.Email.Taken},
+		{at + ".change", e.Change, &p.auth.Email.Change},
+		{at + ".undo", e.Undo, &p.auth.Email.Undo},
 		{at + ".login.codeMail", e.Login.CodeMail, &p.auth.Email.Login.CodeMail},
 		{at + ".login.linkMail", e.Login.LinkMail, &p.auth.Email.Login.LinkMail},
 	} {
@@ -292,7 +294,7 @@ func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity, Export: a.exporter(),
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity, Export: a.exporter(),
 	}
 }
 

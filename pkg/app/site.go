@@ -28,7 +28,7 @@ func (a *serving) site() *pages.Options {
 		},
 		Redirects: []string{
 			c.Authentication.SuccessRedirect, c.Authentication.FailureRedirect,
-			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect, c.Authentication.MailLoginRedirect,
+			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect, c.Authentication.MailLoginRedirect, c.Authentication.AddressRedirect,
 		},
 		Applications: c.Authentication.Redirects,
 	}

@@ -67,6 +67,8 @@ type Email struct {
 	Sender                      mail.Sender
 	Validation, Recovery, Taken *mail.Templates
 
+	Change, Undo *mail.Templates // of a change of address: to the new one, and to the old one
+
 	Login   MailLogin // without a password
 	Notices map[Notice]*mail.Templates
 }

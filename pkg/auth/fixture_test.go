@@ -60,6 +60,7 @@ func newFixture(t *testing.T, change ...func(*auth.Options)) *fixture {
 		PostValidation: true, TokenTTL: 24 * time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Minute,
 		From: "Belfry <no-reply@example.org>", Sender: w.sender,
 		Validation: w.templates("validate"), Recovery: w.templates("recover"), Taken: w.templates("taken"),
+		Change: w.templates("change"), Undo: w.templates("undo"),
 		Login: auth.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: w.templates("code"), LinkMail: w.templates("link")},
 	}
 	w.opts = auth.Options{

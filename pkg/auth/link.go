@@ -66,8 +66,8 @@ func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, passwor
 }
 
 // linkIdent adds an identity to the account of the user who is logged in. An
-// identity that is theirs already is no error; Exists when it is another's.
-func (s *Service) linkIdent(ctx context.Context, id identity, me *Session) error {
+// identity that is theirs already is no error; Exists when it is another's. also are events of its creation.
+func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also ...store.ExtraEvent) error {
 	user := me.User
 	ctx = asService(ctx, user.UUID)
 	fields := id.identFields()
@@ -76,7 +76,7 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session) error
 	s.setTokens(fields, store.Stored{}, id)
 	for range maxAttempts {
 		linked := s.audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.provider, Factor: id.uuid()})
-		created, err := s.idents.Save(ctx, fields, id.uuid(), linked)
+		created, err := s.idents.Save(ctx, fields, id.uuid(), append([]store.ExtraEvent{linked}, also...)...)
 		if err == nil {
 			if err := s.confirmLink(ctx, me, created); err != nil {
 				return err

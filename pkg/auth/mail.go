@@ -75,7 +75,14 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 		record := mailedToken{Hash: digest(token), For: request.For, Mail: request.ID}
 		ttl := s.email.TokenTTL
 		texts = s.email.Validation
-		if request.For == purposeRecover {
+		switch request.For {
+		case purposeChange:
+			texts = s.email.Change
+			record.bindChange(mailbox)
+		case purposeUndo:
+			ttl, texts = s.undoTTL(), s.email.Undo
+			record.bindChange(mailbox)
+		case purposeRecover:
 			ttl, texts = s.email.RecoveryTTL, s.email.Recovery
 			user, _, err := s.findOwner(ctx, emailIdentity(login))
 			if err != nil {

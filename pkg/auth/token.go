@@ -21,6 +21,8 @@ const (
 	purposeTaken    purpose = "taken"    // informs the owner of an address of an attempt to register it; no token
 	purposeCode     purpose = "code"     // logs in, by a code
 	purposeLink     purpose = "link"     // logs in, by a link
+	purposeChange   purpose = "change"   // confirms a new address
+	purposeUndo     purpose = "undo"     // undoes the change of an address
 	purposeNone     purpose = "nothing"  // no mail is sent; the reply is the same
 )
 
@@ -43,6 +45,8 @@ type mailedToken struct {
 	// address has another user, or the user another epoch, that is another password.
 	User  string `json:"user,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
+
+	Change string `json:"change,omitempty"` // the id of an addressChange of the user
 }
 
 // bind binds a token to an account as it is now.
@@ -190,7 +194,11 @@ type verifiedToken struct {
 // purposes. Denied when there is none.
 func (s *Service) verifyToken(ctx context.Context, address, token string, purposes ...purpose) (verifiedToken, error) {
 	now := timestamp(s.now())
-	for _, kind := range [...]string{validationMailbox, recoveryMailbox} {
+	kinds := [...]string{validationMailbox, recoveryMailbox}
+	if slices.Contains(purposes, purposeUndo) {
+		kinds = [...]string{changeMailbox, undoMailbox}
+	}
+	for _, kind := range kinds {
 		mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(address, kind))
 		if err != nil && !errors.Is(err, errs.NotFound) {
 			return verifiedToken{}, err

@@ -55,24 +55,37 @@ func (s *Service) UnlinkFor(ctx context.Context, user, ident string) error {
 // unlink removes an ident of a user. It reports missing when the ident is not of the user, and last when
 // they have no other one.
 func (s *Service) unlink(ctx context.Context, user, ident string, missing, last error) error {
-	if !object.ValidUUID(ident) {
-		return missing
+	return s.unlinkIdent(ctx, unlinking{user: user, ident: ident, missing: missing, last: last})
+}
+
+// unlinking is the removal of an ident of a user.
+type unlinking struct {
+	user, ident   string
+	missing, last error // what is reported for an ident that is not of the user, and for their last one
+
+	other string                        // an ident that the user may have, which an index need not find yet; "" for none
+	check func(user store.Stored) error // asked with the user as of the write that marks the ident; nil: nothing
+}
+
+func (s *Service) unlinkIdent(ctx context.Context, u unlinking) error {
+	if !object.ValidUUID(u.ident) {
+		return u.missing
 	}
 	for range maxAttempts {
-		stored, err := s.idents.Get(ctx, ident)
+		stored, err := s.idents.Get(ctx, u.ident)
 		if errors.Is(err, errs.NotFound) {
-			return missing
+			return u.missing
 		}
 		if err != nil {
 			return err
 		}
-		if owner, _ := object.Text(object.Field(stored.Body, fieldUser)); owner != user {
-			return missing
+		if owner, _ := object.Text(object.Field(stored.Body, fieldUser)); owner != u.user {
+			return u.missing
 		}
-		if err := s.markUnlinked(ctx, user, stored, last); err != nil {
+		if err := s.markUnlinked(ctx, u, stored); err != nil {
 			return err
 		}
-		if err = s.idents.Delete(ctx, ident, stored.Revision, s.auditIdent(event.AuthLoginUnlinked, user, stored, "")); !errors.Is(err, errs.Mismatch) {
+		if err = s.idents.Delete(ctx, u.ident, stored.Revision, s.auditIdent(event.AuthLoginUnlinked, u.user, stored, "")); !errors.Is(err, errs.Mismatch) {
 			return ignoreNotFound(err)
 		}
 	}
@@ -81,14 +94,22 @@ func (s *Service) unlink(ctx context.Context, user, ident string, missing, last 
 
 // markUnlinked marks an ident in its user as unlinked. It reports last when the user has
 // no other ident.
-func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Stored, last error) error {
-	_, err := s.users.Mutate(ctx, user, func(user store.Stored) (store.Mutation, error) {
+func (s *Service) markUnlinked(ctx context.Context, u unlinking, ident store.Stored) error {
+	_, err := s.users.Mutate(ctx, u.user, func(user store.Stored) (store.Mutation, error) {
+		if u.check != nil {
+			if err := u.check(user); err != nil {
+				return store.Mutation{}, err
+			}
+		}
 		var idents []string
 		if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
 			idents = append(idents, found.UUID)
 			return nil
 		}); err != nil {
 			return store.Mutation{}, err
+		}
+		if u.other != "" && !slices.Contains(idents, u.other) {
+			idents = append(idents, u.other)
 		}
 		// Marks of deleted idents are no longer needed.
 		unlinked := unlinkedOf(user.Body)
@@ -100,7 +121,7 @@ func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Sto
 			return store.Mutation{}, err
 		}
 		if !ok {
-			return store.Mutation{}, last
+			return store.Mutation{}, u.last
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, unlinked)

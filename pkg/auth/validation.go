@@ -2,7 +2,9 @@ package auth
 
 import (
 	"context"
+	"errors"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -51,6 +53,8 @@ const (
 	AddressValidated                      // the address is validated; nothing is left to do
 	OpenLogin                             // show a button that logs in with the token
 	OpenLoginElsewhere                    // the login was asked for by another browser
+	OpenAddressChange                     // show a button that confirms the change of an address
+	OpenAddressUndo                       // show a button that undoes it
 )
 
 // FollowLink handles the link of a mail. A token that a form has to be sent with
@@ -65,6 +69,14 @@ func (s *Service) FollowLink(ctx context.Context, login, token string, from Clie
 	id := emailIdentity(login)
 	if outcome, found, err := s.followLogin(ctx, id, token, from); found || err != nil {
 		return outcome, err
+	}
+	if verified, err := s.verifyToken(ctx, id.providerID, token, purposeChange, purposeUndo); err == nil {
+		if verified.token.For == purposeUndo {
+			return OpenAddressUndo, nil
+		}
+		return OpenAddressChange, nil
+	} else if !errors.Is(err, errs.Denied) {
+		return 0, err
 	}
 	verified, err := s.verifyToken(ctx, id.providerID, token, purposeValidate, purposeRecover)
 	if err != nil {

@@ -88,9 +88,10 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 	o.Email = &auth.Email{
 		PostValidation: true, SkipValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Hour,
 		From: "belfry@example.org", Validation: texts, Recovery: texts, Taken: texts,
+		Change: texts, Undo: texts,
 		Login: auth.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
 	}
-	a := &login.Options{Success: "/in", Failure: "/out", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail"}
+	a := &login.Options{Success: "/in", Failure: "/out", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", Address: "/login/address"}
 	for _, c := range change {
 		switch c := c.(type) {
 		case func(*auth.Options):

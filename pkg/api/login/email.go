@@ -280,6 +280,12 @@ func (h *handler) followLink(x *kit.Exchange) error {
 		redirect(x, http.StatusFound, withQuery(withQuery(h.mailLogin, "login", login), "token", token))
 	case landing == auth.OpenLoginElsewhere:
 		redirect(x, http.StatusFound, withQuery(h.mailLogin, "browser", "other"))
+	case landing == auth.OpenAddressChange, landing == auth.OpenAddressUndo:
+		change := "confirm"
+		if landing == auth.OpenAddressUndo {
+			change = "undo"
+		}
+		redirect(x, http.StatusFound, withQuery(withQuery(withQuery(h.address, "login", login), "token", token), "change", change))
 	case landing == auth.OpenRecovery:
 		redirect(x, http.StatusFound, withQuery(withQuery(h.recovery, "login", login), "token", token))
 	default:

@@ -18,7 +18,7 @@ type Options struct {
 	Service *auth.Service
 
 	// Redirect targets of browsers: URLs, or paths on this host.
-	Success, Failure, Register, Recovery, SecondFactor, MailLogin string
+	Success, Failure, Register, Recovery, SecondFactor, MailLogin, Address string
 
 	Export *export.Exporter // of what is a user's; nil: nothing
 
@@ -36,7 +36,7 @@ type Options struct {
 
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *kit.Origins {
-	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin}, o.TrustedOrigins...)...)
+	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address}, o.TrustedOrigins...)...)
 	if o.Service.PostsCallback() {
 		origins.Open(auth.CallbackPath)
 	}
@@ -50,7 +50,7 @@ type handler struct {
 	origins *kit.Origins
 	cookies cookies
 
-	success, failure, register, recovery, second, mailLogin string
+	success, failure, register, recovery, second, mailLogin, address string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
@@ -61,7 +61,7 @@ type handler struct {
 func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
-		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin,
+		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address,
 		authorizePage: o.AuthorizePage, readActivity: o.Activity, exporter: o.Export,
 	}
 	if o.Activity != nil {
@@ -102,6 +102,8 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodGet, "/auth/email/callback", h.followLink)
 		r.Handle(http.MethodPost, "/auth/email/recovery", h.requestRecovery)
 		r.Handle(http.MethodPut, "/auth/email/recovery", h.recover)
+		r.Handle(http.MethodPut, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddress))
+		r.Handle(http.MethodPost, "/auth/email/address", h.finishAddress)
 	}
 	if code, link := h.service.MailLogins(); code || link {
 		r.Handle(http.MethodPost, codePath, h.requestLogin)

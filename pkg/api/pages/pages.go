@@ -25,6 +25,7 @@ const (
 	failedPage    = "failed"
 	secondPage    = "second-factor"
 	mailPage      = "mail"      // of a login by mail
+	addressPage   = "address"   // of a change of address
 	authorizePage = "authorize" // its route is one of package login
 )
 
@@ -34,7 +35,7 @@ const stylePath = "/auth/pages.css"
 // Options are the options of Mount.
 type Options struct {
 	Templates *Templates
-	Paths     map[string]string // of the pages that are served: start, login, register, recovery, mail, failed, second-factor
+	Paths     map[string]string // of the pages that are served: start, login, register, recovery, mail, address, failed, second-factor
 	Links     Links
 	Stores    []Store
 

@@ -22,7 +22,7 @@ func start(t *testing.T, change ...any) *apitest.Front {
 	site := func(o *api.Options) {
 		o.Site = &pages.Options{
 			Templates: templates,
-			Paths:     map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "mail": "/login/mail", "failed": "/login-failed"},
+			Paths:     map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "mail": "/login/mail", "address": "/login/address", "failed": "/login-failed"},
 			Links:     pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", OpenAPI: "/openapi.json"},
 			Stores:    []pages.Store{{Name: "Books", URL: "/books", List: true}},
 			Redirects: []string{"/", "https://app.example.org/in?x=1", "https://app.example.org/out"},
@@ -66,6 +66,9 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 		{later, "/login/mail?mail=sent&login=ada%40example.com", []string{`name="code"`, `value="ada@example.com"`, "If there is an account"}},
 		{later, "/login/mail?login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, "<strong>ada@example.com</strong>", `action="/auth/email/code"`}},
 		{later, "/login/mail?browser=other&token=abc", []string{"another browser", "!<form", "!abc"}},
+		{later, "/login/address?change=undo&login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, `action="/auth/email/address"`, "Undo the change"}},
+		{later, "/login/address?change=confirm&login=ada%40example.com&token=abc", []string{"Log in first", "!<form"}},
+		{later, "/login/address", []string{"!<form"}},
 		{later, "/login-failed?reason=taken", []string{"belongs to an account already", `<code>taken</code>`}},
 		{later, "/login-failed?reason=common", []string{"one of the most common passwords", `<code>common</code>`}},
 		{later, "/login-failed?reason=breached", []string{"appears in data breaches", `<code>breached</code>`}},

@@ -27,7 +27,7 @@ const (
 )
 
 func pageNames() []string {
-	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, mailPage, failedPage, authorizePage, secondPage}
+	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, mailPage, addressPage, failedPage, authorizePage, secondPage}
 }
 
 // MaxFile bounds a file of a theme, in bytes.

@@ -27,6 +27,7 @@ type View struct {
 	MailLinks    bool   // there is login by the link of a mail
 	Login, Token string // from the link of a mail
 	MailSent     bool
+	Undo         bool // the link of a mail undoes a change of address, and does not confirm it
 	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
 
@@ -51,7 +52,7 @@ type Application struct {
 type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI, MailLogin string }
 
 // Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail, and that of a login by mail without it.
-type Actions struct{ Login, Validation, Recovery, Logout, MailLogin string }
+type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address string }
 
 // Provider is a provider to log in through.
 type Provider struct{ Name, Title, URL string }
@@ -101,6 +102,7 @@ func (h *handler) view(x *kit.Exchange) View {
 	}
 	query := x.Request.URL.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
+	v.Undo = query.Get("change") == "undo"
 	v.OtherBrowser = query.Get("browser") == "other"
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
 	if reason := query.Get("reason"); messages[reason] != "" {
@@ -139,7 +141,7 @@ func samples() []View {
 		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code", LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}
 	sent, set, first := full, full, full
-	set.OtherBrowser = true
+	set.OtherBrowser, set.Undo = true, true
 	sent.MailSent, set.PasswordSet = true, true
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
@@ -147,7 +149,7 @@ func samples() []View {
 }
 
 func allActions() Actions {
-	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code"}
+	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code", "/auth/email/address"}
 }
 
 func actionsOf(service *auth.Service) Actions {

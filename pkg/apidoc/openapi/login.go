@@ -42,6 +42,7 @@ func (d *document) login() {
 	d.export()
 	if l.Email {
 		d.email()
+		d.address()
 	}
 	if l.MailLogin {
 		d.mailLogin()

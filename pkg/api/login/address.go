@@ -1,0 +1,74 @@
+package login
+
+import (
+	"context"
+	"net/http"
+
+	"belfry/pkg/api/kit"
+)
+
+// changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is taken.
+func (h *handler) changeAddress(x *kit.Exchange) error {
+	_, ident, err := h.requireLoginFor(x)
+	if err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("address", "password")
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	if err := h.service.RequestAddressChange(x.Context(), ident, values[0], values[1], client); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusAccepted)
+}
+
+// finishAddress confirms or undoes a change of address, by the token of a mail.
+func (h *handler) finishAddress(x *kit.Exchange) error {
+	f, err := readForm(x)
+	undone := false
+	if err == nil {
+		undone, err = h.finishChange(x, f)
+	}
+	switch {
+	case err != nil && f.html:
+		return h.redirectFailure(x, err, formReason(err))
+	case err != nil:
+		return err
+	case !f.html:
+		return x.SendStatus(http.StatusNoContent)
+	case undone:
+		redirect(x, http.StatusSeeOther, withQuery(h.recovery, "mail", "sent"))
+	default:
+		redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", "email"))
+	}
+	return nil
+}
+
+func (h *handler) finishChange(x *kit.Exchange, f form) (undone bool, err error) {
+	login, err := f.takeLogin()
+	if err != nil {
+		return false, err
+	}
+	values, err := f.take("token")
+	if err != nil {
+		return false, err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return false, err
+	}
+	err = h.write(x, func(ctx context.Context) (err error) {
+		undone, err = h.service.FinishAddressChange(ctx, login, values[0], client)
+		return err
+	})
+	return undone, err
+}

@@ -1,0 +1,446 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// A change of address is in the record of its user from the request on, so that all that decides about it is in one
+// record: whether it can still be confirmed, or undone, and which changes came after it.
+type addressChange struct {
+	ID    string `json:"id"`
+	Ident string `json:"ident"` // the uuid of the ident that is replaced
+	To    string `json:"to"`    // the new address
+	At    string `json:"at"`
+
+	// Of a change that is being undone: an interrupted undoing can be repeated.
+	Undoing bool     `json:"undoing,omitempty"`
+	Later   []string `json:"later,omitempty"` // the addresses of the changes that came after it
+}
+
+// fieldChanges holds the changes of address of a user, the oldest first.
+const fieldChanges = "_addressChanges"
+
+const (
+	// UndoTTL is how long a change of address can be undone, after it could be confirmed.
+	UndoTTL = 7 * 24 * time.Hour
+
+	// maxChanges is how many changes of address a user can have requested within that time. No token of an undoing is
+	// displaced by the others of its mailbox: it has capacity for maxMailedTokens.
+	maxChanges = 5
+)
+
+// Kinds of mailboxes of a change: that of the new address, and that of the old one.
+const (
+	changeMailbox = "change"
+	undoMailbox   = "undo"
+)
+
+// pendingChange says what the last mail of one of these mailboxes is about.
+type pendingChange struct {
+	Mail   string `json:"mail"` // id of the mailRequest
+	User   string `json:"user"`
+	Epoch  uint64 `json:"epoch"`
+	Change string `json:"change"`
+}
+
+const fieldChange = "_change"
+
+// changesOf returns the changes of a user that can be confirmed or undone still.
+func (s *Service) changesOf(user []byte) (all []addressChange) {
+	_ = json.Unmarshal(object.Field(user, fieldChanges), &all)
+	return slices.DeleteFunc(all, func(c addressChange) bool { return c.At <= timestamp(s.now().Add(-s.undoTTL())) })
+}
+
+// undoTTL is how long the token of an undoing is valid from the request of the change.
+func (s *Service) undoTTL() time.Duration { return UndoTTL + s.email.TokenTTL }
+
+func changeAt(all []addressChange, id string) int {
+	return slices.IndexFunc(all, func(c addressChange) bool { return c.ID == id })
+}
+
+// RequestAddressChange requests the mails by which the address of an ident is replaced: one to the new address, to
+// confirm it, and one to the old address, by which the change can be undone. Nothing changes until the new address is
+// confirmed. What it does and returns is the same for an address that belongs to another user, who is informed.
+//
+// Errors: those of requireFresh; Invalid; NotFound for an ident that is not an address of the user; Denied for a wrong
+// password; Exists for an address of the user's own; Limited.
+func (s *Service) RequestAddressChange(ctx context.Context, ident, address, password string, from Client) error {
+	me := from.Session
+	if me == nil {
+		return errNoSession()
+	}
+	if err := s.requireFresh(ctx, me); err != nil {
+		return err
+	}
+	if err := s.requireEmail(); err != nil {
+		return err
+	}
+	if _, err := NormalizeAddress(address); err != nil {
+		return &errs.Error{Kind: errs.Invalid, Message: "the new address can't be used", Fields: []errs.Field{{Pointer: "/address", Message: "expected an address such as ada@example.com"}}}
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return err
+	}
+	ctx = asService(ctx, me.User.UUID)
+	old, err := s.ownAddress(ctx, me, ident)
+	if err != nil {
+		return err
+	}
+	if encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword)); encoded != "" {
+		if err := s.verifyCurrentPassword(ctx, me, password); err != nil {
+			return err
+		}
+	}
+	id := emailIdentity(address)
+	owner, _, err := s.findOwner(ctx, id)
+	if err != nil {
+		return err
+	}
+	if owner.UUID == me.User.UUID {
+		return errs.New(errs.Exists, "you log in with this address already")
+	}
+	why := purposeChange
+	if owner.UUID != "" {
+		why = purposeTaken
+	}
+	return s.startChange(ctx, me, addressChange{ID: object.NewUUID(), Ident: ident, To: id.providerID, At: timestamp(s.now())}, old, why)
+}
+
+func errNoSession() error {
+	return errs.New(errs.Unauthenticated, "log in first, to the account whose address is changed")
+}
+
+// ownAddress returns the address of an ident of the user who is logged in.
+func (s *Service) ownAddress(ctx context.Context, me *Session, ident string) (string, error) {
+	missing := errs.New(errs.NotFound, "you have no e-mail address with this uuid")
+	if !object.ValidUUID(ident) {
+		return "", missing
+	}
+	stored, err := s.idents.Get(ctx, ident)
+	if errors.Is(err, errs.NotFound) {
+		return "", missing
+	}
+	if err != nil {
+		return "", err
+	}
+	o, err := stored.Object()
+	if err != nil {
+		return "", err
+	}
+	owner, _ := o.Text(fieldUser)
+	kind, _ := o.Text("type")
+	address, _ := o.Text("_id")
+	if owner != me.User.UUID || kind != emailType || address == "" {
+		return "", missing
+	}
+	return address, nil
+}
+
+// startChange records a change, and requests its mails. The old address is informed first, also of a change that can't
+// be confirmed: who asks learns nothing from that.
+func (s *Service) startChange(ctx context.Context, me *Session, c addressChange, old string, why purpose) error {
+	user, err := me.User.Object()
+	if err != nil {
+		return err
+	}
+	with := func(_ []byte, request mailRequest) object.Object {
+		fields := object.Object{}
+		fields.Set(fieldChange, pendingChange{Mail: request.ID, User: me.User.UUID, Epoch: epoch(user), Change: c.ID})
+		return fields
+	}
+	if err := s.checkChanges(me.User); err != nil {
+		return err
+	}
+	if err := s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(old, undoMailbox), address: old, why: purposeUndo, with: with}); err != nil {
+		return err
+	}
+	_, err = s.users.Mutate(ctx, me.User.UUID, func(now store.Stored) (store.Mutation, error) {
+		if !sameEpoch(now, me.User) {
+			return store.Mutation{}, errSessionEnded()
+		}
+		fields := object.Object{}
+		fields.Set(fieldChanges, append(s.changesOf(now.Body), c))
+		return store.Mutation{Fields: fields}, s.checkChanges(now)
+	})
+	if err != nil {
+		return err
+	}
+	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.To, changeMailbox), address: c.To, why: why, with: with})
+}
+
+// checkChanges reports Limited for a user who has requested too many changes.
+func (s *Service) checkChanges(user store.Stored) error {
+	all := s.changesOf(user.Body)
+	if len(all) < maxChanges {
+		return nil
+	}
+	first, _ := time.Parse(timeFormat, all[0].At)
+	return errLimited("too many changes of address", first.Add(s.undoTTL()).Sub(s.now()))
+}
+
+// bindChange binds a token to the change that its mail is about.
+func (t *mailedToken) bindChange(mailbox store.Stored) {
+	var p pendingChange
+	if json.Unmarshal(object.Field(mailbox.Body, fieldChange), &p) == nil && p.Mail == t.Mail {
+		t.User, t.Epoch, t.Change = p.User, p.Epoch, p.Change
+	}
+}
+
+// FinishAddressChange confirms a change of address by the token that was mailed to the new address, or undoes it by the
+// one that was mailed to the old address. Both can be repeated if they were interrupted.
+//
+// Who confirms has to be logged in as the user: otherwise a mistyped address would give the account to its owner. Who
+// undoes need not be: the change may be that of a thief.
+//
+// Errors: Unauthenticated; Denied for a wrong token; Exists for an address that has got another account meanwhile; Limited.
+func (s *Service) FinishAddressChange(ctx context.Context, login, token string, from Client) (undone bool, err error) {
+	if err := s.requireEmail(); err != nil {
+		return false, err
+	}
+	if err := requireTexts("a login and a token are needed", text{fieldLogin, login}, text{"token", token}); err != nil {
+		return false, err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return false, err
+	}
+	id := emailIdentity(login)
+	id.validated = true
+	verified, err := s.verifyToken(ctx, id.providerID, token, purposeChange, purposeUndo)
+	if err != nil {
+		return false, err
+	}
+	if undone = verified.token.For == purposeUndo; undone {
+		err = s.undoChange(ctx, id, verified)
+	} else {
+		err = s.confirmChange(ctx, id, verified, from)
+	}
+	if err == nil {
+		s.returnAttempt(from)
+	}
+	return undone, err
+}
+
+// confirmChange creates the ident of the new address, and then removes that of the old one: the user always has one of
+// them. The token is used up last, so that an interrupted change is completed by repeating it.
+func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToken, from Client) error {
+	me := from.Session
+	if me == nil {
+		return errNoSession()
+	}
+	if err := RequireLogin(me); err != nil {
+		return err
+	}
+	user, err := me.User.Object()
+	if err != nil {
+		return err
+	}
+	changes := s.changesOf(me.User.Body)
+	at := changeAt(changes, v.token.Change)
+	if v.token.User != me.User.UUID || v.token.Epoch != epoch(user) || at < 0 || changes[at].Undoing {
+		return errWrongToken()
+	}
+	change := changes[at]
+	changed := s.audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.uuid(), Session: me.ID})
+	if err := s.linkIdent(ctx, id, me, changed); err != nil {
+		return err
+	}
+	gone := errs.New(errs.NotFound, "the old address is no login of yours any more")
+	err = s.unlinkIdent(asService(ctx, me.User.UUID), unlinking{
+		user: me.User.UUID, ident: change.Ident, other: id.uuid(), missing: gone, last: errSessionEnded(),
+		check: func(now store.Stored) error {
+			if !sameEpoch(now, me.User) {
+				return errSessionEnded()
+			}
+			return nil
+		},
+	})
+	if ignoreNotFound(err) != nil {
+		return err
+	}
+	if err := ignoreUsed(s.consumeToken(ctx, v)); err != nil {
+		return err
+	}
+	s.notify(asService(ctx, me.User.UUID), me.User, NoticeAddress)
+	return nil
+}
+
+// ignoreUsed returns err unless it is Denied: another call has used up the same token for the same.
+func ignoreUsed(err error) error {
+	if errors.Is(err, errs.Denied) {
+		return nil
+	}
+	return err
+}
+
+// undoChange gives the account back to who has the old address. One write of the user ends all sessions, removes the
+// password, and ends this change and all that came after it, with their tokens: those of a thief's own mailbox
+// too. Then the old ident is restored, and those are removed that were added since the change was requested.
+func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken) error {
+	user, err := s.users.Get(asService(ctx, ""), v.token.User)
+	if errors.Is(err, errs.NotFound) || err == nil && IsDisabled(user) {
+		return errWrongToken()
+	}
+	if err != nil {
+		return err
+	}
+	ctx = asService(ctx, user.UUID)
+	if owner, ident, err := s.findOwner(ctx, id); err != nil {
+		return err
+	} else if owner.UUID != "" && owner.UUID != user.UUID && isProven(ident) && changeAt(s.changesOf(user.Body), v.token.Change) >= 0 {
+		return id.errTaken()
+	}
+	change, err := s.beginUndoing(ctx, user.UUID, v.token.Change, id)
+	if err != nil {
+		return err
+	}
+	if err := s.restoreIdent(ctx, user.UUID, id); err != nil {
+		return err
+	}
+	if err := s.removeAdded(ctx, user.UUID, id, change); err != nil {
+		return err
+	}
+	if err := s.endUndoing(ctx, user.UUID, change.ID, id.uuid()); err != nil {
+		return err
+	}
+	// Without the change the token is of no use any more.
+	if err := ignoreUsed(s.consumeToken(ctx, v)); err != nil {
+		s.log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; it is of no use", "error", err)
+	}
+	s.accounts.succeed(id.uuid())
+	if err := s.enqueueMailAs(ctx, id.providerID, recoveryMailbox, purposeRecover); err != nil {
+		s.log.WarnContext(ctx, "auth: requesting a recovery mail failed; the user can request another", "error", err)
+	}
+	return nil
+}
+
+// beginUndoing makes the write that decides an undoing.
+func (s *Service) beginUndoing(ctx context.Context, user, id string, address identity) (change addressChange, err error) {
+	_, err = s.users.Mutate(ctx, user, func(now store.Stored) (store.Mutation, error) {
+		all := s.changesOf(now.Body)
+		at := changeAt(all, id)
+		if at < 0 {
+			return store.Mutation{}, errWrongToken()
+		}
+		if change = all[at]; change.Undoing {
+			return store.Mutation{}, nil
+		}
+		o, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		change.Undoing = true
+		for _, later := range all[at+1:] {
+			change.Later = append(append(change.Later, later.To), later.Later...)
+		}
+		fields := passwordFields(o, "")
+		fields.Set(fieldChanges, append(all[:at:at], change))
+		undone := s.audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.uuid(), Reason: "undone"})
+		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{undone}}, nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		err = errWrongToken()
+	}
+	return change, err
+}
+
+// restoreIdent gives a user the ident of an address again. A stranger may have registered the address since without
+// having it. The ident gets another revision in any case, so that a confirmation in progress does not remove it.
+func (s *Service) restoreIdent(ctx context.Context, user string, id identity) error {
+	fields := id.identFields()
+	fields.Set(fieldUser, user)
+	for range maxAttempts {
+		_, err := s.idents.Save(ctx, fields, id.uuid())
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, errs.Exists) {
+			return err
+		}
+		owner, ident, err := s.findOwner(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case owner.UUID == user:
+			return s.markValidated(ctx, ident.UUID, true)
+		case owner.UUID != "" && isProven(ident):
+			return id.errTaken()
+		case owner.UUID != "":
+			if _, err := s.EndSessions(ctx, owner.UUID); ignoreNotFound(err) != nil {
+				return err
+			}
+		}
+		if ident.UUID == "" {
+			continue
+		}
+		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+			return err
+		}
+	}
+	return errContention()
+}
+
+// removeAdded removes the idents that a user has got since a change was requested. Those of the changes are known; others
+// are found by an index.
+func (s *Service) removeAdded(ctx context.Context, user string, keep identity, c addressChange) error {
+	var added []string
+	for _, address := range append([]string{c.To}, c.Later...) {
+		added = append(added, emailIdentity(address).uuid())
+	}
+	err := forEachOwned(ctx, s.idents, user, func(found store.Stored, o object.Object) error {
+		if created, _ := o.Text("created"); created >= c.At {
+			added = append(added, found.UUID)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, ident := range added {
+		if ident == keep.uuid() {
+			continue
+		}
+		if err := s.removeOwned(ctx, user, ident); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOwned removes an ident if it is of a user, however often it is written meanwhile.
+func (s *Service) removeOwned(ctx context.Context, user, ident string) error {
+	for range maxAttempts {
+		stored, err := s.idents.Get(ctx, ident)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		if owner, _ := object.Text(object.Field(stored.Body, fieldUser)); owner != user {
+			return nil
+		}
+		if err = s.idents.Delete(ctx, ident, stored.Revision); !errors.Is(err, errs.Mismatch) {
+			return ignoreNotFound(err)
+		}
+	}
+	return errContention()
+}
+
+// endUndoing removes a change that was undone.
+func (s *Service) endUndoing(ctx context.Context, user, change, ident string) error {
+	_, err := s.users.Mutate(ctx, user, func(now store.Stored) (store.Mutation, error) {
+		unlinked := unlinkedOf(now.Body)
+		delete(unlinked, ident)
+		fields := object.Object{}
+		fields.Set(fieldChanges, slices.DeleteFunc(s.changesOf(now.Body), func(c addressChange) bool { return c.ID == change }))
+		fields.Set(fieldUnlinked, unlinked)
+		return store.Mutation{Fields: fields}, nil
+	})
+	return ignoreNotFound(err)
+}
