@@ -35,6 +35,10 @@ type IdentInfo struct {
 	Validated    bool   `json:"validated"`
 	LastUsed     string `json:"lastUsed,omitempty"`
 	FailedLogins int    `json:"failedLogins,omitempty"` // consecutive ones
+
+	// Of a passkey.
+	Name           string `json:"name,omitempty"`
+	CloneSuspected string `json:"cloneSuspected,omitempty"` // when its signature counter went back
 }
 
 // Account returns a user as admins see them.
@@ -64,6 +68,10 @@ func (s *Service) AccountDetails(ctx context.Context, user store.Stored) (Accoun
 		i := IdentInfo{UUID: ident.UUID, Validated: string(o["validated"]) == "true", FailedLogins: failuresOf(ident).Count}
 		i.Type, _ = o.Text("type")
 		i.LastUsed, _ = o.Text("lastUsed")
+		if p, ok := passkeyOf(o); ok {
+			info := passkeyInfo(ident.UUID, o, p)
+			i.Name, i.CloneSuspected = info.Name, info.CloneSuspected
+		}
 		a.Idents = append(a.Idents, i)
 		return nil
 	})

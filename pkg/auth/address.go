@@ -341,7 +341,7 @@ func (s *Service) beginUndoing(ctx context.Context, user, id string, address ide
 		for _, later := range all[at+1:] {
 			change.Later = append(append(change.Later, later.To), later.Later...)
 		}
-		fields := passwordFields(o, "")
+		fields := passwordFields(o, "").Merge(factorsOf(now.Body).addedBefore(change.At).fields())
 		fields.Set(fieldChanges, append(all[:at:at], change))
 		undone := s.audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.uuid(), Reason: "undone"})
 		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{undone}}, nil

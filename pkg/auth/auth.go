@@ -34,6 +34,7 @@ type Options struct {
 	Email     *Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
 	Sealer    *seal.Sealer // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
+	Passkeys  *Passkeys    // nil: no login by passkey
 	Limits    Limits
 	Hash      HashParams // of new passwords; zero: DefaultHashParams
 	Passwords weak.Options
@@ -84,6 +85,7 @@ type Service struct {
 	providers   map[string]oauth.Provider
 	deletion    *Deletion         // nil: users can't delete their accounts
 	sealer      *seal.Sealer      // may be nil
+	passkeys    *Passkeys         // nil without login by passkey
 	interceptor store.Interceptor // may be nil
 	admins      *policy.UserRule  // may be nil
 	mfa         MFA
@@ -111,6 +113,10 @@ func New(o Options) *Service {
 	if o.Email != nil {
 		email := *o.Email
 		s.email = &email
+	}
+	if o.Passkeys != nil {
+		passkeys := *o.Passkeys
+		s.passkeys = &passkeys
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -2,7 +2,10 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"github.com/go-webauthn/webauthn/protocol"
 
 	"belfry/pkg/store"
 )
@@ -51,4 +54,44 @@ func (s *Service) ObserveHashes(f func(HashParams)) {
 		f(p)
 		return derive(p, password, salt, size)
 	}
+}
+
+// What the second step of a login and a step-up use.
+
+// SecondFactorOptions makes the challenge of a second factor.
+func (s *Service) SecondFactorOptions(ctx context.Context, user store.Stored, pending string) (PasskeyChallenge, error) {
+	return s.passkeyOptions(ctx, &user, passkeySecondFactor(pending))
+}
+
+// VerifySecondFactor verifies the answer to SecondFactorOptions.
+func (s *Service) VerifySecondFactor(ctx context.Context, a PasskeyAnswer, user store.Stored, pending string) (by, ident store.Stored, err error) {
+	return s.verifyPasskey(ctx, a, &user, passkeySecondFactor(pending))
+}
+
+// StepUpOptions makes the challenge of a step-up.
+func (s *Service) StepUpOptions(ctx context.Context, me *Session) (PasskeyChallenge, error) {
+	return s.passkeyOptions(ctx, &me.User, passkeySecondFactor(sessionFlow(me)))
+}
+
+// VerifyStepUp verifies the answer to StepUpOptions.
+func (s *Service) VerifyStepUp(ctx context.Context, a PasskeyAnswer, me *Session) error {
+	_, _, err := s.verifyPasskey(ctx, a, &me.User, passkeySecondFactor(sessionFlow(me)))
+	return err
+}
+
+// VerifyVector verifies a registration and a login with given challenges, and returns the public key.
+func (s *Service) VerifyVector(registration, assertion json.RawMessage, first, second, user string) (registered, loggedIn error) {
+	created, err := protocol.ParseCredentialCreationResponseBytes(registration)
+	if err != nil {
+		return err, nil
+	}
+	p, err := s.verifyRegistration(created, first)
+	if err != nil {
+		return err, nil
+	}
+	got, err := protocol.ParseCredentialRequestResponseBytes(assertion)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.verifyAssertion(got, p, user, second, true)
 }

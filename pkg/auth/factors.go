@@ -49,6 +49,20 @@ func factorsOf(body []byte) factors {
 	return f
 }
 
+// addedBefore returns the second factors that are older than a time. Who has added the others may be a thief.
+func (f factors) addedBefore(at string) factors {
+	if f.TOTP != nil && f.TOTP.Created >= at {
+		f.TOTP = nil
+	}
+	if f.Passkey != nil && f.Passkey.Created >= at {
+		f.Passkey = nil
+	}
+	if f.Email != nil && f.Email.Created >= at {
+		f.Email = nil
+	}
+	return f
+}
+
 // types returns the types of the second factors, without recovery codes.
 func (f factors) types() (all []string) {
 	if f.TOTP != nil {

@@ -28,6 +28,11 @@ type identity struct {
 	once       []string      // fields of the profile that the provider sends once
 	tokens     *oauth.Tokens // nil unless the provider keeps them
 	validated  bool
+
+	// Of an identity that is linked, besides what all have.
+	fields object.Object      // of its ident
+	single bool               // it is Exists also for the user who has it
+	events []store.ExtraEvent // published with its ident
 }
 
 // emailIdentity is the identity of an address. Text that is no address
@@ -67,6 +72,7 @@ func identUUID(id, provider string) string {
 // identFields are the fields of the ident, without its user.
 func (id identity) identFields() object.Object {
 	o := object.Object{}
+	maps.Copy(o, id.fields)
 	o.Set("type", id.provider)
 	o.Set("profile", id.profile)
 	o.Set("validated", id.validated)

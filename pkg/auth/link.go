@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"belfry/pkg/errs"
@@ -66,7 +67,7 @@ func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, passwor
 }
 
 // linkIdent adds an identity to the account of the user who is logged in. An
-// identity that is theirs already is no error; Exists when it is another's. also are events of its creation.
+// identity that is theirs already is no error, unless it can be linked once; Exists when it is another's. also are events of its creation.
 func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also ...store.ExtraEvent) error {
 	user := me.User
 	ctx = asService(ctx, user.UUID)
@@ -76,7 +77,7 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also 
 	s.setTokens(fields, store.Stored{}, id)
 	for range maxAttempts {
 		linked := s.audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.provider, Factor: id.uuid()})
-		created, err := s.idents.Save(ctx, fields, id.uuid(), append([]store.ExtraEvent{linked}, also...)...)
+		created, err := s.idents.Save(ctx, fields, id.uuid(), slices.Concat([]store.ExtraEvent{linked}, id.events, also)...)
 		if err == nil {
 			if err := s.confirmLink(ctx, me, created); err != nil {
 				return err
@@ -90,6 +91,8 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also 
 		switch {
 		case err != nil:
 			return err
+		case owner.UUID != "" && id.single:
+			return errs.New(errs.Exists, "this %s is registered already", id.provider)
 		case owner.UUID == user.UUID:
 			ident, err = s.recordProviderUse(ctx, ident.UUID, id)
 			if errors.Is(err, errs.NotFound) {

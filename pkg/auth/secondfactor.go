@@ -82,9 +82,9 @@ func errPending() error {
 
 // SecondFactor is what proves a second factor.
 type SecondFactor struct {
-	Type      string // "": TOTP
-	Code      string
-	Assertion json.RawMessage // of a passkey
+	Type    string // "": TOTP
+	Code    string
+	Passkey PasskeyAnswer
 }
 
 // CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
@@ -215,6 +215,9 @@ func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondF
 			return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
 		case FactorEmail:
 			ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
+			return 0, ok, err
+		case FactorPasskey:
+			ok, err = s.provesPasskey(ctx, user, f.Passkey, flow)
 			return 0, ok, err
 		default:
 			ok, err = s.useRecoveryCode(ctx, user, f.Code)

@@ -95,6 +95,9 @@ func (s *Service) proveAgain(ctx context.Context, me *Session, password string, 
 	switch {
 	case s.asksForSecond(ctx, me):
 		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me))
+	case f.Type == FactorPasskey:
+		_, _, err := s.verifyPasskey(ctx, f.Passkey, &me.User, passkeySecondFactor(sessionFlow(me)))
+		return MethodPasskey, err
 	case password != "" && encoded != "":
 		return MethodPassword, s.verifyCurrentPassword(ctx, me, password)
 	case encoded != "":

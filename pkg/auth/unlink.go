@@ -114,8 +114,15 @@ func (s *Service) markUnlinked(ctx context.Context, u unlinking, ident store.Sto
 		// Marks of deleted idents are no longer needed.
 		unlinked := unlinkedOf(user.Body)
 		maps.DeleteFunc(unlinked, func(uuid string, _ uint64) bool { return !slices.Contains(idents, uuid) })
+		var removed []store.ExtraEvent
+		if isPasskey(ident) && unlinked[ident.UUID] == 0 {
+			removed = append(removed, s.audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: MethodPasskey, Factor: ident.UUID}))
+		}
 		unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
 		left := slices.DeleteFunc(idents, func(uuid string) bool { return unlinked[uuid] > 0 })
+		if isPasskey(ident) && factorsOf(user.Body).Passkey != nil && !slices.ContainsFunc(left, namesPasskey) {
+			return store.Mutation{}, errs.New(errs.Conflict, "this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
+		}
 		ok, err := s.anyOwned(ctx, left, user.UUID)
 		if err != nil {
 			return store.Mutation{}, err
@@ -125,7 +132,7 @@ func (s *Service) markUnlinked(ctx context.Context, u unlinking, ident store.Sto
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, unlinked)
-		return store.Mutation{Fields: fields}, nil
+		return store.Mutation{Fields: fields, ExtraEvents: removed}, nil
 	})
 	return err
 }

@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+)
+
+// namesPasskey reports whether a uuid is that of the ident of a passkey.
+func namesPasskey(ident string) bool { return strings.HasSuffix(ident, "_"+PasskeyType) }
+
+// AddPasskeyFactor makes the passkeys of the user who is logged in their second factor: any of them completes a login by
+// another method. It returns recovery codes as ConfirmTOTP does. Conflict without a passkey.
+func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []string, err error) {
+	if err := s.requireEnrollable(ctx, me, FactorPasskey, factorsOf(me.User.Body).Passkey != nil); err != nil {
+		return nil, err
+	}
+	if err := s.requirePasskeys(); err != nil {
+		return nil, err
+	}
+	descriptors, err := s.passkeyDescriptors(asService(ctx, me.User.UUID), me.User.UUID)
+	if err != nil {
+		return nil, err
+	}
+	if len(descriptors) == 0 {
+		return nil, errs.New(errs.Conflict, "your account has no passkey: add one first")
+	}
+	return s.addFactor(ctx, me, FactorPasskey, func(f *factors, at string) error {
+		if f.Passkey != nil {
+			return errFactorExists(FactorPasskey)
+		}
+		f.Passkey = &factor{at}
+		return nil
+	})
+}
+
+// SecondPasskeyOptions makes a challenge for the passkeys of the user of a pending login, or for the session of the client if
+// secret is "". Errors: Unauthenticated when the login has to begin again; Invalid where passkeys are no second factor of the
+// account; NotFound for an account without a passkey; Limited.
+func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from Client) (PasskeyChallenge, error) {
+	if err := s.takeAttempt(from); err != nil {
+		return PasskeyChallenge{}, err
+	}
+	user, methods, flow, err := s.whoProves(ctx, secret, from)
+	if err != nil {
+		return PasskeyChallenge{}, err
+	}
+	if secret != "" && !hasUsable(user, methods, FactorPasskey) {
+		return PasskeyChallenge{}, errNoFactor()
+	}
+	c, err := s.passkeyOptions(ctx, &user, passkeySecondFactor(flow))
+	if err == nil {
+		s.returnAttempt(from)
+	}
+	return c, err
+}
+
+// provesPasskey reports whether an answer is that of a passkey of a user to a challenge for a pending login or a session.
+func (s *Service) provesPasskey(ctx context.Context, user store.Stored, a PasskeyAnswer, flow string) (bool, error) {
+	_, _, err := s.verifyPasskey(ctx, a, &user, passkeySecondFactor(flow))
+	if errors.Is(err, errs.Denied) {
+		return false, nil
+	}
+	return err == nil, err
+}
