@@ -29,6 +29,7 @@ func internalStores() []string {
 type Authentication struct {
 	Passwords Passwords
 	MFA       MFA
+	Passkeys  *Passkeys // nil when not enabled
 	Deletion  Deletion
 	Audit     string // CEL over user: who may receive the events about the security of accounts
 
@@ -148,6 +149,7 @@ func (c *Config) readAuthentication(s *section) {
 	decode(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))
 	a.readEncryptionKeys(s)
+	a.Passkeys = readPasskeys(s.section("passkeys"), s.has("passkeys"))
 	s.rejectUnknown()
 }
 

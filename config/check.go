@@ -68,6 +68,9 @@ func (c *Config) checkAuthentication() {
 			c.doc.problem(join("stores", name)+".bus", "this store is internal to belfry; remove the key")
 		}
 	}
+	if _, err := a.PasskeysAt(c.BaseURL); err != nil {
+		c.doc.problem("authentication.passkeys", "passkeys %v", err)
+	}
 	if a.Email == nil {
 		return
 	}

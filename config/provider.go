@@ -113,7 +113,7 @@ func (c *Config) readProviders(s *section) {
 	a := &c.Authentication
 	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
 	builtIn := slices.Concat([]string{"email"}, oauth2Names, siteNames, []string{"twitter", "oidc"})
-	routes := []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor", "step-up", "deletion", "export", "logout", "authorize", "token"}
+	routes := []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor", "step-up", "deletion", "export", "logout", "authorize", "token", "passkey", "passkeys"}
 	for _, name := range s.keysOr(builtIn) {
 		p := s.section(name)
 		kind := ""

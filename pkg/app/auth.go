@@ -216,6 +216,11 @@ func (a *serving) newAuth(before *auth.Service) {
 	c := &a.config.Authentication
 	o.Interceptor = a.interceptor(c.UserStore)
 	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
+	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
+		a.log.Warn("there are no logins by passkey: they " + err.Error())
+	} else if p != nil {
+		o.Passkeys = &auth.Passkeys{RPID: p.RPID, RPName: p.RPName, Origins: p.Origins}
+	}
 	if o.Email != nil {
 		email := *o.Email
 		email.Sender = a.sender(a.config.Mailers[c.Email.Mailer])

@@ -77,8 +77,11 @@ func (h *handler) fromOwnPage(x *kit.Exchange) bool {
 	return strings.HasPrefix(x.Request.Referer(), h.service.BaseURL()+"/")
 }
 
+// issueCode logs in, or registers, with a form for an application.
+type issueCode func(x *kit.Exchange, f form, app *auth.Application, register bool) (auth.IssuedSession, error)
+
 // enterForApplication logs in, or registers, with a form of the page that asks for a login.
-func (h *handler) enterForApplication(x *kit.Exchange, f form, request string) error {
+func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
 	query, err := url.ParseQuery(request)
 	if err != nil {
 		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
@@ -91,7 +94,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string) e
 	register := false
 	if err == nil {
 		if register, err = f.takeBool("register"); err == nil {
-			session, err = h.issueCode(x, f, app, register)
+			session, err = issue(x, f, app, register)
 		}
 	}
 	switch reason := formReasonOf(err); {

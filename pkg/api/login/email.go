@@ -18,7 +18,7 @@ func (h *handler) email(x *kit.Exchange) error {
 	f, err := readForm(x)
 	if err == nil {
 		if request, ok := f.takeRequest(); ok {
-			return h.enterForApplication(x, f, request)
+			return h.enterForApplication(x, f, request, h.issueCode)
 		}
 		err = h.enter(x, f)
 	}

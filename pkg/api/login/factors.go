@@ -57,6 +57,19 @@ func (h *handler) beginEmail(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusAccepted)
 }
 
+func (h *handler) addPasskeyFactor(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	codes, err := h.service.AddPasskeyFactor(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	return x.SendJSON(added{RecoveryCodes: codes})
+}
+
 func (h *handler) confirmTOTP(x *kit.Exchange) error {
 	return h.confirmFactor(x, h.service.ConfirmTOTP)
 }

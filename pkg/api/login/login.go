@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -21,6 +22,9 @@ type Options struct {
 	Success, Failure, Register, Recovery, SecondFactor, MailLogin, Address string
 
 	Export *export.Exporter // of what is a user's; nil: nothing
+
+	// Account is where a form that changes the account leads to; "": Success.
+	Account string
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
@@ -50,7 +54,7 @@ type handler struct {
 	origins *kit.Origins
 	cookies cookies
 
-	success, failure, register, recovery, second, mailLogin, address string
+	success, failure, register, recovery, second, mailLogin, address, account string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
@@ -61,7 +65,7 @@ type handler struct {
 func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
-		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address,
+		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
 		authorizePage: o.AuthorizePage, readActivity: o.Activity, exporter: o.Export,
 	}
 	if o.Activity != nil {
@@ -89,6 +93,10 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodPut, "/auth/factors/email", calls.Limit(kit.Write, h.confirmEmail))
 		r.Handle(http.MethodPost, "/auth/second-factor/code", h.sendSecondCode)
 	}
+	if h.service.PasskeysEnabled() {
+		r.Handle(http.MethodPut, "/auth/factors/passkey", calls.Limit(kit.Write, h.addPasskeyFactor))
+		r.Handle(http.MethodPost, "/auth/second-factor/passkey", h.secondPasskey)
+	}
 	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
 	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	h.mountDeletion(r)
@@ -108,6 +116,9 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	if code, link := h.service.MailLogins(); code || link {
 		r.Handle(http.MethodPost, codePath, h.requestLogin)
 		r.Handle(http.MethodPut, codePath, h.loginByMail)
+	}
+	if h.service.PasskeysEnabled() {
+		h.mountPasskeys(r, calls)
 	}
 	for _, name := range h.service.ProviderNames() {
 		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
@@ -133,6 +144,9 @@ func (h *handler) providers(x *kit.Exchange) error {
 	list := []provider{}
 	if h.service.EmailEnabled() {
 		list = append(list, provider{"email", "/auth/email"})
+	}
+	if h.service.PasskeysEnabled() {
+		list = append(list, provider{auth.PasskeyType, "/auth/passkey"})
 	}
 	for _, name := range h.service.ProviderNames() {
 		list = append(list, provider{name, "/auth/" + name})

@@ -48,19 +48,15 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	factor, err := takeFactor(f)
+	factor, err := h.takeFactor(x, f)
 	if err != nil {
 		return err
 	}
-	values, err := f.take("flow", "factors")
+	values, err := f.take("factors")
 	if err != nil {
 		return err
 	}
-	secret := values[0]
-	if secret == "" {
-		secret = h.cookies.value(x.Request, pendingCookie)
-	}
-	client, err := h.client(x)
+	secret, client, err := h.pendingOf(x, f)
 	if err != nil {
 		return err
 	}
@@ -81,7 +77,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		return err
 	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[1]), "reason", formReasonOf(err)))
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[0]), "reason", formReasonOf(err)))
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusSeeOther)
 	case err != nil:
@@ -99,15 +95,11 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	values, err := f.take("flow", "factors")
+	values, err := f.take("factors")
 	if err != nil {
 		return err
 	}
-	secret := values[0]
-	if secret == "" {
-		secret = h.cookies.value(x.Request, pendingCookie)
-	}
-	client, err := h.client(x)
+	secret, client, err := h.pendingOf(x, f)
 	if err != nil {
 		return err
 	}
@@ -120,22 +112,54 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	case err != nil && errs.KindOf(err) != errs.Limited:
 		return h.redirectFailure(x, err, formReason(err))
 	case err != nil:
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[1]), "reason", "limited"))
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[0]), "reason", "limited"))
 	default:
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[1]), "mail", "sent"))
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[0]), "mail", "sent"))
 	}
 	return nil
 }
 
 // takeFactor removes what proves a second factor from a form.
-func takeFactor(f form) (auth.SecondFactor, error) {
+func (h *handler) takeFactor(x *kit.Exchange, f form) (factor auth.SecondFactor, err error) {
 	values, err := f.take("type", "code")
 	if err != nil {
-		return auth.SecondFactor{}, err
+		return factor, err
 	}
-	factor := auth.SecondFactor{Type: values[0], Code: values[1], Assertion: f.Object["credential"]}
-	delete(f.Object, "credential")
-	return factor, nil
+	factor.Type, factor.Code = values[0], values[1]
+	if factor.Type == auth.FactorPasskey {
+		factor.Passkey, err = h.takeAnswer(x, f)
+	}
+	return factor, err
+}
+
+// secondPasskey sends the options of a challenge for a passkey: for the login whose second factor is missing, or else for the session.
+func (h *handler) secondPasskey(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	secret, client, err := h.pendingOf(x, f)
+	if err != nil {
+		return err
+	}
+	c, err := h.service.SecondPasskeyOptions(x.Context(), secret, client)
+	if err != nil {
+		return err
+	}
+	return h.sendChallenge(x, c)
+}
+
+// pendingOf returns the secret of the login that a form is about, by its field or the cookie, and the client.
+func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client auth.Client, err error) {
+	values, err := f.take("flow")
+	if err != nil {
+		return "", client, err
+	}
+	if secret = values[0]; secret == "" {
+		secret = h.cookies.value(x.Request, pendingCookie)
+	}
+	client, err = h.client(x)
+	return secret, client, err
 }
 
 // stepUp authenticates who is logged in again.
@@ -147,7 +171,7 @@ func (h *handler) stepUp(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	factor, err := takeFactor(f)
+	factor, err := h.takeFactor(x, f)
 	if err != nil {
 		return err
 	}

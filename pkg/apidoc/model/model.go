@@ -41,6 +41,7 @@ type Login struct {
 	Uniform   bool // an unknown login is like a wrong password
 
 	Deletion      bool // users may delete their accounts
+	Passkeys      bool
 	MailLogin     bool // users can log in by a code or a link of a mail
 	Applications  bool // may log users in with a code
 	PostsCallback bool // a provider sends browsers to the callback by POST
@@ -124,7 +125,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	}
 	k.Login = Login{
 		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
-		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled,
+		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled, Passkeys: c.Authentication.Passkeys != nil,
 		PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
 		Providers:     slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
 	}

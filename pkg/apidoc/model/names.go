@@ -45,5 +45,5 @@ func (n Names) Take(name string) string {
 
 // reservedNames are the components that belong to no store.
 func reservedNames() []string {
-	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Provider", "Status", "Context", "IssuedSession", "AccessToken", "ProtocolError"}
+	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Passkey", "PasskeyOptions", "Provider", "Status", "Context", "IssuedSession", "AccessToken", "ProtocolError"}
 }

@@ -45,6 +45,10 @@ func (d *document) schemas() *ordered.Object {
 	all.Set("Session", session())
 	all.Set("APIKey", key())
 	all.Set("Deletion", plannedDeletion())
+	if d.contract.Login.Passkeys {
+		all.Set("Passkey", passkey())
+		all.Set("PasskeyOptions", passkeyOptions())
+	}
 	all.Set("IssuedSession", d.loggedIn())
 	all.Set("AccessToken", accessToken())
 	all.Set("ProtocolError", protocolError())

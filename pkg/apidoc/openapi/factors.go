@@ -65,6 +65,22 @@ func (d *document) factors() {
 			problems: failing,
 		})
 	}
+	if d.contract.Login.Passkeys {
+		d.add(operation{
+			method: "put", path: "/auth/factors/passkey", tag: loginTag, id: "addPasskeyFactor", summary: "Make one's passkeys a second factor", security: needed(),
+			description: "Any of them completes a login by another method.",
+			replies:     ordered.Of("200", reply("It is added.", asJSON(ordered.Of("type", "object", "properties", ordered.Of("recoveryCodes", codes))), "Cache-Control")),
+			problems:    []int{401, 403, 409, 429, 500, 503},
+		})
+		d.add(operation{
+			method: "post", path: "/auth/second-factor/passkey", tag: loginTag, id: "secondPasskeyOptions", summary: "Ask for the options of a passkey", security: maybe(),
+			description: "For a login whose second factor is missing, or for the session.",
+			parameters:  parameters("PreferSession"),
+			body:        form(nil, false, "flow", text("For programs: what the reply to the first factor has; browsers have a cookie.")),
+			replies:     ordered.Of("200", reply("For navigator.credentials.get.", asJSON(model.Ref("PasskeyOptions")), "Cache-Control", "Set-Cookie", "Preference-Applied")),
+			problems:    append(failing, 404),
+		})
+	}
 	for _, kind := range []string{"totp", "passkey", "email"} {
 		d.add(operation{
 			method: "delete", path: "/auth/factors/" + kind, tag: loginTag, id: "removeFactor" + model.Identifier(kind), summary: "Remove the second factor " + kind, security: needed(),
@@ -82,7 +98,8 @@ func (d *document) factors() {
 	proof := []any{
 		"type", ordered.Of("enum", []any{"totp", "recovery", "passkey", "email"}, "description", "totp by default."),
 		"code", text("Of totp, recovery and email."),
-		"credential", ordered.Of("type", "object", "description", "Of passkey: what the browser has returned."),
+		"credential", ordered.Of("type", []any{"object", "string"}, "description", "Of passkey: what the browser has returned."),
+		"secret", text("Of passkey, for programs: that of the options; browsers have a cookie."),
 	}
 	d.add(operation{
 		method: "post", path: "/auth/second-factor", tag: loginTag, id: "completeLogin", summary: "Complete a login by its second factor", security: maybe(),

@@ -47,6 +47,9 @@ func (d *document) login() {
 	if l.MailLogin {
 		d.mailLogin()
 	}
+	if l.Passkeys {
+		d.passkeys()
+	}
 	for _, name := range l.Providers {
 		d.add(operation{
 			method: "get", path: "/auth/" + name, tag: loginTag, id: "loginWith" + model.Identifier(name),

@@ -1,0 +1,252 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// mountPasskeys adds the routes of passkeys.
+func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
+	r.Handle(http.MethodPost, "/auth/passkey/options", h.beginPasskeyLogin)
+	r.Handle(http.MethodPost, "/auth/passkey", h.passkeyLogin)
+	r.HandleGet("/auth/passkeys", calls.Limit(kit.Read, h.passkeys))
+	r.Handle(http.MethodPost, "/auth/passkeys", calls.Limit(kit.Write, h.addPasskey))
+	r.Handle(http.MethodPost, "/auth/passkeys/registration", calls.Limit(kit.Write, h.beginPasskey))
+	r.Handle(http.MethodPatch, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.renamePasskey))
+	r.Handle(http.MethodPost, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.changePasskeyForm))
+}
+
+// passkeyCookie holds the secret of a challenge.
+const passkeyCookie = sessionCookie + "-passkey"
+
+// sendChallenge replies with a challenge. Its secret is in a cookie, which scripts can't read; a program, which keeps
+// none, asks for it with Prefer: return=representation.
+func (h *handler) sendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error {
+	h.cookies.set(x, passkeyCookie, c.Secret, int(auth.PasskeyTTL.Seconds()))
+	if !x.PrefersRepresentation() {
+		return x.SendJSON(c.Options)
+	}
+	options, err := object.Decode(c.Options)
+	if err != nil {
+		return err
+	}
+	options.Set("secret", c.Secret)
+	x.ApplyRepresentation()
+	return x.SendJSON(json.RawMessage(options.Encode()))
+}
+
+// takeAnswer removes the answer to a challenge from a form. In an HTML form it is text. The secret is that of the
+// form, or else that of the cookie, which is of no use any more.
+func (h *handler) takeAnswer(x *kit.Exchange, f form) (auth.PasskeyAnswer, error) {
+	values, err := f.take("secret")
+	if err != nil {
+		return auth.PasskeyAnswer{}, err
+	}
+	a := auth.PasskeyAnswer{Credential: f.Object["credential"], Secret: values[0]}
+	delete(f.Object, "credential")
+	if text, ok := object.Text(a.Credential); ok {
+		a.Credential = json.RawMessage(text)
+	}
+	if len(a.Credential) == 0 {
+		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
+			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
+	}
+	if secret := h.cookies.value(x.Request, passkeyCookie); secret != "" && a.Secret == "" {
+		a.Secret = secret
+		h.cookies.set(x, passkeyCookie, "", -1)
+	}
+	return a, nil
+}
+
+func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	c, err := h.service.BeginPasskeyLogin(x.Context(), client)
+	if err != nil {
+		return err
+	}
+	return h.sendChallenge(x, c)
+}
+
+// passkeyLogin logs in by a passkey.
+func (h *handler) passkeyLogin(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err == nil {
+		if request, ok := f.takeRequest(); ok {
+			return h.enterForApplication(x, f, request, h.issueCodeByPasskey)
+		}
+		err = h.enterByPasskey(x, f)
+	}
+	switch {
+	case !f.html:
+		return err
+	case err != nil:
+		return h.redirectFailure(x, err, formReason(err))
+	}
+	redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", auth.PasskeyType))
+	return nil
+}
+
+// enterByPasskey logs in by the answer in a form. The reply to an HTML form that succeeded is left to the caller.
+func (h *handler) enterByPasskey(x *kit.Exchange, f form) error {
+	a, err := h.takeAnswer(x, f)
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	var session auth.IssuedSession
+	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
+		session, err = h.service.LoginByPasskey(ctx, a, client)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.html {
+		h.cookies.setSession(x, session)
+		return nil
+	}
+	return h.sendSession(ctx, x, session)
+}
+
+// issueCodeByPasskey logs in for an application.
+func (h *handler) issueCodeByPasskey(x *kit.Exchange, f form, app *auth.Application, _ bool) (session auth.IssuedSession, err error) {
+	a, err := h.takeAnswer(x, f)
+	if err != nil {
+		return session, err
+	}
+	client, err := h.clientFor(x, app)
+	if err != nil {
+		return session, err
+	}
+	err = h.write(x, func(ctx context.Context) (err error) {
+		session, err = h.service.LoginByPasskey(ctx, a, client)
+		return err
+	})
+	return session, err
+}
+
+func (h *handler) passkeys(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	list, err := h.service.ListPasskeys(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	return x.SendJSON(map[string]any{"passkeys": list})
+}
+
+func (h *handler) beginPasskey(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	c, err := h.service.BeginPasskey(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	return h.sendChallenge(x, c)
+}
+
+func (h *handler) addPasskey(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	var added auth.PasskeyInfo
+	if err == nil {
+		added, err = h.addPasskeyOf(x, f, session)
+	}
+	if f.html {
+		return h.redirectToAccount(x, err)
+	}
+	if err != nil {
+		return err
+	}
+	return x.SendCreated(added)
+}
+
+func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *auth.Session) (added auth.PasskeyInfo, err error) {
+	values, err := f.take("name")
+	if err != nil {
+		return added, err
+	}
+	a, err := h.takeAnswer(x, f)
+	if err != nil {
+		return added, err
+	}
+	err = h.write(x, func(ctx context.Context) (err error) {
+		added, err = h.service.AddPasskey(ctx, values[0], a, session)
+		return err
+	})
+	return added, err
+}
+
+func (h *handler) renamePasskey(x *kit.Exchange) error {
+	session, uuid, err := h.requireLoginFor(x)
+	if err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("name")
+	if err != nil {
+		return err
+	}
+	renamed, err := h.service.RenamePasskey(x.Context(), session, uuid, values[0])
+	if err != nil {
+		return err
+	}
+	return x.SendJSON(renamed)
+}
+
+// changePasskeyForm renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
+func (h *handler) changePasskeyForm(x *kit.Exchange) error {
+	session, uuid, err := h.requireLoginFor(x)
+	if err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err == nil {
+		err = h.changePasskey(x, f, session, uuid)
+	}
+	if f.html {
+		return h.redirectToAccount(x, err)
+	}
+	if err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+func (h *handler) changePasskey(x *kit.Exchange, f form, session *auth.Session, uuid string) error {
+	remove, err := f.takeBool("remove")
+	if err != nil {
+		return err
+	}
+	if remove {
+		return h.write(x, func(ctx context.Context) error { return h.service.Unlink(ctx, session, uuid) })
+	}
+	values, err := f.take("name")
+	if err != nil {
+		return err
+	}
+	_, err = h.service.RenamePasskey(x.Context(), session, uuid, values[0])
+	return err
+}
