@@ -175,6 +175,16 @@ func (s *Service) PostsCallback() bool {
 	return false
 }
 
+// KeepsTokens reports whether the tokens of a provider are kept.
+func (s *Service) KeepsTokens() bool {
+	for _, p := range s.providers {
+		if k, ok := p.(oauth.Keeper); ok && k.KeepsTokens() {
+			return true
+		}
+	}
+	return false
+}
+
 // VisibleUser returns the user of a session with the fields that the user may see.
 func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
 	call := store.CallOf(ctx)

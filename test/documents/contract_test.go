@@ -290,9 +290,6 @@ func users(c *client) {
 	c.ask(204, "DELETE", "/auth/deletion", "")
 	c.ask(409, "DELETE", "/auth/idents/ada@example.com_email", "")
 	c.ask(404, "DELETE", "/auth/idents/unknown", "")
-	for _, method := range []string{"GET", "HEAD"} {
-		c.ask(404, method, "/auth/idents/ada@example.com_email/token", "")
-	}
 	c.ask(403, "PUT", "/auth/email", `{"password":"wrong horse","newPassword":"battery staple"}`)
 	c.ask(204, "PUT", "/auth/email", `{"password":"correct horse","newPassword":"battery staple"}`)
 	c.keep()

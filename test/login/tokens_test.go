@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -456,5 +457,38 @@ func TestTheNameThatIsSentOnceStays(t *testing.T) {
 		if name != "Ada Lovelace" || address != "other@privaterelay.appleid.com" {
 			t.Errorf("interrupted %v: the profile is %s", interrupted, profile.Encode())
 		}
+	}
+}
+
+// The route replies with a token that the provider accepts, to its owner alone.
+func TestTheRouteOfProviderTokens(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, options{})
+	w.providers.User("1")
+	b := w.browser()
+	b.mustLogin("gitlab")
+	path := "/auth/idents/" + identOf("1", "gitlab") + "/token"
+	// The reply has a secret, which the fixture would find: it is not recorded.
+	get := func(jar http.CookieJar) (status int, header http.Header, body map[string]string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+path, http.NoBody)
+		w.must(err)
+		res, err := (&http.Client{Jar: jar}).Do(req)
+		w.must(err)
+		defer func() { _ = res.Body.Close() }()
+		_ = json.NewDecoder(res.Body).Decode(&body) // a problem has numbers
+		return res.StatusCode, res.Header, body
+	}
+	status, header, body := get(b.Jar)
+	if status != http.StatusOK || header.Get("Cache-Control") != "no-store" || len(body) != 3 || body["expires"] == "" || body["scope"] == "" || !w.providers.Accepts("gitlab", body["accessToken"]) {
+		t.Errorf("status %d, %v, %d fields", status, header, len(body))
+	}
+	if status, _, _ := get(nil); status != http.StatusUnauthorized {
+		t.Errorf("without a session: status %d", status)
+	}
+	w.providers.User("2")
+	stranger := w.browser()
+	stranger.mustLogin("gitlab")
+	if status, _, _ := get(stranger.Jar); status != http.StatusNotFound {
+		t.Errorf("another user: status %d", status)
 	}
 }

@@ -123,7 +123,9 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	for _, name := range h.service.ProviderNames() {
 		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
 	}
-	r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
+	if h.service.KeepsTokens() {
+		r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
+	}
 	r.Handle(http.MethodGet, auth.CallbackPath, h.callback)
 	if h.service.PostsCallback() {
 		r.Handle(http.MethodPost, auth.CallbackPath, h.postedCallback)

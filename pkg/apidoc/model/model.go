@@ -44,6 +44,7 @@ type Login struct {
 	Passkeys      bool
 	MailLogin     bool // users can log in by a code or a link of a mail
 	Applications  bool // may log users in with a code
+	KeepsTokens   bool // of a provider
 	PostsCallback bool // a provider sends browsers to the callback by POST
 }
 
@@ -126,8 +127,8 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	k.Login = Login{
 		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
 		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled, Passkeys: c.Authentication.Passkeys != nil,
-		PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
-		Providers:     slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
+		KeepsTokens: len(c.Authentication.Keeping()) > 0, PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
+		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
 	}
 	if e := c.Authentication.Email; e != nil {
 		k.Login.Uniform = e.UniformErrors

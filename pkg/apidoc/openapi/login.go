@@ -90,6 +90,13 @@ func (d *document) sessions() {
 		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
 		problems:    []int{400, 401, 403, 404, 409, 429, 500, 503},
 	})
+	if d.contract.Login.KeepsTokens {
+		d.providerToken()
+	}
+}
+
+// providerToken adds the route of providers' tokens.
+func (d *document) providerToken() {
 	token := ordered.Of("type", "object", "required", []string{"accessToken", "scope"}, "properties", ordered.Of(
 		"accessToken", ordered.Of("type", "string"),
 		"expires", ordered.Of("type", "string", "format", "date-time", "description", "Absent where the provider does not say when."),
