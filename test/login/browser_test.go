@@ -105,7 +105,7 @@ func (b *browser) post(to string, form url.Values) (*http.Response, []byte) {
 	req.Header.Set("Origin", b.providers.URL)
 	req.Header.Set("Sec-Fetch-Site", "cross-site")
 	without := *b
-	without.Client.Jar = nil
+	without.Jar = nil
 	return without.send(req)
 }
 

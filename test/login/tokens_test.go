@@ -244,10 +244,12 @@ func TestALoginDuringARefreshWins(t *testing.T) {
 	refreshing := k.Service
 	k.Service = k.keep(0, k.key)
 	var once atomic.Bool
+	var newer []byte
 	k.records.mu.Lock()
 	k.records.step = func(name string) error {
 		if name == "Idents" && once.CompareAndSwap(false, true) {
 			k.login("gitlab", "1")
+			newer = k.ident(ident)["_tokens"]
 		}
 		return nil
 	}
@@ -258,6 +260,9 @@ func TestALoginDuringARefreshWins(t *testing.T) {
 	k.records.step = nil
 	k.records.mu.Unlock()
 	k.Service = refreshing
+	if now := k.ident(ident); len(newer) == 0 || !bytes.Equal(now["_tokens"], newer) || now["_refresh"] != nil {
+		t.Error("the tokens of the login are lost, or the lease stays")
+	}
 	before := k.requests()
 	k.token(k.Service, me, ident, "gitlab")
 	k.advance(2 * time.Hour)
@@ -399,7 +404,7 @@ func TestALaterLoginKeepsTheRefreshToken(t *testing.T) {
 	k.login("google", "1")
 	k.providers.Withhold(true)
 	me, ident := k.login("google", "1")
-	k.advance(time.Hour)
+	k.advance(time.Hour + time.Minute)
 	k.token(k.Service, me, ident, "google")
 }
 
