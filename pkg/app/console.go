@@ -17,6 +17,7 @@ func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 	}
 	a.measure()
 	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: console.NewAPI(openAPI)}
+	o.Account = a.config.PageLink("account")
 	o.Workers, o.Verify, o.Schemas = a.measured.workers, a.measured.verify, a.consoleSchemas()
 	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
 	streamed, _ := eventStores(a.config, a.set)

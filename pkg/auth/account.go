@@ -17,6 +17,7 @@ type Account struct {
 	Admin       bool          `json:"admin"` // by the rule of the configuration
 	Disabled    bool          `json:"disabled"`
 	HasPassword bool          `json:"hasPassword"`
+	HasFactor   bool          `json:"hasSecondFactor"`
 	Deletion    *DeletionPlan `json:"deletion,omitempty"` // nil: none is planned
 
 	User json.RawMessage `json:"user"` // without the fields that never leave the server
@@ -54,7 +55,7 @@ func (s *Service) Account(ctx context.Context, user store.Stored) (Account, erro
 	password, _ := stored.Text(fieldPassword)
 	return Account{
 		UUID: user.UUID, Admin: s.admins.Holds(ctx, seen), Disabled: isMarked(stored, markDisabled),
-		HasPassword: password != "", Deletion: planOf(stored), User: seen.Encode(),
+		HasPassword: password != "", HasFactor: factorsOf(user.Body).any(), Deletion: planOf(stored), User: seen.Encode(),
 	}, nil
 }
 

@@ -223,8 +223,12 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 }
 
 // ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
-// for somebody who has lost them. All sessions of the user end, and a new login needs the first factor alone. NotFound.
+// for somebody who has lost them. All sessions of the user end, and a new login needs the first factor alone. Nobody does so
+// for themselves: a stolen session would weaken its own account past RemoveFactor. NotFound; Conflict for oneself.
 func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
+	if isOneself(ctx, uuid) {
+		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
+	}
 	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
 		user, err := now.Object()
 		if err != nil {

@@ -28,6 +28,11 @@ func (s *Service) requireFresh(ctx context.Context, me *Session) error {
 	return nil
 }
 
+// RequireFresh is the same for a change that somebody makes to what protects the accounts of others.
+func (s *Service) RequireFresh(ctx context.Context, me *Session) error {
+	return s.requireFresh(ctx, me)
+}
+
 // requireProof verifies the password of the user who is logged in; who has none, or has a second factor that the session is
 // without, needs what requireFresh asks for.
 func (s *Service) requireProof(ctx context.Context, me *Session, password string) error {

@@ -18,6 +18,7 @@ type Console struct {
 	assets   assets
 	nav      []link // of the views
 	version  string
+	account  string // see Options
 }
 
 // view is a part of the console, with an entry in the navigation.
@@ -33,6 +34,7 @@ type route struct {
 	act          kit.Act
 	handle       func(*request) error
 	anyone       bool // it is served to who is not an admin, too
+	step         bool // it is served to an admin whose session is of no use for the rest yet
 }
 
 // get is a route for GET and HEAD.
@@ -57,6 +59,12 @@ func forAnyone(r route) route {
 	return r
 }
 
+// forStep is a route where an admin takes the step that their session lacks.
+func forStep(r route) route {
+	r.step = true
+	return r
+}
+
 // link is an entry of the navigation.
 type link struct {
 	URL, Title, view string
@@ -67,7 +75,7 @@ type link struct {
 func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	c := &Console{
 		service: service, calls: calls, sessions: login.NewSessions(service), own: kit.NewOrigins(service.BaseURL()),
-		assets: loadAssets(), version: o.Version,
+		assets: loadAssets(), version: o.Version, account: o.Account,
 	}
 	views := c.views(o)
 	for _, v := range views {
@@ -79,6 +87,8 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	for _, rt := range []route{
 		get("", c.start), get("/", c.start),
 		forAnyone(get("/login", c.loginPage)), forAnyone(post("/login", c.logIn)), forAnyone(post("/logout", c.logOut)),
+		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)), forAnyone(post("/second-factor/code", c.mailSecondCode)),
+		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)), forStep(post("/step-up/code", c.mailStepUpCode)),
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
 		get("/*", c.nothing),
 	} {

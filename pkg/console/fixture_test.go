@@ -31,6 +31,11 @@ func start(t *testing.T, o console.Options, change ...any) *fixture {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
+	for _, c := range change {
+		if c, ok := c.(func(*console.Options)); ok {
+			c(&o)
+		}
+	}
 	change = append(change, func(a *auth.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
 	f := &fixture{Front: apitest.StartLogin(t, 1, change...)[0]}
 	f.Admin = f.Register("ada@example.com", "a fine password")

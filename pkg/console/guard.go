@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -55,34 +56,52 @@ func (c *Console) admit(r *request, rt route) (err error) {
 		r.CloseConnection()
 		return errs.Wrap(err, errs.Denied, "the request comes from a page of another origin, which may not change anything in the console")
 	}
-	if r.Session, err = c.calls.Session(r.Exchange); err != nil {
+	if r.Session, err = c.calls.AccountSession(r.Exchange); err != nil {
 		return err
 	}
-	r.admin = c.service.IsAdmin(r.Context(), r.Session)
+	admin, missing := c.service.IsAdmin(r.Context(), r.Session), auth.RequireComplete(r.Session)
+	r.admin = admin && missing == nil
 	switch {
-	case r.admin || rt.anyone:
+	case r.admin:
+		return rt.handle(r)
+	case rt.anyone || admin && rt.step:
+		if missing != nil {
+			c.calls.Anonymous(r.Exchange) // the session has no rights but to take the step
+		}
 		return rt.handle(r)
 	case r.Session == nil:
 		r.askLogin()
 		return nil
-	default:
+	case !admin:
 		return errs.Wrap(errNotAdmin, errs.Denied, "the console is for admins")
+	default:
+		return missing
 	}
 }
 
 // askLogin leads to the login page, and from there back to the page that was asked for.
 func (r *request) askLogin() {
-	next := r.Request.URL.RequestURI()
-	if r.Partial() {
-		next = localPath(r.Request.Header.Get("Hx-Current-Url"))
-	} else if r.Request.Method != http.MethodGet {
-		next = ""
+	r.seeOther(withNext(Path+"/login", r.shownPage()))
+}
+
+// shownPage returns the page that the browser shows, or asks for: a form was sent from a page.
+func (r *request) shownPage() string {
+	switch {
+	case r.Partial():
+		return localPath(r.Request.Header.Get("Hx-Current-Url"))
+	case r.Request.Method == http.MethodGet || r.Request.Method == http.MethodHead:
+		return r.Request.URL.RequestURI()
+	default:
+		return localPath(r.Request.Referer())
 	}
-	target := Path + "/login"
+}
+
+// withNext returns a target that leads on to a page of the console.
+func withNext(target, next string) string {
 	if inConsole(next) && next != Path {
 		target += "?next=" + url.QueryEscape(next)
 	}
-	r.seeOther(target)
+	return target
 }
 
 // localPath returns the path and query of a URL.

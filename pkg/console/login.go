@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -68,20 +67,28 @@ func (c *Console) logIn(r *request) error {
 		r.seeOther(f.target())
 		return nil
 	}
-	switch kind := errs.KindOf(err); kind {
-	case errs.Invalid, errs.NotFound, errs.Denied:
-		var e *errs.Error
-		if errors.As(err, &e) {
-			f.Problem = e.Message
-		}
-		r.RecordError(err)
-		status := http.StatusForbidden
-		if kind == errs.Invalid {
-			status = http.StatusBadRequest
-		}
-		return r.page(status, "login", "Log in", f)
+	if p := auth.Pending(err); p != nil {
+		c.askSecond(r, p, f.Next)
+		return nil
 	}
-	return err
+	return r.failLogin(f, err)
+}
+
+// failLogin shows the login page with why a login failed, and returns an error that is about something else.
+func (r *request) failLogin(f loginForm, err error) error {
+	status := http.StatusForbidden
+	switch errs.KindOf(err) {
+	case errs.Invalid:
+		status = http.StatusBadRequest
+	case errs.Unauthenticated:
+		status = http.StatusUnauthorized
+	case errs.NotFound, errs.Denied:
+	default:
+		return err
+	}
+	f.Problem, _ = messageOf(err)
+	r.RecordError(err)
+	return r.page(status, "login", "Log in", f)
 }
 
 // logOut ends the session.

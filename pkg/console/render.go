@@ -182,6 +182,10 @@ func (r *request) fail(err error) error {
 	if r.Replied() {
 		return err
 	}
+	var missing *errs.StepUp
+	if r.Session != nil && errors.As(err, &missing) {
+		return r.askStep(missing.Step)
+	}
 	kind := errs.KindOf(err)
 	name := problem.Of(kind)
 	f := failure{Heading: name.Title, Status: name.Status, Request: r.ID, NotAdmin: errors.Is(err, errNotAdmin)}

@@ -35,6 +35,7 @@ type Accounts interface {
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
 	IssueKey(ctx context.Context, user store.Stored, k auth.NewKey) (auth.KeyInfo, string, error)
 	EndKey(ctx context.Context, user, id string) error
+	ResetFactors(ctx context.Context, uuid string) (store.Stored, error)
 	UnlinkFor(ctx context.Context, user, ident string) error
 }
 
@@ -60,6 +61,7 @@ func (c *Console) users(o *Users) view {
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.endSessions), post(one+"/sessions/:id", v.endSession),
 		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
+		post(one+"/factors", v.resetFactors),
 		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.revokeKey),
 	}}
 }

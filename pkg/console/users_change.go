@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -165,6 +166,20 @@ func (v *usersView) unlink(r *request) error {
 			err = v.Accounts.UnlinkFor(ctx, user.UUID, ident)
 		}
 		return ident + " is no login of the user any more. Sessions continue: end those that may be of somebody else.", err
+	})
+}
+
+// resetFactors needs a recent login of the admin: a stolen session of theirs must not become a way into the accounts of others.
+func (v *usersView) resetFactors(r *request) error {
+	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+		if err := r.console.service.RequireFresh(ctx, r.Session); err != nil {
+			return "", err
+		}
+		if _, err := v.Accounts.ResetFactors(ctx, user.UUID); err != nil {
+			return "", err
+		}
+		r.Log(slog.LevelInfo, "second factors were reset in the console", slog.String("user", user.UUID), slog.String("actor", r.Session.User.UUID))
+		return "The second factors of the user are removed, and all sessions and API keys have ended.", nil
 	})
 }
 

@@ -69,6 +69,7 @@ func changesOfUsers(uuid string) map[string]string {
 		"/console/users/" + uuid + "/sessions/none":        "",
 		"/console/users/" + uuid + "/recovery":             "address=" + bob,
 		"/console/users/" + uuid + "/idents/b@x.org_email": "",
+		"/console/users/" + uuid + "/factors":              "",
 		"/console/users/" + uuid + "/keys":                 "name=x",
 		"/console/users/" + uuid + "/keys/none":            "",
 	}

@@ -6,6 +6,7 @@ const Path = "/console"
 // Options are the options of Mount. A view whose option is missing is not there.
 type Options struct {
 	Version string // of the program
+	Account string // path of the page where somebody adds a second factor to their account; "" for none
 
 	Objects *Objects
 	Graph   *Graph

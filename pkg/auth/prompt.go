@@ -1,0 +1,33 @@
+package auth
+
+import (
+	"context"
+
+	"belfry/pkg/store/object"
+)
+
+// What a page shows that asks for a second factor.
+
+// PendingFactors returns the types of second factors with which a pending login can be completed. Errors: Unauthenticated
+// when the login has to begin again; Denied for a user who is disabled.
+func (s *Service) PendingFactors(ctx context.Context, secret string) ([]string, error) {
+	_, login, err := s.pendingLogin(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	user, err := s.pendingUser(ctx, login)
+	if err != nil {
+		return nil, err
+	}
+	return factorsOf(user.Body).usable(proofOf(login).methods), nil
+}
+
+// StepUpBy returns by what StepUp authenticates the user who is logged in: the types of their second factors if they have one,
+// else their password. With neither they log in again.
+func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, password bool) {
+	if s.asksForSecond(ctx, me) {
+		return factorsOf(me.User.Body).usable(me.Methods), false
+	}
+	encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword))
+	return nil, encoded != ""
+}

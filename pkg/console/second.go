@@ -1,0 +1,151 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"belfry/pkg/api/problem"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+const (
+	secondPath = Path + "/second-factor"
+
+	// secondCookie holds the secret of a login at the console whose second factor is missing: another browser can't complete it.
+	secondCookie = "belfry-console-second"
+)
+
+// askable are the types of second factors that pages of the console can ask for: those of the template proof.
+var askable = []string{auth.FactorTOTP, auth.FactorEmail, auth.FactorRecovery}
+
+// proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and Action/code.
+type proofPage struct {
+	Action, Next, Submit string
+	Password             bool
+	Factors              []string
+	Mailed               bool // a code was sent
+	Problem              string
+}
+
+// proof is what the forms of such a page have sent.
+type proof struct {
+	auth.SecondFactor
+	password, next string
+}
+
+func (r *request) proof() (proof, error) {
+	values, err := r.Form()
+	return proof{auth.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}, err
+}
+
+// asked returns the page with the factors that it can ask for.
+func (p proofPage) asked(next string, factors []string) proofPage {
+	if inConsole(next) {
+		p.Next = next
+	}
+	for _, f := range factors {
+		if slices.Contains(askable, f) {
+			p.Factors = append(p.Factors, f)
+		}
+	}
+	return p
+}
+
+// refused returns the page with why a proof was refused, and the status of the reply; an error that is about something else has
+// none.
+func (p proofPage) refused(r *request, err error) (proofPage, int) {
+	switch kind := errs.KindOf(err); kind {
+	case errs.Invalid, errs.Denied, errs.Conflict, errs.Limited:
+		if kind == errs.Limited {
+			r.SetHeader("Retry-After", problem.RetryAfter(err))
+		}
+		p.Problem, _ = messageOf(err)
+		r.RecordError(err)
+		return p, problem.Of(kind).Status
+	}
+	return p, 0
+}
+
+// sentTo is where the browser continues after a code was mailed.
+func sentTo(path, next string) string {
+	query := url.Values{"mail": {"sent"}}
+	if inConsole(next) {
+		query.Set("next", next)
+	}
+	return path + "?" + query.Encode()
+}
+
+// askSecond leads to the page that completes a login.
+func (c *Console) askSecond(r *request, p *auth.PendingLogin, next string) {
+	c.sessions.SetCookie(r.Exchange, secondCookie, p.Secret, int(auth.PendingTTL.Seconds()))
+	r.seeOther(withNext(secondPath, next))
+}
+
+func (c *Console) secondPage(r *request) error {
+	return c.showSecond(r, r.Query("next"), r.Query("mail") == "sent", nil)
+}
+
+// showSecond shows the page that completes a login, with why the last try failed. It is the login page when the login has to
+// begin again.
+func (c *Console) showSecond(r *request, next string, mailed bool, failed error) error {
+	err := failed
+	var factors []string
+	if !errors.Is(failed, errs.Unauthenticated) {
+		factors, err = c.service.PendingFactors(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie))
+	}
+	if err != nil {
+		if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
+			c.forgetSecond(r)
+		}
+		return r.failLogin(c.form(next), err)
+	}
+	p := proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}.asked(next, factors)
+	status := http.StatusOK
+	if failed != nil {
+		if p, status = p.refused(r, failed); status == 0 {
+			return failed
+		}
+	}
+	return r.page(status, "second", "Second factor", p)
+}
+
+func (c *Console) forgetSecond(r *request) { c.sessions.SetCookie(r.Exchange, secondCookie, "", -1) }
+
+// completeLogin logs in who has a second factor.
+func (c *Console) completeLogin(r *request) error {
+	f, err := r.proof()
+	if err != nil {
+		return err
+	}
+	var session auth.IssuedSession
+	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
+		session, err = c.service.CompleteLogin(ctx, c.sessions.Cookie(r.Exchange, secondCookie), f.SecondFactor, r.client())
+		return err
+	})
+	if err != nil {
+		return c.showSecond(r, f.next, f.Type == auth.FactorEmail, err)
+	}
+	c.forgetSecond(r)
+	c.sessions.Issue(r.Exchange, session)
+	r.seeOther(c.form(f.next).target())
+	return nil
+}
+
+// mailSecondCode sends a code to the user of the pending login.
+func (c *Console) mailSecondCode(r *request) error {
+	f, err := r.proof()
+	if err != nil {
+		return err
+	}
+	from := r.client()
+	from.Session = nil // the code is for the login, or for nothing
+	if err := c.service.MailSecondCode(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie), from); err != nil {
+		return c.showSecond(r, f.next, false, err)
+	}
+	r.seeOther(sentTo(secondPath, f.next))
+	return nil
+}

@@ -1,0 +1,75 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+const stepUpPath = Path + "/step-up"
+
+// askStep leads an admin to where they take a step that is missing, and from there back to the page that they were on.
+// Who has no second factor, and needs one, reads so in place of any page.
+func (r *request) askStep(step string) error {
+	switch {
+	case step != errs.StepEnroll:
+		r.seeOther(withNext(stepUpPath, r.shownPage()))
+		return nil
+	case r.Partial():
+		r.seeOther(Path)
+		return nil
+	default:
+		return r.page(http.StatusUnauthorized, "enroll", "A second factor is required", r.console.account)
+	}
+}
+
+// stepUpPage shows the page on which an admin proves again who they are.
+func (c *Console) stepUpPage(r *request) error {
+	return c.showStepUp(r, r.Query("next"), r.Query("mail") == "sent", nil)
+}
+
+// showStepUp shows the page with why the last try failed.
+func (c *Console) showStepUp(r *request, next string, mailed bool, failed error) error {
+	if errors.Is(failed, errs.Unauthenticated) { // the session has ended meanwhile
+		r.Session, r.admin = nil, false
+		return r.failLogin(c.form(next), failed)
+	}
+	factors, password := c.service.StepUpBy(r.Context(), r.Session)
+	p := proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}.asked(next, factors)
+	status := http.StatusOK
+	if failed != nil {
+		if p, status = p.refused(r, failed); status == 0 {
+			return failed
+		}
+	}
+	return r.page(status, "step_up", "Prove who you are", p)
+}
+
+// stepUp authenticates an admin again. The session is replaced, and with it the cookie.
+func (c *Console) stepUp(r *request) error {
+	f, err := r.proof()
+	if err != nil {
+		return err
+	}
+	session, err := c.service.StepUp(r.Context(), f.password, f.SecondFactor, r.client())
+	if err != nil {
+		return c.showStepUp(r, f.next, f.Type == auth.FactorEmail, err)
+	}
+	c.sessions.Issue(r.Exchange, session)
+	return r.Redirect(c.form(f.next).target(), "You have proven who you are. Now do again what you wanted to do.")
+}
+
+// mailStepUpCode sends a code to the admin.
+func (c *Console) mailStepUpCode(r *request) error {
+	f, err := r.proof()
+	if err != nil {
+		return err
+	}
+	if err := c.service.MailSecondCode(r.Context(), "", r.client()); err != nil {
+		return c.showStepUp(r, f.next, false, err)
+	}
+	r.seeOther(sentTo(stepUpPath, f.next))
+	return nil
+}
