@@ -32,6 +32,7 @@ func TestPages(t *testing.T) {
 		{"objects", f.testObjects},
 		{"schemas", f.testSchemas},
 		{"users", f.testUsers},
+		{"second factor", f.testSecondFactor},
 		{"system", f.testSystem},
 		{"api", f.testAPI},
 		{"live", f.testLive},
