@@ -186,29 +186,31 @@ func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 	}
 }
 
-// withMailFactor makes an admin whose second factor is a code of a mail.
-func (f *fixture) withMailFactor(users *store.Store, login string) {
+// withMailFactor makes an admin whose second factor is a code of a mail, and returns the token of a session of before.
+func (f *fixture) withMailFactor(users *store.Store, login string) string {
 	f.Helper()
 	user, err := f.Auth.CreateUser(f.Context(), auth.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
 	f.Must(err)
+	token := f.LogIn(login, adasPassword)
 	_, err = users.Mutate(f.Context(), user.UUID, func(store.Stored) (store.Mutation, error) {
 		return store.Mutation{Fields: object.Object{"_factors": []byte(`{"email":{"created":"2026-01-01T00:00:00Z"}}`)}}, nil
 	})
 	f.Must(err)
+	return token
 }
 
 func TestACodeIsMailedToWhoLogsInAtTheConsole(t *testing.T) {
 	t.Parallel()
 	var users *store.Store
 	f := startUsers(t, func(o *auth.Options) { users = o.Users })
-	f.withMailFactor(users, "eve@example.com")
+	session := f.withMailFactor(users, "eve@example.com")
 	cookie := f.logIn("eve@example.com", adasPassword, "/console/users")
 	page := is(t, f.get("", secondURL, cookie...), http.StatusOK)
 	shows(t, page, "Send a code by mail", `action="/console/second-factor/code"`)
 	if strings.Contains(page.Text, "Code of the mail") {
 		t.Error("a code is asked for that was not sent")
 	}
-	ends(t, f.post(f.Admin, secondURL+"/code", "next=/console/users"), "log in again") // without the cookie
+	ends(t, f.post(session, secondURL+"/code", "next=/console/users"), "log in again") // without the cookie
 	r := f.post("", secondURL+"/code", "next=/console/users", cookie...)
 	leads(t, r, secondURL+"?mail=sent&next=%2Fconsole%2Fusers")
 	shows(t, is(t, f.get("", r.Header.Get("Location"), cookie...), http.StatusOK), "Code of the mail", "Send another code by mail", `value="/console/users"`)
