@@ -53,7 +53,7 @@ func TestAnInterruptedOAuthRegistrationCanBeLinked(t *testing.T) {
 	d.providers.User("1")
 	_, err = d.begin("github", with(me)).finish(t.Context(), d.Service, with(me))
 	d.wantKind(err, errs.Conflict)
-	d.advance(time.Hour)
+	d.advance(2 * time.Minute)
 	_, err = d.begin("github", with(me)).finish(t.Context(), d.Service, with(me))
 	d.must(err)
 	in, err := d.begin("github", auth.Client{}).finish(t.Context(), d.Service, auth.Client{})
