@@ -11,7 +11,8 @@
 //     Users.idents.
 //   - Sessions: one object for each session, found by its id. Only a hash of the
 //     secret half of the token is stored.
-//   - Tokens: one object for each mailbox (an address and the kind of mails that
+//   - Tokens: one object for each pending login, challenge and app that is being set up; the tries of
+//     second factors of each user; one for each mailbox (an address and the kind of mails that
 //     were requested for it), and one for each OAuth flow in progress.
 //
 // # Registration by e-mail
@@ -35,6 +36,12 @@
 //
 //	Login ──► limit of the network address ──► delay of the account ──► compare hash
 //	             right: session; failures reset          wrong: failure recorded in the ident
+//
+// # Second factors
+//
+//	any login ── proof ──► completeLogin ──┬─ no second factor is missing ──► session
+//	                                       └─ pending login ──► CompleteLogin ── try counted, factor verified, consumed ──► session
+//	a session ── requireFresh ──► StepUp ── password or second factor ──► another session in its place
 //
 // # Recovery
 //
