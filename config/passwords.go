@@ -5,6 +5,7 @@ import "time"
 // Passwords say which new passwords are refused.
 type Passwords struct {
 	Common   bool     // the most common ones
+	MinScore int64    // those whose strength is estimated as less, of 0 to 4; 0: nothing is estimated
 	Breached Breached // those in the data of breaches
 }
 
@@ -18,6 +19,7 @@ type Breached struct {
 func (p *Passwords) read(s *section) {
 	*p = Passwords{Common: true, Breached: Breached{Timeout: time.Second, MinCount: 1}}
 	decode(s, "common", &p.Common, parseFlag)
+	decode(s, "minScore", &p.MinScore, numberIn(0, 4))
 	b := s.section("breached")
 	decode(b, "url", &p.Breached.URL, parseBaseURL)
 	decode(b, "timeout", &p.Breached.Timeout, durationIn(10*time.Millisecond, 10*time.Second, "from 10ms to 10s"))

@@ -10,12 +10,16 @@ func TestCommonPasswordsAreRefusedByDefaultAndNoServerIsAsked(t *testing.T) {
 	equal(t, "passwords", mustParse(t, "{}").Authentication.Passwords, Passwords{Common: true, Breached: Breached{Timeout: time.Second, MinCount: 1}})
 	off := mustParse(t, "authentication: {passwords: {common: false}}").Authentication.Passwords
 	equal(t, "common", off.Common, false)
+	equal(t, "minScore", mustParse(t, "authentication: {passwords: {minScore: 4}}").Authentication.Passwords.MinScore, int64(4))
 }
 
 func TestWrongValuesOfPasswordsAreProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"common: 1":                                         "authentication.passwords.common: expected true or false",
 		"comon: true":                                       "authentication.passwords.comon: unknown key; did you mean common?",
+		"minScore: 5":                                       "authentication.passwords.minScore: expected a whole number from 0 to 4",
+		"minScore: -1":                                      "authentication.passwords.minScore: expected a whole number from 0 to 4",
+		"minScore: strong":                                  "authentication.passwords.minScore: expected a whole number from 0 to 4",
 		"breached: true":                                    "authentication.passwords.breached: expected keys with values",
 		"breached: {uri: 'https://a.example'}":              "authentication.passwords.breached.uri: unknown key; did you mean url?",
 		"breached: {url: a.example}":                        "authentication.passwords.breached.url: expected a URL",

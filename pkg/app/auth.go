@@ -32,7 +32,7 @@ func (p *plan) compileAuth() (problems config.Problems) {
 	if c.Deletion.Enabled {
 		p.auth.Deletion = &auth.Deletion{Grace: c.Deletion.Grace}
 	}
-	p.auth.Passwords.Common = c.Passwords.Common
+	p.auth.Passwords.Common, p.auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
 	if b := c.Passwords.Breached; b.URL != "" {
 		p.auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount)}
 	}

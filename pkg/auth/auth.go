@@ -127,6 +127,8 @@ func New(o Options) *Service {
 	s.limits = o.Limits
 	s.exports = make(chan struct{}, maxExports)
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
+	// The hasher may become that of another service, below.
+	o.Passwords.Slot = func(ctx context.Context) (func(), error) { return s.hasher.acquire(ctx) }
 	s.weak = weak.New(o.Passwords)
 	s.addresses = ratelimit.New(o.Limits.Address, s.now)
 	s.accounts = newAccountLimiter(o.Limits.Account, s.now)

@@ -17,6 +17,18 @@ const MaxQueueTime = maxQueueTime
 // QueueTime sets how long requests wait for a slot to hash in.
 func (s *Service) QueueTime(d time.Duration) { s.hasher.wait = d }
 
+// OccupySlots takes all slots to hash in, until release is called.
+func (s *Service) OccupySlots() (release func()) {
+	for range cap(s.hasher.slots) {
+		s.hasher.slots <- struct{}{}
+	}
+	return func() {
+		for range cap(s.hasher.slots) {
+			<-s.hasher.slots
+		}
+	}
+}
+
 // NewSecret makes the secrets of tokens.
 var NewSecret = newSecret
 

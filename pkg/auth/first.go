@@ -207,7 +207,7 @@ func (s *Service) firstAdmin(ctx context.Context, c Credentials) (registration, 
 	if _, err := NormalizeAddress(c.Login); err != nil {
 		return registration{}, err
 	}
-	if err := s.checkNew(ctx, fieldPassword, c.Password); err != nil {
+	if err := s.checkNew(ctx, fieldPassword, c.Password, c.own()); err != nil {
 		return registration{}, err
 	}
 	hash, err := s.hasher.hash(ctx, c.Password)

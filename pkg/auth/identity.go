@@ -48,6 +48,8 @@ func emailIdentity(login string) identity {
 }
 
 const (
+	fieldProfile = "profile"
+
 	// fieldProven marks an ident whose address was proven by the owner of the
 	// account. validated alone may be a stranger's account and a link that the
 	// address's owner followed.
@@ -74,7 +76,7 @@ func (id identity) identFields() object.Object {
 	o := object.Object{}
 	maps.Copy(o, id.fields)
 	o.Set("type", id.provider)
-	o.Set("profile", id.profile)
+	o.Set(fieldProfile, id.profile)
 	o.Set("validated", id.validated)
 	o.Set(fieldProven, id.validated)
 	o.Set("_id", id.providerID)

@@ -89,7 +89,7 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 	reg := registration{identity: id, fields: s.newUser(u), datas: object.Object{}}
 	reg.datas.Set(fieldLogin, id.providerID)
 	if u.Password != "" {
-		if err := s.checkNew(ctx, fieldPassword, u.Password); err != nil {
+		if err := s.checkNew(ctx, fieldPassword, u.Password, append([]string{u.Login}, names(u.Fields)...)); err != nil {
 			return store.Stored{}, err
 		}
 		hash, err := s.hasher.hash(ctx, u.Password)
@@ -170,14 +170,22 @@ func mark(user object.Object, field, mark string, wanted bool) object.Object {
 // SetPassword sets a password, ends all sessions of the user, and ends the delays after
 // failed logins. Errors: Invalid for a password that must not be set; NotFound.
 func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store.Stored, error) {
-	if err := s.checkNew(ctx, fieldPassword, password); err != nil {
+	user, err := s.users.Get(managing(ctx), uuid)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	own, err := s.ownOf(ctx, user)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	if err := s.checkNew(ctx, fieldPassword, password, own); err != nil {
 		return store.Stored{}, err
 	}
 	hash, err := s.hasher.hash(ctx, password)
 	if err != nil {
 		return store.Stored{}, err
 	}
-	user, err := s.changeUser(ctx, uuid, func(user object.Object) object.Object { return passwordFields(user, hash) }, func(user store.Stored) []store.ExtraEvent {
+	user, err = s.changeUser(ctx, uuid, func(user object.Object) object.Object { return passwordFields(user, hash) }, func(user store.Stored) []store.ExtraEvent {
 		return []store.ExtraEvent{s.auditPassword(user, reasonAdmin)}
 	})
 	if err != nil {

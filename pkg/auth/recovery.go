@@ -43,7 +43,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.takeAttempt(from); err != nil {
 		return err
 	}
-	if err := s.checkNew(ctx, fieldPassword, c.Password); err != nil {
+	if err := s.checkNew(ctx, fieldPassword, c.Password, c.own()); err != nil {
 		return err
 	}
 	id := emailIdentity(c.Login)
@@ -224,10 +224,14 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.checkNew(ctx, fieldNewPassword, next); err != nil {
+	me := from.Session
+	own, err := s.ownOf(ctx, me.User)
+	if err != nil {
 		return IssuedSession{}, err
 	}
-	me := from.Session
+	if err := s.checkNew(ctx, fieldNewPassword, next, own); err != nil {
+		return IssuedSession{}, err
+	}
 	if err := s.requireProof(ctx, me, current); err != nil {
 		return IssuedSession{}, err
 	}

@@ -39,7 +39,15 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	}
 	// Who adds an address to an account with a password gives that one.
 	if !hasPassword(from.Session) {
-		if err := s.checkNew(ctx, fieldPassword, c.Password); err != nil {
+		own := c.own()
+		if from.Session != nil {
+			known, err := s.ownOf(ctx, from.Session.User)
+			if err != nil {
+				return session, false, err
+			}
+			own = append(own, known...)
+		}
+		if err := s.checkNew(ctx, fieldPassword, c.Password, own); err != nil {
 			return session, false, err
 		}
 	}

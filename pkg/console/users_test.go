@@ -256,13 +256,14 @@ func TestAnAdminChangesUsers(t *testing.T) {
 
 func TestAnAdminCreatesUsers(t *testing.T) {
 	t.Parallel()
-	f := startUsers(t, func(o *auth.Options) { o.Passwords.Common = true })
+	f := startUsers(t, func(o *auth.Options) { o.Passwords.Common, o.Passwords.MinScore = true, 2 })
 	shows(t, is(t, f.get(f.Admin, "/console/users/new"), http.StatusOK), `for="login"`, `name="admin"`)
 	for form, says := range map[string]string{
 		"kind=person&login=nobody": "is no e-mail address", "kind=person&login=" + bob: "there is an account with this login already",
 		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is no e-mail address",
-		"kind=person&login=eve@example.com&password=football": "is one of the most common passwords: choose another",
-		"kind=machine&name=a%00b":                             "a NUL character", "kind=person&login=eve@example.com&name=%00": "a NUL character",
+		"kind=person&login=eve@example.com&password=football":         "is one of the most common passwords: choose another",
+		"kind=person&login=zvorkblin@example.com&password=Zvorkblin1": "is too easy to guess",
+		"kind=machine&name=a%00b":                                     "a NUL character", "kind=person&login=eve@example.com&name=%00": "a NUL character",
 	} {
 		r := is(t, f.post(f.Admin, "/console/users", form), http.StatusBadRequest)
 		shows(t, r, says)

@@ -223,6 +223,8 @@ func problemText(reason string, register bool) string {
 		return "Check the address, and choose a password of at least 8 characters."
 	case reason == string(weak.Common):
 		return "This is one of the most common passwords. Choose another one."
+	case reason == string(weak.Guessable):
+		return "This password is too easy to guess. Choose a longer one, or several unrelated words."
 	case reason == string(weak.Breached):
 		return "This password appears in data breaches, so attackers try it. Choose another one, and change it wherever else you use it."
 	case reason == "invalid":

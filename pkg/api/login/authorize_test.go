@@ -290,7 +290,7 @@ func TestAWeakPasswordReturnsToThePage(t *testing.T) {
 	if want := asking(program, "reason", "common", "register", "true"); to.Path != "/auth/authorize" || to.Query().Encode() != want.Encode() {
 		t.Errorf("to %s", to)
 	}
-	for reason, says := range map[string]string{"common": "one of the most common passwords", "breached": "appears in data breaches"} {
+	for reason, says := range map[string]string{"common": "one of the most common passwords", "weak": "too easy to guess", "breached": "appears in data breaches"} {
 		page := f.Do("GET", "/auth/authorize?"+asking(program, "reason", reason, "register", "true").Encode(), "").Want(200)
 		if !strings.Contains(page.Text, says) {
 			t.Errorf("%s: %s", reason, page.Text)

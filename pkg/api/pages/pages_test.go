@@ -71,6 +71,7 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 		{later, "/login/address", []string{"!<form"}},
 		{later, "/login-failed?reason=taken", []string{"belongs to an account already", `<code>taken</code>`}},
 		{later, "/login-failed?reason=common", []string{"one of the most common passwords", `<code>common</code>`}},
+		{later, "/login-failed?reason=weak", []string{"too easy to guess", `<code>weak</code>`}},
 		{later, "/login-failed?reason=breached", []string{"appears in data breaches", `<code>breached</code>`}},
 		{later, "/login-failed?reason=made+up", []string{"The login failed.", "!made up"}},
 		{later, "/login-failed", []string{"The login failed."}},

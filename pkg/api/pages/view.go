@@ -74,6 +74,7 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
 	"invalid":     "What was sent is not valid: check the address, and choose a password of at least 8 characters.",
 	"common":      "This is one of the most common passwords, which attackers try first. Go back, and choose another one.",
+	"weak":        "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
 	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it wherever else you use it.",
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",

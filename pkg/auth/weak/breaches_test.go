@@ -75,8 +75,8 @@ func TestBreachedPasswordsAreRefused(t *testing.T) {
 	const leaked = "a leaked password"
 	r := serveRanges(t, leaked, 3)
 	c := r.checker(time.Minute, 1)
-	refusal := c.Check(t.Context(), leaked)
-	if refusal == nil || refusal.Reason != weak.Breached || !strings.Contains(refusal.Message, "(3 times)") {
+	refusal, err := c.Check(t.Context(), leaked, nil)
+	if err != nil || refusal == nil || refusal.Reason != weak.Breached || !strings.Contains(refusal.Message, "(3 times)") {
 		t.Errorf("%+v", refusal)
 	}
 	if got := refused(t, c.Checker, "A leaked password"); got != "" || r.requests.Load() != 2 {
@@ -86,7 +86,7 @@ func TestBreachedPasswordsAreRefused(t *testing.T) {
 	if got := refused(t, c.Checker, "password"); got != weak.Common || r.requests.Load() != 2 {
 		t.Errorf("a common password: %q, %d requests", got, r.requests.Load())
 	}
-	if refusal := serveRanges(t, leaked, 1).checker(time.Minute, 1).Check(t.Context(), leaked); refusal == nil || !strings.Contains(refusal.Message, "(once)") {
+	if refusal, err := serveRanges(t, leaked, 1).checker(time.Minute, 1).Check(t.Context(), leaked, nil); err != nil || refusal == nil || !strings.Contains(refusal.Message, "(once)") {
 		t.Errorf("%+v", refusal)
 	}
 	if got := refused(t, r.checker(time.Minute, 4).Checker, leaked); got != "" {
@@ -95,7 +95,7 @@ func TestBreachedPasswordsAreRefused(t *testing.T) {
 	if got := refused(t, serveRanges(t, leaked, 0).checker(time.Minute, 1).Checker, leaked); got != "" {
 		t.Errorf("padding: %q", got)
 	}
-	if got := c.counted(t, "belfry_passwords_refused_total"); got != "breached=1 common=1" {
+	if got := c.counted(t, "belfry_passwords_refused_total"); got != "breached=1 common=1 weak=0" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,5 @@
-// Package weak finds passwords that attackers try first: the most common ones, and those that are in the data of breaches.
+// Package weak finds passwords that attackers try first: the most common ones, those that are easy to guess, and those that are in the
+// data of breaches.
 package weak
 
 import (
@@ -15,11 +16,12 @@ type Reason string
 
 // The reasons. They are values of a query and of a label as well.
 const (
-	Common   Reason = "common"
-	Breached Reason = "breached"
+	Common    Reason = "common"
+	Guessable Reason = "weak"
+	Breached  Reason = "breached"
 )
 
-func reasons() []Reason { return []Reason{Common, Breached} }
+func reasons() []Reason { return []Reason{Common, Guessable, Breached} }
 
 // Refusal is a password that must not be used. Message says why, and what to do; neither has the password.
 type Refusal struct {
@@ -30,7 +32,11 @@ type Refusal struct {
 // Options say which passwords are refused; by default none is.
 type Options struct {
 	Common   bool      // those of the list of common passwords
+	MinScore int       // those whose strength is estimated as less, of 0 to MaxScore; 0: nothing is estimated
 	Breaches *Breaches // those that are found there; nil: none
+
+	// Slot waits until a strength may be estimated, which takes processor time. nil: at once.
+	Slot func(context.Context) (release func(), err error)
 
 	Registry prometheus.Registerer // nil: nothing is counted
 	Log      *slog.Logger          // nil: nothing is logged
@@ -41,6 +47,8 @@ type Checker struct {
 	Options
 	refused *prometheus.CounterVec
 	failed  prometheus.Counter
+
+	estimate func(password string, own []string) int
 }
 
 // New makes a Checker.
@@ -53,9 +61,13 @@ func New(o Options) *Checker {
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "belfry_password_lookups_failed_total", Help: "Failed lookups of breached passwords, whose passwords were accepted.",
 		}),
+		estimate: estimate,
 	}
 	if o.Registry != nil {
 		c.refused, c.failed = prom.Register(o.Registry, c.refused), prom.Register(o.Registry, c.failed)
+	}
+	if c.Slot == nil {
+		c.Slot = func(context.Context) (func(), error) { return func() {}, nil }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -66,20 +78,30 @@ func New(o Options) *Checker {
 	return c
 }
 
-// Check returns why a password must not be used; nil if it may be. A password is looked up elsewhere after it has passed all other
-// checks, and is accepted where the lookup fails: users can choose passwords while another service is unavailable.
-func (c *Checker) Check(ctx context.Context, password string) *Refusal {
-	r := c.check(ctx, password)
+// Check returns why a password must not be used; nil if it may be. own are texts of its user, such as the address and the name: they are
+// guessed first. A password is looked up elsewhere after it has passed all other checks, and is accepted where the lookup fails: users
+// can choose passwords while another service is unavailable. The error is that of Slot.
+func (c *Checker) Check(ctx context.Context, password string, own []string) (*Refusal, error) {
+	r, err := c.check(ctx, password, own)
 	if r != nil {
 		c.refused.WithLabelValues(string(r.Reason)).Inc()
 	}
-	return r
+	return r, err
 }
 
-func (c *Checker) check(ctx context.Context, password string) *Refusal {
+func (c *Checker) check(ctx context.Context, password string, own []string) (*Refusal, error) {
 	if c.Common && isCommon(password) {
-		return &Refusal{Common, "is one of the most common passwords: choose another"}
+		return &Refusal{Common, "is one of the most common passwords: choose another"}, nil
 	}
+	if guessable, err := c.isGuessable(ctx, password, own); err != nil {
+		return nil, err
+	} else if guessable {
+		return &Refusal{Guessable, "is too easy to guess: choose a longer one, or several unrelated words"}, nil
+	}
+	return c.lookUp(ctx, password), nil
+}
+
+func (c *Checker) lookUp(ctx context.Context, password string) *Refusal {
 	if c.Breaches == nil {
 		return nil
 	}

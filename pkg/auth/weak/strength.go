@@ -1,0 +1,86 @@
+package weak
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/trustelem/zxcvbn"
+)
+
+// MaxScore is the score of the strongest passwords.
+const MaxScore = 4
+
+// Limits of an estimate, whose time grows much faster than the lengths of a password and of its substitutes for letters.
+const (
+	// maxEstimated is how many characters of a password are estimated. They are no bytes, of which Japanese has three for each:
+	// the ten characters of 32 bytes could not get the highest score, however many followed.
+	maxEstimated = 32
+
+	maxOwnText  = 256 // characters of a text of the user
+	maxOwnWords = 32
+	minOwnWord  = 3 // bytes; parts that are shorter are in most passwords
+)
+
+// estimate returns the score of a password: 0 to MaxScore, for fewer than 10^3, 10^6, 10^8, 10^10 guesses, and for more.
+func estimate(password string, own []string) int {
+	return zxcvbn.PasswordStrength(password, own).Score
+}
+
+// isGuessable reports whether a password has a lower score than it must have.
+func (c *Checker) isGuessable(ctx context.Context, password string, own []string) (bool, error) {
+	if c.MinScore == 0 {
+		return false, nil
+	}
+	release, err := c.Slot(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	return c.estimate(beginning(password, maxEstimated), wordsOf(own)) < c.MinScore, nil
+}
+
+// beginning returns the first characters of a text. What is not UTF-8 is read as Latin-1, as a form may be sent: the library does
+// not estimate it.
+func beginning(text string, most int) string {
+	if !utf8.ValidString(text) {
+		text = latin1(text[:min(len(text), most)])
+	}
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
+
+func latin1(text string) string {
+	runes := make([]rune, len(text))
+	for i := range len(text) {
+		runes[i] = rune(text[i])
+	}
+	return string(runes)
+}
+
+// wordsOf returns what is guessed first of a user's own texts, such as an address and a name: each text, and its words. They are cut
+// as passwords are, or a long address would not be found in a password that begins with it.
+func wordsOf(texts []string) []string {
+	words := []string{}
+	add := func(word string) {
+		if word = beginning(word, maxEstimated); len(word) >= minOwnWord && len(words) < maxOwnWords && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	for _, text := range texts {
+		text = beginning(text, maxOwnText)
+		add(text)
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			add(word)
+		}
+	}
+	return words
+}
