@@ -226,9 +226,15 @@ func serve(t *testing.T, config string) *server {
 }
 
 // mailed returns the token in the first mail with a subject.
-func (c *client) mailed(subject string) (token string) {
+func (c *client) mailed(subject string) string {
 	c.t.Helper()
-	link := regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
+	return c.inMail(subject, `token=([A-Za-z0-9_-]{43})`)
+}
+
+// inMail returns what a pattern finds in the first mail with a subject.
+func (c *client) inMail(subject, pattern string) (token string) {
+	c.t.Helper()
+	link := regexp.MustCompile(pattern)
 	process.Eventually(c.t, time.Minute, func() error {
 		files, err := filepath.Glob(filepath.Join(c.server.data, "mail", "*.eml"))
 		if err != nil {
@@ -246,7 +252,7 @@ func (c *client) mailed(subject string) (token string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d mails has the subject %s and a token", len(files), subject)
+		return fmt.Errorf("none of %d mails has the subject %s and %s", len(files), subject, pattern)
 	})
 	return token
 }

@@ -79,7 +79,8 @@ func TestRepliesAndMessagesConformToTheDocuments(t *testing.T) {
 	} {
 		part(c)
 	}
-	if all := c.unasked("createIdents", "downloadArchiveFile", "headArchiveFile"); len(all) > 0 {
+	// Passkeys need a host that browsers know, which this configuration does not have: nobody has one to remove.
+	if all := c.unasked("createIdents", "removeFactorPasskey", "downloadArchiveFile", "headArchiveFile"); len(all) > 0 {
 		t.Errorf("these were never requested with success:\n%s", strings.Join(all, "\n"))
 	}
 	// Slow bodies and internal errors don't occur in this test.
@@ -297,6 +298,10 @@ func users(c *client) {
 	c.keep()
 	c.ask(204, "DELETE", "/auth/idents/ada2@example.com_email", "")
 	c.secondFactor()
+	for _, method := range []string{"GET", "HEAD"} {
+		c.ask(200, method, "/auth/activity?limit=2", "")
+		c.ask(400, method, "/auth/activity?limit=0", "")
+	}
 	c.ask(202, "POST", "/auth/email/validation", `{"login":"ada@example.com"}`)
 	c.ask(202, "POST", "/auth/email/recovery", `{"login":"nobody@example.com"}`)
 	c.ask(403, "PUT", "/auth/email/recovery", `{"login":"ada@example.com","token":"wrong","password":"battery staple"}`)

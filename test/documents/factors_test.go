@@ -41,8 +41,14 @@ func (c *client) secondFactor() {
 	c.keep()
 	c.ask(200, "POST", "/auth/factors/recovery", "")
 	c.ask(400, "POST", "/auth/second-factor/code", `{}`)
+	c.ask(404, "DELETE", "/auth/factors/email", "")
 	c.ask(202, "POST", "/auth/factors/email", "")
 	c.ask(403, "PUT", "/auth/factors/email", `{"code":"none"}`)
+	c.ask(200, "PUT", "/auth/factors/email", `{"code":"`+c.inMail("Your code to log in", `log in is (\d{6})`)+`"}`)
+	c.keep()
+	c.ask(202, "POST", "/auth/second-factor/code", `{}`)
+	c.ask(204, "DELETE", "/auth/factors/email", "")
+	c.ask(404, "DELETE", "/auth/factors/passkey", "")
 	c.ask(204, "DELETE", "/auth/factors/totp", "")
 }
 

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/event"
 )
 
 func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
+	security := logged(event.Auth())
 	for _, c := range []struct{ name, config, kind, of, want string }{
 		{"events of a store", `stores: {A: {bus: false}}`, "channels", "A", "logADeleted logASaved logAUpdated"},
 		{"operations", `stores: {A: {}}`, "operations", "A", "deleteA existsA getA listA logADeleted logASaved logAUpdated saveA updateA"},
@@ -18,7 +20,8 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 			"askASaveNotMe askASaveX logADeleted logASaved logAUpdated"},
 		{"files", `{stores: {A: {expose: {}, bus: false}}, binaries: {b: {}}}`, "channels", "A",
 			"logADeleted logAFileDeleted logAFileUploaded logASaved logAUpdated"},
-		{"users", `stores: {Users: {bus: false}}`, "channels", "Users", "logUsersDeleted logUsersRegister logUsersSaved logUsersUpdated"},
+		{"users", `stores: {Users: {bus: false}}`, "channels", "Users", strings.Join(append(slices.Clone(security), "logUsersDeleted", "logUsersRegister", "logUsersSaved", "logUsersUpdated"), " ")},
+		{"users of another name", `{authentication: {userStore: B}, stores: {B: {bus: false}, Users: {bus: false}}}`, "channels", "Users", "logUsersDeleted logUsersSaved logUsersUpdated"},
 		{"belfry's own", ``, "channels", "Sessions", ""},
 		{"the bus", ``, "servers", "bus", "bus"},
 		{"several", `bus: {url: "nats://a:1,tls://b:2"}`, "servers", "bus", "bus bus2"},
@@ -37,7 +40,8 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 		}
 		var got []string
 		for name := range all {
-			if strings.Contains(name, c.of) && !strings.HasSuffix(name, "Reply") && !strings.HasPrefix(name, "live") {
+			own := c.of == "Users" || !slices.Contains(security, name)
+			if strings.Contains(name, c.of) && own && !strings.HasSuffix(name, "Reply") && !strings.HasPrefix(name, "live") {
 				got = append(got, name)
 			}
 		}
@@ -45,6 +49,45 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: there are %v, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// logged returns the channels of events about users in the log, in the order of their names.
+func logged(names []event.Name) (channels []string) {
+	for _, name := range names {
+		channels = append(channels, "logUsers"+strings.ReplaceAll(string(name), ".", ""))
+	}
+	slices.Sort(channels)
+	return channels
+}
+
+// The events about the security of accounts are in the log alone, and each says what it is.
+func TestEventsAboutTheSecurityOfAccountsAreNotLive(t *testing.T) {
+	text := modeltest.Write(t, `stores: {Users: {}}`, Document)
+	var document struct {
+		Channels map[string]struct{ Address *string }
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for name, c := range document.Channels {
+		switch {
+		case c.Address == nil || !strings.Contains(*c.Address, "Auth."):
+		case strings.HasPrefix(*c.Address, "events.{partition}.Auth."):
+			found++
+		default:
+			t.Errorf("%s has the address %s", name, *c.Address)
+		}
+	}
+	summaries := securitySummaries()
+	for _, name := range event.Auth() {
+		if summaries[name] == "" {
+			t.Errorf("%s has no summary", name)
+		}
+	}
+	if found != len(event.Auth()) || len(summaries) != found {
+		t.Errorf("there are %d channels and %d summaries of %d events", found, len(summaries), len(event.Auth()))
 	}
 }
 

@@ -47,6 +47,7 @@ func (d *document) events(s *model.Store) {
 		d.event(s, kind{event: event.Register, suffix: "Register", summary: "A user has registered.", durable: true},
 			ordered.Of("user", model.Ref(s.ObjectName()),
 				"datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile.")))
+		d.security(s)
 	}
 }
 
@@ -70,8 +71,10 @@ func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optiona
 		"headers", headers(),
 		"payload", envelope(s, k, needed, optional...),
 	))
-	live, _ := d.plain.Get(string(k.event)).([]string)
-	d.plain.Set(string(k.event), append(live, name))
+	if !k.event.IsAuth() { // those are in the log alone
+		live, _ := d.plain.Get(string(k.event)).([]string)
+		d.plain.Set(string(k.event), append(live, name))
+	}
 	if !k.durable {
 		return
 	}

@@ -1,0 +1,53 @@
+package asyncapi
+
+import (
+	"strings"
+
+	"belfry/internal/ordered"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/event"
+)
+
+// authDetails is the schema of what an event Auth.* says besides its user.
+const authDetails = "AuthDetails"
+
+// securitySummaries say what the events Auth.* are about.
+func securitySummaries() map[event.Name]string {
+	return map[event.Name]string{
+		event.AuthLoggedIn:        "A session of the user began.",
+		event.AuthLoginFailed:     "A login to the account failed, or a proof of who its user is in a session.",
+		event.AuthLoggedOut:       "A session of the user ended before it expired.",
+		event.AuthSessionsEnded:   "All sessions and API keys of the user ended.",
+		event.AuthSteppedUp:       "The user has proven again who they are, in a session.",
+		event.AuthPasswordSet:     "A password was set.",
+		event.AuthFactorAdded:     "A second factor or a passkey was added.",
+		event.AuthFactorRemoved:   "A second factor or a passkey was removed.",
+		event.AuthRecoveryCodes:   "Recovery codes were made.",
+		event.AuthLoginLinked:     "An ident was added to the account.",
+		event.AuthLoginUnlinked:   "An ident was removed from the account.",
+		event.AuthAddressChanged:  "The e-mail address was changed, or the change was undone.",
+		event.AuthKeyCreated:      "An API key was made.",
+		event.AuthKeyRevoked:      "An API key was revoked.",
+		event.AuthExported:        "The user has downloaded what is theirs.",
+		event.AuthDeletionPlanned: "The deletion of the account was planned.",
+		event.AuthDeletionUndone:  "The account will not be deleted after all.",
+		event.AuthCloneSuspected:  "The signature counter of a passkey went back.",
+	}
+}
+
+// security adds the events about the security of accounts, whose objects are the users.
+func (d *document) security(users *model.Store) {
+	d.schemas.Set(authDetails, object("Which of them an event has depends on the event. Never a password, a token, a code or a hash.", 0,
+		"method", text("How: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
+		"factor", text("The type of the factor, the uuid of the ident or the id of the key that it is about."),
+		"session", text("The session's id."),
+		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "Of the session: 2 with a second factor."),
+		"reason", text("Why, in a word: docs/events.md has them."),
+		"due", model.Time("When what is planned happens, in UTC."),
+	))
+	summaries := securitySummaries()
+	for _, name := range event.Auth() {
+		k := kind{event: name, suffix: strings.ReplaceAll(string(name), ".", ""), summary: summaries[name], durable: true}
+		d.event(users, k, ordered.Of("auth", model.Ref(authDetails)))
+	}
+}
