@@ -58,6 +58,10 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
 //	                              this many messages received so far have these values
+//	stream NAME [QUERY]           record the events of /events?QUERY from its ready on, as messages on stream.NAME.<event>, as the
+//	                              present browser receives them
+//	bus SUBJECT BODY              a request over the bus; its reply becomes the last response, with the status of its error or 200;
+//	                              ! bus SUBJECT BODY: the bus does not let it through
 //	listener NAME handles|fails|ends
 //	                              run a listener of the whole log in this process; from now on it handles events,
 //	                              or fails permanently, or it ends
@@ -102,6 +106,8 @@ func commands() map[string]command {
 		"replay":             takes(1, 1, replay),
 		"event":              takes(3, many, awaitEvent),
 		"events":             takes(2, many, countEvents),
+		"stream":             takes(1, 2, openStream),
+		"bus":                takes(2, 2, busRequest),
 		"listener":           takes(2, 2, runListener),
 		"handled":            takes(2, 2, awaitHandled),
 		"as":                 takes(0, 1, as),

@@ -56,13 +56,18 @@ func (r *recorder) subscribe(subject string) error {
 
 // listen returns once the server has the subscription.
 func (r *recorder) listen(subject string) error {
-	if r.coming == nil {
-		r.coming = make(chan *nats.Msg, 1<<16)
-	}
-	if _, err := r.conn.ChanSubscribe(subject, r.coming); err != nil {
+	if _, err := r.conn.ChanSubscribe(subject, r.queue()); err != nil {
 		return err
 	}
 	return r.conn.Flush()
+}
+
+// queue returns the channel of what is to be recorded.
+func (r *recorder) queue() chan *nats.Msg {
+	if r.coming == nil {
+		r.coming = make(chan *nats.Msg, 1<<16)
+	}
+	return r.coming
 }
 
 // catchUp receives everything that the bus has sent so far.
