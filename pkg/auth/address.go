@@ -236,7 +236,7 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 	if me == nil {
 		return errNoSession()
 	}
-	if err := RequireLogin(me); err != nil {
+	if err := errors.Join(RequireLogin(me), RequireComplete(me)); err != nil {
 		return err
 	}
 	user, err := me.User.Object()

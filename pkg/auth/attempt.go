@@ -37,7 +37,7 @@ type attempts struct {
 }
 
 func (a attempts) fields(now time.Time) object.Object {
-	o := object.Object{fieldFailures: a.failures.encode()}
+	o := object.Object{fieldFailures: a.encode()}
 	o.Set(fieldLastStep, a.step)
 	o.Set(fieldExpires, timestamp(now.Add(attemptTTL)))
 	return o
@@ -82,6 +82,9 @@ func (s *Service) attempt(ctx context.Context, user, method string, verify func(
 		}))
 	}
 	return s.changeAttempts(ctx, user, func(a *attempts) ([]store.ExtraEvent, error) {
+		if a.step > stepAt(s.now().Add(clockTolerance))+totpSkew {
+			a.step = 0 // the clock was set back since: nobody waits until it shows that time again
+		}
 		ok := ok && (step == 0 || step > a.step)
 		a.At = s.now()
 		if !ok {

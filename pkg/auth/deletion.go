@@ -128,6 +128,7 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 		_, err := s.deleteDue(context.WithoutCancel(ctx), user.UUID)
 		return plan, IssuedSession{}, err
 	}
+	s.notify(ctx, user, NoticeDeletion)
 	session, err := s.saveSession(ctx, user, next, from)
 	return plan, session, err
 }
@@ -178,7 +179,6 @@ func (s *Service) writePlan(ctx context.Context, me *Session) (plan DeletionPlan
 		fields.Set(fieldDeleteAt, plan.Deleted)
 		fields.Set(fieldDeletionPlanned, plan.Planned)
 		fields.Set(fieldEpoch, epoch(o)+1)
-		// The event is what the mail about the plan is made of.
 		event := s.audit(event.AuthDeletionPlanned, now.UUID, event.AuthDetails{Session: me.ID, Due: plan.Deleted})
 		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{event}}, nil
 	})
@@ -235,6 +235,11 @@ func (s *Service) UndoDeletionFor(ctx context.Context, uuid string) (store.Store
 	})
 }
 
+// noPlan are the fields of a user without a plan.
+func noPlan() object.Object {
+	return object.Object{fieldDeleteAt: nil, fieldDeletionPlanned: nil, fieldDeferred: nil}
+}
+
 // removePlan removes the plan of a user, unless check refuses that.
 func (s *Service) removePlan(ctx context.Context, uuid string, details event.AuthDetails, check func(store.Stored, object.Object) error) (store.Stored, error) {
 	return s.users.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
@@ -246,7 +251,7 @@ func (s *Service) removePlan(ctx context.Context, uuid string, details event.Aut
 			return store.Mutation{}, err
 		}
 		return store.Mutation{
-			Fields:      object.Object{fieldDeleteAt: nil, fieldDeletionPlanned: nil, fieldDeferred: nil},
+			Fields:      noPlan(),
 			ExtraEvents: []store.ExtraEvent{s.audit(event.AuthDeletionUndone, uuid, details)},
 		}, nil
 	})

@@ -2,28 +2,46 @@ package auth
 
 import (
 	"context"
+	"errors"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // BeginEmail sends a code to the address of the user who is logged in, by which they add codes of mails as a second factor.
-// Errors: those of requireFresh; Exists; Conflict without an address; Limited.
+// Errors: those of requireFresh; Exists; Conflict without an address, and after a login by mail; Limited.
 func (s *Service) BeginEmail(ctx context.Context, me *Session) error {
-	if err := s.requireEnrollable(ctx, me, FactorEmail, factorsOf(me.User.Body).Email != nil); err != nil {
+	if err := s.requireEnrollableEmail(ctx, me); err != nil {
 		return err
 	}
 	return s.sendSecondCode(ctx, me.User, enrollmentUUID(me.ID))
+}
+
+// requireEnrollableEmail is requireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
+func (s *Service) requireEnrollableEmail(ctx context.Context, me *Session) error {
+	if err := s.requireEnrollable(ctx, me, FactorEmail, factorsOf(me.User.Body).Email != nil); err != nil {
+		return err
+	}
+	if byMail(me.Methods) {
+		return errs.New(errs.Conflict, "you have logged in by a mail, to which a code of another mail adds nothing: log in in another way, or add another second factor")
+	}
+	return nil
 }
 
 // ConfirmEmail adds codes of mails as a second factor, by the code that BeginEmail has sent in the same session. It returns
 // what ConfirmTOTP does.
 func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (session IssuedSession, codes []string, err error) {
 	me := from.Session
-	if err := s.requireEnrollable(ctx, me, FactorEmail, factorsOf(me.User.Body).Email != nil); err != nil {
+	if err := s.requireEnrollableEmail(ctx, me); err != nil {
 		return session, nil, err
 	}
 	if err := s.takeAttempt(from); err != nil {
+		return session, nil, err
+	}
+	own := asService(ctx, me.User.UUID)
+	mailbox, err := s.tokens.Get(own, secondMailbox(me.User.UUID))
+	if ignoreNotFound(err) != nil {
 		return session, nil, err
 	}
 	if err := s.attempt(ctx, me.User.UUID, FactorEmail, func(ctx context.Context) (uint64, bool, error) {
@@ -32,7 +50,19 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	}); err != nil {
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, FactorEmail, func(f *factors, at string) error {
+	// The user has the address and the account: codes go there whatever other addresses they add.
+	address, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
+	ident := emailIdentity(address).uuid()
+	if _, err = s.ownAddress(own, me, ident); err == nil {
+		err = s.markValidated(own, ident, true)
+	}
+	if errors.Is(err, errs.NotFound) {
+		err = errs.New(errs.Conflict, "the address to which the code was sent is not yours any more: begin again")
+	}
+	if err != nil {
+		return session, nil, err
+	}
+	codes, err = s.addFactor(ctx, me, FactorEmail, func(_ store.Stored, f *factors, at string) error {
 		if f.Email != nil {
 			return errFactorExists(FactorEmail)
 		}

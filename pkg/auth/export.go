@@ -181,6 +181,8 @@ func (e *Export) write(ctx context.Context, until time.Time) error {
 type ExportedAccount struct {
 	User     json.RawMessage   `json:"user"`
 	Idents   []json.RawMessage `json:"idents"`
+	Factors  Factors           `json:"secondFactors"`
+	Passkeys []PasskeyInfo     `json:"passkeys"`
 	Sessions []SessionInfo     `json:"sessions"`
 	Keys     []KeyInfo         `json:"keys"`
 	Deletion *DeletionPlan     `json:"deletion,omitempty"`
@@ -215,6 +217,13 @@ func (s *Service) ExportAccount(ctx context.Context, me *Session) (ExportedAccou
 		return err
 	})
 	if err != nil {
+		return a, err
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Factors = s.Factors(ctx, me)
+	if a.Passkeys, err = s.ListPasskeys(ctx, me); err != nil {
 		return a, err
 	}
 	if a.Sessions, err = s.ListSessions(ctx, me); err == nil {

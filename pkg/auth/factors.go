@@ -30,6 +30,8 @@ type factors struct {
 	Email    *factor     `json:"email,omitempty"`
 	Passkey  *factor     `json:"passkey,omitempty"`
 	Recovery []string    `json:"recovery,omitempty"` // digests of the codes that were not used
+
+	RecoveryCreated string `json:"recoveryCreated,omitempty"` // when the codes were made
 }
 
 // factor is a second factor without data of its own.
@@ -49,7 +51,7 @@ func factorsOf(body []byte) factors {
 	return f
 }
 
-// addedBefore returns the second factors that are older than a time. Who has added the others may be a thief.
+// addedBefore returns the second factors and recovery codes that are older than a time. Who has added the others may be a thief.
 func (f factors) addedBefore(at string) factors {
 	if f.TOTP != nil && f.TOTP.Created >= at {
 		f.TOTP = nil
@@ -59,6 +61,9 @@ func (f factors) addedBefore(at string) factors {
 	}
 	if f.Email != nil && f.Email.Created >= at {
 		f.Email = nil
+	}
+	if f.RecoveryCreated >= at {
+		f.Recovery, f.RecoveryCreated = nil, ""
 	}
 	return f
 }
@@ -84,8 +89,7 @@ func (f factors) any() bool { return len(f.types()) > 0 }
 // is no second one.
 func (f factors) usable(methods []string) (all []string) {
 	for _, t := range f.types() {
-		byMail := slices.Contains(methods, MethodLink) || slices.Contains(methods, MethodCode)
-		if t != FactorEmail || !byMail {
+		if t != FactorEmail || !byMail(methods) {
 			all = append(all, t)
 		}
 	}
@@ -93,6 +97,11 @@ func (f factors) usable(methods []string) (all []string) {
 		all = append(all, FactorRecovery)
 	}
 	return all
+}
+
+// byMail reports whether a login by some methods has proven a mailbox.
+func byMail(methods []string) bool {
+	return slices.Contains(methods, MethodLink) || slices.Contains(methods, MethodCode)
 }
 
 // fields returns the fields of a user that hold the factors.
@@ -144,7 +153,7 @@ func errFactorExists(factor string) error {
 
 // requireEnrollable reports whether the user who is logged in may add a second factor of a type.
 func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor string, has bool) error {
-	if err := s.requireFresh(ctx, me); err != nil {
+	if err := s.requireFreshToEnroll(ctx, me); err != nil {
 		return err
 	}
 	if s.mfa.of(ctx, me.Visible) == MFAOff {
@@ -158,26 +167,27 @@ func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor str
 
 // addFactor adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
 // returned and stored nowhere. Of two that add a factor of the same type at once, one does.
-func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add func(f *factors, at string) error) (codes []string, err error) {
+func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add func(now store.Stored, f *factors, at string) error) (codes []string, err error) {
 	at := timestamp(s.now())
-	err = s.changeFactors(ctx, me, func(f *factors) (store.ExtraEvent, error) {
+	err = s.changeFactors(ctx, me, func(now store.Stored, f *factors) (store.ExtraEvent, error) {
 		codes = nil
-		if err := add(f, at); err != nil {
+		if err := add(now, f, at); err != nil {
 			return nil, err
 		}
 		if len(f.Recovery) == 0 {
-			codes, f.Recovery = newRecoveryCodes(me.User.UUID)
+			codes, f.RecoveryCreated = f.renewCodes(me.User.UUID), at
 		}
 		return s.audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.notify(asService(ctx, me.User.UUID), me.User, NoticeFactorAdded)
 	return codes, nil
 }
 
 // changeFactors changes the second factors of the user who is logged in, unless the session has ended.
-func (s *Service) changeFactors(ctx context.Context, me *Session, change func(f *factors) (store.ExtraEvent, error)) error {
+func (s *Service) changeFactors(ctx context.Context, me *Session, change func(now store.Stored, f *factors) (store.ExtraEvent, error)) error {
 	ctx = asService(ctx, me.User.UUID)
 	if err := s.checkActive(ctx, me); err != nil {
 		return err
@@ -187,7 +197,7 @@ func (s *Service) changeFactors(ctx context.Context, me *Session, change func(f 
 			return store.Mutation{}, errSessionEnded()
 		}
 		f := factorsOf(now.Body)
-		event, err := change(&f)
+		event, err := change(now, &f)
 		if err != nil {
 			return store.Mutation{}, err
 		}
@@ -203,7 +213,7 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 		return err
 	}
 	required := s.mfa.of(ctx, me.Visible) == MFARequired
-	return s.changeFactors(ctx, me, func(f *factors) (store.ExtraEvent, error) {
+	err := s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
 		if !slices.Contains(f.types(), kind) {
 			return nil, errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
 		}
@@ -220,6 +230,10 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 		}
 		return s.audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
 	})
+	if err == nil {
+		s.notify(asService(ctx, me.User.UUID), me.User, NoticeFactorRemoved)
+	}
+	return err
 }
 
 // ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
@@ -229,7 +243,7 @@ func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, 
 	if isOneself(ctx, uuid) {
 		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
 	}
-	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
+	reset, err := s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
 		user, err := now.Object()
 		if err != nil {
 			return store.Mutation{}, err
@@ -239,4 +253,8 @@ func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, 
 		removed := s.audit(event.AuthFactorRemoved, uuid, event.AuthDetails{Factor: "all", Reason: "reset"})
 		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{removed}}, nil
 	})
+	if err == nil {
+		s.notify(managing(ctx), store.Stored{UUID: uuid}, NoticeFactorRemoved)
+	}
+	return reset, err
 }

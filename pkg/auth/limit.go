@@ -41,6 +41,14 @@ func (s *Service) takeAttempt(from Client) error {
 // returnAttempt gives an attempt back that succeeded.
 func (s *Service) returnAttempt(from Client) { s.addresses.Return(from.Address) }
 
+// returnAttempts gives back what a proof by a method has taken: a passkey that of its challenge as well.
+func (s *Service) returnAttempts(from Client, method string) {
+	s.returnAttempt(from)
+	if method == MethodPasskey {
+		s.returnAttempt(from)
+	}
+}
+
 // failures are the consecutive failed logins of an account. They are kept in its
 // ident as well, so that other processes know them. With Count 0, At is when
 // they were reset.

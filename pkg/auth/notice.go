@@ -103,8 +103,11 @@ func (s *Service) composeNotice(ctx context.Context, mailbox store.Stored, reque
 		return m, false, err
 	}
 	at, _ := time.Parse(timeFormat, request.At)
-	m, err = s.render(texts, request.ID, mail.Data{
-		Login: address, Link: s.baseURL, Time: at.UTC().Format("2006-01-02 15:04 UTC"), Address: store.CallOf(ctx).Ctx.Address,
-	})
+	data := mail.Data{Login: address, Link: s.baseURL, Time: at.UTC().Format("2006-01-02 15:04 UTC")}
+	// Where an admin works is no business of the user.
+	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == uuid {
+		data.Address = call.Ctx.Address
+	}
+	m, err = s.render(texts, request.ID, data)
 	return m, err == nil, err
 }

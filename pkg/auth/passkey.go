@@ -36,7 +36,7 @@ const (
 
 // Fields of an ident that is a passkey, besides those of every ident and fieldName.
 const (
-	fieldCredential     = "_credential"
+	fieldCredential     = "_credential"    //nolint:gosec // no credential
 	fieldCloneSuspected = "cloneSuspected" // when its signature counter went back
 )
 

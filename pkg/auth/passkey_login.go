@@ -41,8 +41,7 @@ func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Clie
 	}
 	session, err := s.completeLogin(asService(ctx, ""), user, s.proofBy(PasskeyType, MethodPasskey, 2), from)
 	if err == nil {
-		s.returnAttempt(from)
-		s.returnAttempt(from) // that BeginPasskeyLogin took
+		s.returnAttempts(from, MethodPasskey)
 	}
 	return session, err
 }
@@ -94,7 +93,7 @@ func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *
 // was not asked for certain credentials has to say whose credential it is.
 func (s *Service) verifyAssertion(parsed *protocol.ParsedCredentialAssertionData, p passkey, user, challenge string, asked bool) error {
 	handle := b64.EncodeToString(parsed.Response.UserHandle)
-	if handle != userHandle(user) && !(handle == "" && asked) {
+	if handle != userHandle(user) && (handle != "" || !asked) {
 		return errors.New("the user handle is not that of the user")
 	}
 	err := parsed.Verify(challenge, s.passkeys.RPID, "", s.passkeys.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,

@@ -20,7 +20,7 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 	if err := s.requirePasskeys(); err != nil {
 		return PasskeyChallenge{}, err
 	}
-	if err := s.requireFresh(ctx, me); err != nil {
+	if err := s.requireFreshToEnroll(ctx, me); err != nil {
 		return PasskeyChallenge{}, err
 	}
 	ctx = asService(ctx, me.User.UUID)
@@ -63,9 +63,13 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 //
 // Errors: Invalid for an answer that can't be read, or a name that a passkey can't have; Denied for one that does not
 // fit to the challenge, the origin or what was asked for; Exists when the credential is registered already;
-// Unauthenticated when the session has ended.
+// Unauthenticated when the session has ended, or has to prove a second factor.
 func (s *Service) AddPasskey(ctx context.Context, name string, a PasskeyAnswer, me *Session) (PasskeyInfo, error) {
 	if err := errors.Join(s.requirePasskeys(), RequireLogin(me)); err != nil {
+		return PasskeyInfo{}, err
+	}
+	// The account may have got a second factor since BeginPasskey.
+	if err := s.requireSecond(ctx, me); err != nil {
 		return PasskeyInfo{}, err
 	}
 	name = cmp.Or(name, defaultPasskeyName)
@@ -92,6 +96,7 @@ func (s *Service) AddPasskey(ctx context.Context, name string, a PasskeyAnswer, 
 	if err := s.linkIdent(ctx, id, me); err != nil {
 		return PasskeyInfo{}, err
 	}
+	s.notify(asService(ctx, me.User.UUID), me.User, NoticeFactorAdded)
 	stored, err := s.idents.Get(asService(ctx, me.User.UUID), id.uuid())
 	if err != nil {
 		return PasskeyInfo{}, err

@@ -3,14 +3,25 @@ package auth
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
-// namesPasskey reports whether a uuid is that of the ident of a passkey.
-func namesPasskey(ident string) bool { return strings.HasSuffix(ident, "_"+PasskeyType) }
+// hasPasskey reports whether a user has a passkey that is not being removed.
+func (s *Service) hasPasskey(ctx context.Context, user store.Stored) (has bool, err error) {
+	unlinked, all := unlinkedOf(user.Body), []string{}
+	err = s.passkeysOf(ctx, user.UUID, func(uuid string, _ object.Object, _ passkey) {
+		if unlinked[uuid] == 0 {
+			all = append(all, uuid)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	return s.anyOwned(ctx, all, user.UUID)
+}
 
 // AddPasskeyFactor makes the passkeys of the user who is logged in their second factor: any of them completes a login by
 // another method. It returns recovery codes as ConfirmTOTP does. Conflict without a passkey.
@@ -21,16 +32,16 @@ func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []st
 	if err := s.requirePasskeys(); err != nil {
 		return nil, err
 	}
-	descriptors, err := s.passkeyDescriptors(asService(ctx, me.User.UUID), me.User.UUID)
-	if err != nil {
-		return nil, err
-	}
-	if len(descriptors) == 0 {
-		return nil, errs.New(errs.Conflict, "your account has no passkey: add one first")
-	}
-	return s.addFactor(ctx, me, FactorPasskey, func(f *factors, at string) error {
+	return s.addFactor(ctx, me, FactorPasskey, func(now store.Stored, f *factors, at string) error {
 		if f.Passkey != nil {
 			return errFactorExists(FactorPasskey)
+		}
+		// Whoever removes a passkey marks it in the record of this write before: of the two, one sees the other.
+		switch has, err := s.hasPasskey(asService(ctx, now.UUID), now); {
+		case err != nil:
+			return err
+		case !has:
+			return errs.New(errs.Conflict, "your account has no passkey: add one first")
 		}
 		f.Passkey = &factor{at}
 		return nil
@@ -51,11 +62,7 @@ func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from 
 	if secret != "" && !hasUsable(user, methods, FactorPasskey) {
 		return PasskeyChallenge{}, errNoFactor()
 	}
-	c, err := s.passkeyOptions(ctx, &user, passkeySecondFactor(flow))
-	if err == nil {
-		s.returnAttempt(from)
-	}
-	return c, err
+	return s.passkeyOptions(ctx, &user, passkeySecondFactor(flow)) // whoever proves it gets the attempt back
 }
 
 // provesPasskey reports whether an answer is that of a passkey of a user to a challenge for a pending login or a session.

@@ -31,6 +31,12 @@ func newRecoveryCodes(user string) (codes, digests []string) {
 	return codes, digests
 }
 
+// renewCodes replaces the recovery codes of a user, and returns the new ones.
+func (f *factors) renewCodes(user string) (codes []string) {
+	codes, f.Recovery = newRecoveryCodes(user)
+	return codes
+}
+
 // recoveryDigest is what is stored of a code. Each user has other digests of the same code.
 func recoveryDigest(user, code string) string { return digest(user + " " + code) }
 
@@ -74,11 +80,12 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, me *Session) (codes []
 	if err := s.requireFresh(ctx, me); err != nil {
 		return nil, err
 	}
-	err = s.changeFactors(ctx, me, func(f *factors) (store.ExtraEvent, error) {
+	at := timestamp(s.now())
+	err = s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
 		if !f.any() {
 			return nil, errs.New(errs.Conflict, "recovery codes take the place of a second factor: add one first")
 		}
-		codes, f.Recovery = newRecoveryCodes(me.User.UUID)
+		codes, f.RecoveryCreated = f.renewCodes(me.User.UUID), at
 		return s.audit(event.AuthRecoveryCodes, me.User.UUID, event.AuthDetails{Session: me.ID}), nil
 	})
 	if err != nil {

@@ -114,7 +114,7 @@ func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFact
 	if err := s.consumePending(asService(ctx, ""), flow.UUID); err != nil {
 		return IssuedSession{Application: from.Application}, err
 	}
-	s.returnAttempt(from)
+	s.returnAttempts(from, method)
 	p.methods, p.aal, p.at = append(p.methods, method), 2, s.now()
 	return s.startSession(ctx, user, p, from)
 }

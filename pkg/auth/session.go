@@ -142,7 +142,7 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	}
 	session.Set(fieldExpires, timestamp(expires))
 	session.Set("lastUsed", timestamp(now))
-	n.proof.write(session)
+	n.write(session)
 	session.Set("address", c.Address)
 	session.Set("userAgent", c.UserAgent)
 	session.Set("_hash", digest(secret))

@@ -15,12 +15,22 @@ const freshFor = 10 * time.Minute
 // requireFresh returns an Unauthenticated error with an errs.StepUp unless the user of a session has proven recently,
 // and with the second factor if they have one, who they are. Whatever changes what protects an account asks for it: a stolen
 // session must not become a permanent login. Denied for an API key.
+//
+// Where a second factor is required, a session whose user has none adds one, and changes nothing else before.
 func (s *Service) requireFresh(ctx context.Context, me *Session) error {
+	if err := s.requireFreshToEnroll(ctx, me); err != nil {
+		return err
+	}
+	return RequireComplete(me)
+}
+
+// requireFreshToEnroll is requireFresh for what adds a second factor.
+func (s *Service) requireFreshToEnroll(ctx context.Context, me *Session) error {
 	if err := RequireLogin(me); err != nil {
 		return err
 	}
-	if me.AAL < 2 && s.asksForSecond(ctx, me) {
-		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, MaxAge: freshFor}, "prove your second factor first: your login was without it")
+	if err := s.requireSecond(ctx, me); err != nil {
+		return err
 	}
 	if age := s.now().Sub(me.AuthenticatedAt); age > freshFor || age < -clockTolerance {
 		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepReauthenticate, MaxAge: freshFor}, "prove again who you are: your login is too old for this")
@@ -33,12 +43,23 @@ func (s *Service) RequireFresh(ctx context.Context, me *Session) error {
 	return s.requireFresh(ctx, me)
 }
 
+// requireSecond returns an Unauthenticated error with an errs.StepUp for a session without the second factor that its user has.
+func (s *Service) requireSecond(ctx context.Context, me *Session) error {
+	if me.AAL < 2 && s.asksForSecond(ctx, me) {
+		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, MaxAge: freshFor}, "prove your second factor first: your login was without it")
+	}
+	return nil
+}
+
 // requireProof verifies the password of the user who is logged in; who has none, or has a second factor that the session is
 // without, needs what requireFresh asks for.
 func (s *Service) requireProof(ctx context.Context, me *Session, password string) error {
 	encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword))
 	if encoded == "" || me.AAL < 2 && s.asksForSecond(ctx, me) {
 		return s.requireFresh(ctx, me)
+	}
+	if err := RequireComplete(me); err != nil {
+		return err
 	}
 	return s.verifyCurrentPassword(ctx, me, password)
 }
@@ -90,7 +111,7 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	s.returnAttempt(from)
+	s.returnAttempts(from, method)
 	return s.raiseSession(ctx, method, from)
 }
 

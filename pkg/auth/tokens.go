@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -100,9 +101,9 @@ func errNoToken() error {
 // refreshed, by one process at a time; others wait for it.
 //
 // Errors: NotFound when the ident is not theirs, or has no token that the provider accepts; Denied for an API key;
-// Unauthenticated when the session has ended meanwhile; Unavailable when the provider is; Internal when it refuses belfry.
+// Unauthenticated when the session has ended meanwhile, and those of RequireComplete; Unavailable when the provider is; Internal when it refuses belfry.
 func (s *Service) ProviderToken(ctx context.Context, me *Session, ident string) (ProviderToken, error) {
-	if err := RequireLogin(me); err != nil {
+	if err := errors.Join(RequireLogin(me), RequireComplete(me)); err != nil {
 		return ProviderToken{}, err
 	}
 	if !object.ValidUUID(ident) {

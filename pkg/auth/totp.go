@@ -14,6 +14,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -132,7 +133,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 		}
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, FactorTOTP, func(f *factors, at string) error {
+	codes, err = s.addFactor(ctx, me, FactorTOTP, func(_ store.Stored, f *factors, at string) error {
 		if f.TOTP != nil {
 			return errFactorExists(FactorTOTP)
 		}
@@ -145,6 +146,11 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 	s.returnAttempt(from)
 	session, err = s.raiseSession(ctx, MethodTOTP, from)
 	return session, codes, err
+}
+
+// stepAt is the time step of a time.
+func stepAt(at time.Time) uint64 {
+	return uint64(at.Unix()) / uint64(totpPeriod/time.Second) //nolint:gosec // after 1970
 }
 
 // verifyTOTP reports whether a code is that of a user's authenticator app, and its time step.
@@ -168,7 +174,7 @@ func matchTOTP(secret, code string, now time.Time) (step uint64, ok bool) {
 		at := now.Add(time.Duration(skew) * totpPeriod)
 		want, err := totp.GenerateCodeCustom(secret, at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
 		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
-			step, ok = uint64(at.Unix())/uint64(totpPeriod/time.Second), true //nolint:gosec // after 1970
+			step, ok = stepAt(at), true
 		}
 	}
 	return step, ok

@@ -13,7 +13,7 @@ import (
 
 // undoChange gives the account back to who has the old address. One write of the user ends all sessions, removes the
 // password, and ends this change and all that came after it, with their tokens: those of a thief's own mailbox
-// too. Then the old ident is restored, and those are removed that were added since the change was requested.
+// too, and a deletion that was planned since. Then the old ident is restored, and those are removed that were added since the change was requested.
 func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken) error {
 	user, err := s.users.Get(asService(ctx, ""), v.token.User)
 	if errors.Is(err, errs.NotFound) || err == nil && IsDisabled(user) {
@@ -73,8 +73,12 @@ func (s *Service) beginUndoing(ctx context.Context, user, id string, address ide
 		}
 		fields := passwordFields(o, "").Merge(factorsOf(now.Body).addedBefore(change.At).fields())
 		fields.Set(fieldChanges, append(all[:at:at], change))
-		undone := s.audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.uuid(), Reason: "undone"})
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{undone}}, nil
+		events := []store.ExtraEvent{s.audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.uuid(), Reason: "undone"})}
+		if plan := planOf(o); plan != nil && plan.Planned >= change.At { // its notice has reached the thief, if there is one
+			fields = fields.Merge(noPlan())
+			events = append(events, s.audit(event.AuthDeletionUndone, user, event.AuthDetails{Reason: "undone"}))
+		}
+		return store.Mutation{Fields: fields, ExtraEvents: events}, nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		err = errWrongToken()
@@ -162,7 +166,8 @@ func (s *Service) removeOwned(ctx context.Context, user, ident string) error {
 	return errContention()
 }
 
-// endUndoing removes a change that was undone.
+// endUndoing removes a change that was undone. Passkeys are no second factor any more if there is none: a thief may have replaced
+// those of the owner by others, which the undoing has removed.
 func (s *Service) endUndoing(ctx context.Context, user, change, ident string) error {
 	_, err := s.users.Mutate(ctx, user, func(now store.Stored) (store.Mutation, error) {
 		unlinked := unlinkedOf(now.Body)
@@ -170,6 +175,16 @@ func (s *Service) endUndoing(ctx context.Context, user, change, ident string) er
 		fields := object.Object{}
 		fields.Set(fieldChanges, slices.DeleteFunc(s.changesOf(now.Body), func(c addressChange) bool { return c.ID == change }))
 		fields.Set(fieldUnlinked, unlinked)
+		if f := factorsOf(now.Body); f.Passkey != nil {
+			has, err := s.hasPasskey(ctx, now)
+			if err != nil {
+				return store.Mutation{}, err
+			}
+			if !has {
+				f.Passkey = nil
+				fields = fields.Merge(f.fields())
+			}
+		}
 		return store.Mutation{Fields: fields}, nil
 	})
 	return ignoreNotFound(err)

@@ -86,6 +86,9 @@ func (s *Service) unlinkIdent(ctx context.Context, u unlinking) error {
 			return err
 		}
 		if err = s.idents.Delete(ctx, u.ident, stored.Revision, s.auditIdent(event.AuthLoginUnlinked, u.user, stored, "")); !errors.Is(err, errs.Mismatch) {
+			if err == nil && isPasskey(stored) {
+				s.notify(ctx, store.Stored{UUID: u.user}, NoticeFactorRemoved)
+			}
 			return ignoreNotFound(err)
 		}
 	}
@@ -102,28 +105,33 @@ func (s *Service) markUnlinked(ctx context.Context, u unlinking, ident store.Sto
 			}
 		}
 		var idents []string
-		if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
+		left := leftIdents{kinds: map[string]string{}, proven: map[string]bool{}}
+		if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, o object.Object) error {
 			idents = append(idents, found.UUID)
+			left.kinds[found.UUID], _ = o.Text("type")
+			left.proven[found.UUID] = isProven(found)
 			return nil
 		}); err != nil {
 			return store.Mutation{}, err
 		}
 		if u.other != "" && !slices.Contains(idents, u.other) {
 			idents = append(idents, u.other)
+			left.kinds[u.other], left.proven[u.other] = emailType, true
 		}
 		// Marks of deleted idents are no longer needed.
 		unlinked := unlinkedOf(user.Body)
 		maps.DeleteFunc(unlinked, func(uuid string, _ uint64) bool { return !slices.Contains(idents, uuid) })
 		var removed []store.ExtraEvent
+		left.kinds[ident.UUID], _ = object.Text(object.Field(ident.Body, "type")) // also if the index lags
 		if isPasskey(ident) && unlinked[ident.UUID] == 0 {
 			removed = append(removed, s.audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: MethodPasskey, Factor: ident.UUID}))
 		}
 		unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
-		left := slices.DeleteFunc(idents, func(uuid string) bool { return unlinked[uuid] > 0 })
-		if isPasskey(ident) && factorsOf(user.Body).Passkey != nil && !slices.ContainsFunc(left, namesPasskey) {
-			return store.Mutation{}, errs.New(errs.Conflict, "this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
+		left.uuids = slices.DeleteFunc(idents, func(uuid string) bool { return unlinked[uuid] > 0 })
+		if err := left.carry(factorsOf(user.Body), left.kinds[ident.UUID]); err != nil {
+			return store.Mutation{}, err
 		}
-		ok, err := s.anyOwned(ctx, left, user.UUID)
+		ok, err := s.anyOwned(ctx, left.uuids, user.UUID)
 		if err != nil {
 			return store.Mutation{}, err
 		}
@@ -135,6 +143,37 @@ func (s *Service) markUnlinked(ctx context.Context, u unlinking, ident store.Sto
 		return store.Mutation{Fields: fields, ExtraEvents: removed}, nil
 	})
 	return err
+}
+
+// leftIdents are the idents of a user after an unlinking.
+type leftIdents struct {
+	uuids  []string
+	kinds  map[string]string
+	proven map[string]bool
+}
+
+// carry reports Conflict if nobody could prove a second factor any more without an ident of a kind: there is no passkey, or no
+// address to which codes go, as noticeAddress finds it.
+func (l leftIdents) carry(f factors, without string) error {
+	passkeys, addresses, proven := 0, 0, 0
+	for _, uuid := range l.uuids {
+		switch l.kinds[uuid] {
+		case PasskeyType:
+			passkeys++
+		case emailType:
+			addresses++
+			if l.proven[uuid] {
+				proven++
+			}
+		}
+	}
+	switch {
+	case without == PasskeyType && f.Passkey != nil && passkeys == 0:
+		return errs.New(errs.Conflict, "this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
+	case without == emailType && f.Email != nil && proven == 0 && addresses != 1:
+		return errs.New(errs.Conflict, "codes of mails are a second factor of the account, and there would be no address to which they can go: remove that factor first")
+	}
+	return nil
 }
 
 // anyOwned reports whether a user has at least one of some idents. It reads them

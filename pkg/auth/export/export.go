@@ -1,6 +1,6 @@
 // Package export writes what is a user's into an archive while it reads it: a zip file of any size takes little memory.
 //
-//	account.json                                        the user, idents, sessions and keys
+//	account.json                                        the user, idents, second factors, passkeys, sessions and keys
 //	<store>.jsonl                                       an object a line
 //	files/<store>/<uuid>/<property>/<index>-<name>      the files of these objects
 //	manifest.json                                       counts and hashes; the last entry
