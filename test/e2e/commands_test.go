@@ -44,6 +44,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	keep NAME header H | json P | cookie C | query Q
 //	                              keep a value of the last response as $NAME; query: a parameter of its Location
 //	save FILE                     the last response's body
+//	unzip FILE                    print the names of the entries of a zip file in a line, and their contents; see stdout
 //	eventually PATH JSONPATH VALUE
 //	                              GET PATH until the value is as expected; VALUE 'absent': until there is none
 //	eventually-status PATH CODE   GET PATH until the status is CODE
@@ -95,6 +96,7 @@ func commands() map[string]command {
 		"match":              takes(2, 2, checkMatch),
 		"keep":               takes(3, 3, keep),
 		"save":               takes(1, 1, save),
+		"unzip":              takes(1, 1, unzip),
 		"eventually":         takes(3, 3, eventually),
 		"eventually-status":  takes(2, 2, eventuallyStatus),
 		"eventually-body":    takes(2, 2, eventuallyBody),
