@@ -160,6 +160,7 @@ func formReasonOf(err error) string {
 // sendToApplication redirects the browser to an application, with the code, or with what went wrong
 // (RFC 6749, section 4.1.2). The error itself is logged.
 func (h *handler) sendToApplication(x *kit.Exchange, s auth.IssuedSession, err error, status int) error {
+	h.cookies.setDevice(x, s)
 	parameters := url.Values{"code": {s.Code}}
 	if err != nil || s.Code == "" {
 		code, description := protocolErrorOf(err)

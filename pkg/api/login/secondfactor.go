@@ -65,7 +65,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		session, err = h.service.CompleteLogin(ctx, secret, factor, client)
 		return err
 	})
-	if err == nil || errs.KindOf(err) == errs.Unauthenticated {
+	if errs.KindOf(err) == errs.Unauthenticated || err == nil && session.Application != nil { // with a session it is removed anyway
 		h.cookies.set(x, pendingCookie, "", -1)
 	}
 	switch {
