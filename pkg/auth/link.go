@@ -44,6 +44,9 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 	if err != nil {
 		return IssuedSession{}, err
 	}
+	if newPassword != nil {
+		s.notify(asService(ctx, user.UUID), user, NoticePassword)
+	}
 	s.requestValidation(ctx, id)
 	return s.replaceSession(ctx, user, me.proof(), from)
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -140,11 +141,11 @@ func (s *Service) raiseSession(ctx context.Context, method string, from Client) 
 		return IssuedSession{}, err
 	}
 	user, err := s.users.Get(asService(ctx, me.User.UUID), me.User.UUID)
-	if err != nil {
-		return IssuedSession{}, ignoreNotFound(err)
+	if errors.Is(err, errs.NotFound) || err == nil && !sameEpoch(user, me.User) {
+		err = errSessionEnded()
 	}
-	if !sameEpoch(user, me.User) {
-		return IssuedSession{}, errSessionEnded()
+	if err != nil {
+		return IssuedSession{}, err
 	}
 	p := me.proof()
 	if !slices.Contains(p.methods, method) {

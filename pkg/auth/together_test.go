@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -196,6 +197,62 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 			t.Error("the deletion that the owner has planned is gone")
 		}
 	})
+}
+
+// A password that an account gets with an address is a password that is set.
+func TestAPasswordThatComesWithAnAddressIsNoticed(t *testing.T) {
+	w := newFixture(t, notices)
+	w.register(ada, password)
+	code, client := w.mailedCode(ada)
+	in, err := w.LoginByMail(t.Context(), ada, code, client) // removes the password, which was perhaps a stranger's
+	w.must(err)
+	w.wantKinds(ada)
+	in, _, err = w.Register(t.Context(), credentials(bob, "a second password"), with(in))
+	w.must(err)
+	w.wantKinds(ada, "password")
+	_, _, err = w.Register(t.Context(), credentials("ada@example.org", "a second password"), with(in))
+	w.must(err)
+	w.wantKinds(ada, "password")
+}
+
+// Of two factors that are removed at once, one stays where one is required.
+func TestOfTwoFactorsThatAreRemovedAtOnceOneStays(t *testing.T) {
+	for range 10 {
+		w := newFixture(t, withPasskeys, func(o *auth.Options) { o.MFA.Policy = auth.MFARequired })
+		in := w.enroll(w.register(ada, password)).IssuedSession
+		_, err := w.addPasskey(authenticator.New(t, authenticator.ES256, origin), "", &in.Session)
+		w.must(err)
+		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
+		w.must(err)
+		me := w.now(in).Session
+		concurrently(w.twoServices(), 2, func(i int, s *auth.Service) {
+			w.allowKinds(s.RemoveFactor(t.Context(), me, []string{auth.FactorTOTP, auth.FactorPasskey}[i]), errs.Conflict)
+		})
+		if n := len(w.Factors(t.Context(), w.now(in).Session).Factors); n != 1 {
+			t.Fatalf("%d factors are left", n)
+		}
+	}
+}
+
+// Whoever is deleted during a step-up gets no empty session.
+func TestAUserWhoIsDeletedDuringAStepUp(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	reads := 0
+	w.backend.onStep(func(_ context.Context, s step) error {
+		if s.store == "Users" && s.write == nil {
+			if reads++; reads == 2 {
+				w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
+			}
+		}
+		return nil
+	})
+	_, err := w.StepUp(t.Context(), password, auth.SecondFactor{}, with(in))
+	w.backend.onStep(nil)
+	w.wantKind(err, errs.Unauthenticated)
+	if w.record("Users", in.User.UUID) != nil {
+		t.Error("the user was not deleted")
+	}
 }
 
 // recoveryOf returns a recovery by the last mail to an address.
