@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"belfry/pkg/app"
 	"belfry/pkg/errs"
@@ -20,11 +21,13 @@ type accessCmd struct {
 
 type accessCheckCmd struct {
 	configuration
-	User  string `help:"Uuid of the user; without it nobody is logged in." placeholder:"UUID"`
-	Store string `required:"" help:"Name of the store." placeholder:"NAME"`
-	Op    string `required:"" enum:"create,get,list,update,delete" help:"create, get, list, update or delete." placeholder:"OPERATION"`
-	UUID  string `name:"uuid" help:"Uuid of the object; not for create." placeholder:"UUID"`
-	Input string `help:"What create or update would send." placeholder:"JSON"`
+	User  string        `help:"Uuid of the user; without it nobody is logged in." placeholder:"UUID"`
+	AAL   int           `name:"aal" default:"1" help:"Authenticator assurance level of the user's session: 2 with a second factor."`
+	Age   time.Duration `help:"How long ago the user has proven who they are." placeholder:"DURATION"`
+	Store string        `required:"" help:"Name of the store." placeholder:"NAME"`
+	Op    string        `required:"" enum:"create,get,list,update,delete" help:"create, get, list, update or delete." placeholder:"OPERATION"`
+	UUID  string        `name:"uuid" help:"Uuid of the object; not for create." placeholder:"UUID"`
+	Input string        `help:"What create or update would send." placeholder:"JSON"`
 }
 
 // Run prints the decision. Its exit code is 1 when the user may not.
@@ -42,7 +45,7 @@ func (c *accessCheckCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	answer, err := app.CheckAccess(ctx, loaded, app.Question{User: c.User, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
+	answer, err := app.CheckAccess(ctx, loaded, app.Question{User: c.User, AAL: c.AAL, Age: c.Age, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"belfry/config"
 	"belfry/pkg/auth"
@@ -14,6 +15,8 @@ import (
 // Question asks whether a user may do an operation on an object.
 type Question struct {
 	User      string          `json:"user,omitempty"` // uuid; "": nobody is logged in
+	AAL       int             `json:"aal,omitempty"`  // of the session of the user; 0: 1
+	Age       time.Duration   `json:"age,omitempty"`  // since the user has last proven who they are
 	Store     string          `json:"store"`
 	Operation policy.Op       `json:"operation"`
 	UUID      string          `json:"uuid,omitempty"`  // not for a creation
@@ -77,6 +80,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 			return nil, err
 		}
 		auth.SetReserved(call.User, user)
+		call.Session = &policy.Session{AAL: max(1, q.AAL), AuthenticatedAt: time.Now().Add(-q.Age)}
 		disabled = auth.IsDisabled(stored)
 	}
 	input, err := q.input()

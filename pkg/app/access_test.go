@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
@@ -73,6 +74,35 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 	check()
 	p.stop(a)
 	check()
+}
+
+// A rule about the session is explained for the session that the question describes.
+func TestAccessIsExplainedForASession(t *testing.T) {
+	p := newPlace(t, strings.Replace(notes, `get: "isOwner || object.grade == 1"`, `get: "session.aal == 2 && now - session.authenticatedAt < duration('10m')"`, 1))
+	a := p.start()
+	for store, uuid := range map[string]string{"Users": "ann", "Notes": "n"} {
+		if _, err := a.Set().Store(store).Save(t.Context(), object.Object{}, uuid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		question Question
+		want     bool
+	}{
+		{Question{}, false},
+		{Question{User: "ann"}, false},
+		{Question{User: "ann", AAL: 2}, true},
+		{Question{User: "ann", AAL: 2, Age: time.Hour}, false},
+	} {
+		c.question.Store, c.question.Operation, c.question.UUID = "Notes", policy.Get, "n"
+		answer, err := CheckAccess(t.Context(), p.config, c.question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := json.Marshal(answer); answer.Allowed != c.want || c.question.AAL == 2 && !strings.Contains(string(text), `{"variable":"session","field":"aal","json":"2"}`) {
+			t.Errorf("%+v: %s", c.question, text)
+		}
+	}
 }
 
 // In development a denial says which rule denies, and elsewhere nothing more than that it does.

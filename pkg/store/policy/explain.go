@@ -117,7 +117,7 @@ func (r *rule) reads(in Input) []Read {
 		return nil // it has been compiled before
 	}
 	var all []Read
-	objects := map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input}
+	objects := map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input, sessionVariable: in.Session.record()}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), ast.KindMatcher(ast.SelectKind)) {
 		variable := e.AsSelect().Operand().AsIdent() // "" for any other expression
 		if o, known := objects[variable]; known {

@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"belfry/pkg/store/object"
 )
 
 // Session is what rules see of the session of the user who is logged in.
@@ -45,6 +47,17 @@ func (s *Session) value() ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(map[string]ref.Val{
 		sessionAAL: types.Int(s.AAL), sessionAuthenticatedAt: types.Timestamp{Time: s.AuthenticatedAt.UTC()},
 	})
+}
+
+// record returns a session as an object; nil for nobody.
+func (s *Session) record() object.Object {
+	if s == nil {
+		return nil
+	}
+	o := object.Object{}
+	o.Set(sessionAAL, s.AAL)
+	o.Set(sessionAuthenticatedAt, object.FormatTime(s.AuthenticatedAt))
+	return o
 }
 
 // unknownSessionFields finds fields that a session does not have: a rule that names one would never hold.
