@@ -6,7 +6,6 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // BeginEmail sends a code to the address of the user who is logged in, by which they add codes of mails as a second factor.
@@ -39,20 +38,16 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	if err := s.takeAttempt(from); err != nil {
 		return session, nil, err
 	}
-	own := asService(ctx, me.User.UUID)
-	mailbox, err := s.tokens.Get(own, secondMailbox(me.User.UUID))
-	if ignoreNotFound(err) != nil {
-		return session, nil, err
-	}
+	address := ""
 	if err := s.attempt(ctx, me.User.UUID, FactorEmail, func(ctx context.Context) (uint64, bool, error) {
-		ok, err := s.checkSecondCode(ctx, me.User, enrollmentUUID(me.ID), code)
+		to, ok, err := s.checkSecondCode(ctx, me.User, enrollmentUUID(me.ID), code)
+		address = to
 		return 0, ok, err
 	}); err != nil {
 		return session, nil, err
 	}
 	// The user has the address and the account: codes go there whatever other addresses they add.
-	address, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
-	ident := emailIdentity(address).uuid()
+	own, ident := asService(ctx, me.User.UUID), emailIdentity(address).uuid()
 	if _, err = s.ownAddress(own, me, ident); err == nil {
 		err = s.markValidated(own, ident, true)
 	}

@@ -44,7 +44,8 @@ func (s *Service) SendSecondCode(ctx context.Context, user store.Stored, login s
 }
 
 func (s *Service) CheckSecondCode(ctx context.Context, user store.Stored, login, code string) (bool, error) {
-	return s.checkSecondCode(ctx, user, login, code)
+	_, ok, err := s.checkSecondCode(ctx, user, login, code)
+	return ok, err
 }
 
 // Notify requests a notice.

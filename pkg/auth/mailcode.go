@@ -21,9 +21,10 @@ import (
 // mailLogin is a login by mail in progress. It is bound to the browser, or the pending login, that asked for it: the
 // code alone, which has six digits, is of no use. That is also why a plain hash of it is enough.
 type mailLogin struct {
-	Binding string `json:"binding"` // digest of the secret that has to come with the code
-	Method  string `json:"method"`  // MethodCode or MethodLink
-	Mail    string `json:"mail"`    // id of the mailRequest
+	Binding string `json:"binding"`      // digest of the secret that has to come with the code
+	Method  string `json:"method"`       // MethodCode or MethodLink
+	To      string `json:"to,omitempty"` // the address, where the mailbox is that of a user
+	Mail    string `json:"mail"`         // id of the mailRequest
 	Until   string `json:"until"`
 	Hash    string `json:"hash,omitempty"`  // of the code, or of the token of the link; "" until the mail is composed
 	Tries   int    `json:"tries,omitempty"` // wrong codes

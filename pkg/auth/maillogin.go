@@ -216,7 +216,7 @@ func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login s
 	if address == "" {
 		return errs.New(errs.Conflict, "the account has no e-mail address that is known to be the user's")
 	}
-	asked := mailLogin{Binding: secondBinding(login), Method: MethodCode, Until: timestamp(s.now().Add(s.email.Login.TTL))}
+	asked := mailLogin{Binding: secondBinding(login), Method: MethodCode, To: address, Until: timestamp(s.now().Add(s.email.Login.TTL))}
 	if err := asked.bind(user); err != nil {
 		return err
 	}
@@ -225,11 +225,11 @@ func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login s
 	})
 }
 
-// checkSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, and uses it up. Wrong
-// codes count against the code and against the user. Limited while the user has to wait.
-func (s *Service) checkSecondCode(ctx context.Context, user store.Stored, login, code string) (bool, error) {
+// checkSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, with the address that it was
+// sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
+func (s *Service) checkSecondCode(ctx context.Context, user store.Stored, login, code string) (address string, right bool, err error) {
 	asked, right, err := s.tryMailLogin(asService(ctx, user.UUID), secondMailbox(user.UUID), secondBinding(login), code)
-	return right && asked.isFor(user), err
+	return asked.To, right && asked.isFor(user), err
 }
 
 // secondMailbox is the uuid of the mailbox for codes that are a user's second factor.

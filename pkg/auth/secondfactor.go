@@ -21,7 +21,7 @@ const PendingTTL = 10 * time.Minute
 
 const fieldTries = "_tries"
 
-func pendingUUID(secret string) string { return "second-" + hexDigest(secret) }
+func pendingUUID(secret string) string { return "pending-" + hexDigest(secret) }
 
 // PendingLogin is the cause of an Unauthenticated error: a login whose second factor is missing.
 type PendingLogin struct {
@@ -214,7 +214,7 @@ func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondF
 		case FactorTOTP:
 			return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
 		case FactorEmail:
-			ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
+			_, ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
 			return 0, ok, err
 		case FactorPasskey:
 			ok, err = s.provesPasskey(ctx, user, f.Passkey, flow)

@@ -114,6 +114,42 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 	w.must(w.Unlink(t.Context(), &session.Session, "bob@example.com_email"))
 }
 
+// A code proves the address to which it was sent, and no other one: neither the address of a later mail, nor one that the user has not
+// any more.
+func TestACodeProvesTheAddressThatItWasSentTo(t *testing.T) {
+	w := newFixture(t)
+	first := w.register(ada, password)
+	w.must(w.BeginEmail(t.Context(), &first.Session))
+	code := w.lastMail(ada).secret()
+	second := w.mustLogin(ada, password, first.User.UUID)
+	second, _, err := w.Register(t.Context(), credentials(bob, password), with(second)) // the address of somebody else
+	w.must(err)
+	w.must(w.Unlink(t.Context(), &second.Session, adaIdent))
+	w.clock.advance(w.email.MailInterval)
+	w.must(w.BeginEmail(t.Context(), &second.Session))
+	_, _, err = w.ConfirmEmail(t.Context(), code, with(first))
+	w.wantKind(err, errs.Conflict)
+	if proven := w.record("Idents", "bob@example.com_email")["_proven"]; string(proven) == "true" {
+		t.Error("an address is proven to which no code was sent")
+	}
+}
+
+// The secret of a login that waits for its second factor names no other record: a uuid is no secret.
+func TestAUUIDIsNoSecretOfALogin(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	in := w.enrollEmail(w.register(ada, password), ada)
+	before := w.objects("Tokens")
+	for _, secret := range []string{in.User.UUID, ada, in.ID} {
+		_, err := w.CompleteLogin(t.Context(), secret, emailFactor("123456"), from)
+		w.wantKind(err, errs.Unauthenticated)
+	}
+	for i, after := range w.objects("Tokens") {
+		if after.Revision != before[i].Revision {
+			t.Errorf("%s was written: %s", after.UUID, after.Body)
+		}
+	}
+}
+
 // A change of address keeps the factor, whose codes go to the new one.
 func TestCodesOfMailsFollowAChangeOfAddress(t *testing.T) {
 	w := newFixture(t, validatedFirst)
