@@ -130,7 +130,7 @@ func (s *Service) proveAgain(ctx context.Context, me *Session, password string, 
 	case encoded != "":
 		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed", Fields: []errs.Field{{Pointer: "/" + fieldPassword, Message: "is missing"}}}
 	default:
-		return "", errs.New(errs.Conflict, "your account has no password: log in again")
+		return "", errs.New(errs.Conflict, "your account has no password: log out, and log in again")
 	}
 }
 

@@ -16,10 +16,14 @@ import (
 // logged.
 func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
 	level := slog.LevelInfo
+	var step *errs.StepUp
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated:
-		if reason = "denied"; errors.Is(err, auth.ErrDisabled) {
+		switch reason = "denied"; {
+		case errors.Is(err, auth.ErrDisabled):
 			reason = "disabled"
+		case errors.As(err, &step):
+			reason = "step-up"
 		}
 	case errs.NotFound:
 		reason = "unknown"

@@ -1,7 +1,9 @@
 package login_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/auth"
@@ -36,6 +38,18 @@ func TestALoginThatIsGivenUpTakesNoStepUp(t *testing.T) {
 	if _, removed := cookie(r, "belfry-second"); !removed {
 		t.Errorf("the cookie of the other login stays: %v", r.Cookies())
 	}
+}
+
+// A browser whose session is too old to link a provider learns that, and not that its login was wrong.
+func TestAnOldSessionThatLinksAProvider(t *testing.T) {
+	var ahead atomic.Int64
+	f := startApplications(t, func(o *auth.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	headers := []string{"Cookie", "belfry=" + f.Register("ada@example.com", "a fine password"), "Sec-Fetch-Site", "same-origin"}
+	f.Do("GET", "/auth/github", "", headers...).Want(302)
+	ahead.Store(int64(11 * time.Minute))
+	f.Do("GET", "/auth/github", "", headers...).Want(302).HasHeader("Location", "/failed?reason=step-up")
 }
 
 // A browser that logs in for an application is known at its next login as well.

@@ -67,6 +67,7 @@ type Store struct {
 var messages = map[string]string{ //nolint:gosec // no credentials
 	"denied":      "The address or the password is wrong, or you refused.",
 	"disabled":    "This account is disabled. Ask those who run this service.",
+	"step-up":     "You are logged in, but not recently or not with a second factor, and this changes your account. Log out, log in again, and try once more.",
 	"unknown":     "There is no account with this address.",
 	"state":       "The login was not begun in this browser, or took too long. Begin again.",
 	"taken":       "This login belongs to an account already. Log in, or set a new password.",
