@@ -239,6 +239,10 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 	if err := errors.Join(RequireLogin(me), RequireComplete(me)); err != nil {
 		return err
 	}
+	// The account may have got a second factor since RequestAddressChange.
+	if err := s.requireSecond(ctx, me); err != nil {
+		return err
+	}
 	user, err := me.User.Object()
 	if err != nil {
 		return err

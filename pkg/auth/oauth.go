@@ -209,6 +209,10 @@ func (s *Service) linkProvider(ctx context.Context, id identity, user string, fr
 	if from.Session == nil || from.Session.User.UUID != user {
 		return IssuedSession{}, errBadState()
 	}
+	// The account may have got a second factor since BeginOAuth.
+	if err := s.requireSecond(ctx, from.Session); err != nil {
+		return IssuedSession{}, err
+	}
 	return IssuedSession{Session: *from.Session}, s.linkIdent(ctx, id, from.Session)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -461,6 +462,23 @@ func TestAPasskeyThatWasBegunBeforeTheSecondFactorNeedsIt(t *testing.T) {
 	w.enroll(in)
 	_, err = w.AddPasskey(t.Context(), "", auth.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
 	w.wantStep(err, errs.StepSecondFactor)
+}
+
+// What a stolen session has begun before the account had a second factor is not ended without that.
+func TestLoginsThatWereBegunBeforeTheSecondFactorNeedIt(t *testing.T) {
+	w := newFixture(t, validatedFirst, github)
+	in := w.register(ada, password)
+	stolen := w.mustLogin(ada, password, in.User.UUID)
+	confirm, _ := w.change(stolen, ada, newAda, password)
+	flow, err := w.BeginOAuth(t.Context(), "github", true, w.now(stolen))
+	w.must(err)
+	to, err := url.Parse(flow.URL)
+	w.must(err)
+	w.enroll(in)
+	w.wantStep(w.finish(w.Service, newAda, confirm, w.now(stolen)), errs.StepSecondFactor)
+	_, _, err = w.FinishOAuth(t.Context(), url.Values{"state": {to.Query().Get("state")}, "code": {"thief"}}, flow.Secret, w.now(stolen))
+	w.wantStep(err, errs.StepSecondFactor)
+	w.wantAddresses(in.User.UUID, adaIdent)
 }
 
 // Nobody delays the second factor of somebody else without their password or a session of theirs.
