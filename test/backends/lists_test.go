@@ -26,6 +26,7 @@ func TestListsOnEachBackend(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = backend.Close() })
 			t.Run("rules", func(t *testing.T) { listsAreComplete(t, backend) })
+			t.Run("teams", func(t *testing.T) { pagesFollowTeams(t, backend) })
 			t.Run("filters", func(t *testing.T) { filtersFind(t, backend) })
 			t.Run("expansions", func(t *testing.T) { expansionsAreRead(t, backend) })
 		})
