@@ -126,6 +126,7 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if got := w.audited(in.User.UUID); !slices.Equal(got, want) {
 		t.Errorf("events %v\nwant %v", got, want)
 	}
+	w.Close() // the uses of idents are recorded in the background
 	for _, secret := range append([]string{e.Secret, p.Secret, second.Token, w.totpCode(e.Secret, 0)}, codes...) {
 		if strings.Contains(w.recorder.raw.String(), secret) || strings.Contains(w.log.String(), secret) {
 			t.Errorf("%q is in an event or the log", secret)
