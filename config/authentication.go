@@ -32,6 +32,7 @@ type Authentication struct {
 	Passkeys  *Passkeys // nil when not enabled
 	Deletion  Deletion
 	Audit     string // CEL over user: who may receive the events about the security of accounts
+	Places    string // the path of a database of the places of network addresses; "" for none
 
 	// EncryptionKeys are keys of 32 bytes: the first encrypts the tokens of providers and the secrets of authenticator apps,
 	// all decrypt them.
@@ -116,6 +117,7 @@ func (c *Config) readAuthentication(s *section) {
 		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
 	}
 	decode(s, "audit", &a.Audit, parseNonEmpty)
+	decode(s, "places", &a.Places, s.doc.existingFile)
 	decode(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
 	decode(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
 	decode(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)

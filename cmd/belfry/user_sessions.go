@@ -29,9 +29,9 @@ func (c *userSessionsCmd) Run(ctx context.Context, s streams) error {
 			return nil
 		}
 		t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "ID\tTYPE\tLAST USED\tEXPIRES\tADDRESS\tUSER AGENT")
+		fmt.Fprintln(t, "ID\tTYPE\tLAST USED\tEXPIRES\tADDRESS\tPLACE\tDEVICE\tUSER AGENT")
 		for _, i := range sessions {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%q\n", i.ID, i.Type, i.LastUsed, i.Expires, cmp.Or(i.Address, "-"), i.UserAgent)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%q\n", i.ID, i.Type, i.LastUsed, i.Expires, cmp.Or(i.Address, "-"), cmp.Or(i.Place.String(), "-"), cmp.Or(i.Device, "-"), i.UserAgent)
 		}
 		return t.Flush()
 	})

@@ -94,6 +94,11 @@ func (p *place) do(a *App, method, path, body string) (status int, text string) 
 	if err != nil {
 		p.Fatal(err)
 	}
+	return p.send(req)
+}
+
+func (p *place) send(req *http.Request) (status int, text string) {
+	p.Helper()
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		p.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/export"
 	"belfry/pkg/auth/oauth"
+	"belfry/pkg/auth/places"
 	"belfry/pkg/auth/weak"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
@@ -57,6 +58,9 @@ func (p *plan) compileAuth() (problems config.Problems) {
 	}
 	p.auth.Audit = rule
 	var err error
+	if p.auth.Places, err = openPlaces(c.Places); err != nil {
+		problems = append(problems, p.config.Problem("authentication.places", "%v", err))
+	}
 	if p.auth.Sealer, err = tokenSealer(c); err != nil {
 		problems = append(problems, p.config.Problem("authentication.encryptionKey", "%v", err))
 	}
@@ -73,6 +77,18 @@ func (p *plan) compileAuth() (problems config.Problems) {
 		p.auth.Providers[name] = provider
 	}
 	return problems
+}
+
+// openPlaces returns the database of places in a file; nil without one.
+func openPlaces(file string) (*places.Database, error) {
+	if file == "" {
+		return nil, nil
+	}
+	content, err := smallfile.Read(file, places.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return places.Open(content)
 }
 
 func providerOf(c *config.Authentication, name string) (oauth.Provider, error) {

@@ -94,6 +94,9 @@ func compileFor(c *config.Config, roles []string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db := p.auth.Places; db != nil {
+		files["authentication.places ("+c.Authentication.Places+")"] = db.Sum() // it is too large to be read twice
+	}
 	p.files = files
 	return p, checkRoles(c, roles)
 }

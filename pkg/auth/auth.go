@@ -12,6 +12,7 @@ import (
 	"belfry/internal/ratelimit"
 	"belfry/internal/seal"
 	"belfry/pkg/auth/oauth"
+	"belfry/pkg/auth/places"
 	"belfry/pkg/auth/weak"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
@@ -40,6 +41,8 @@ type Options struct {
 	Passwords weak.Options
 
 	Deletion *Deletion // of accounts by their users; nil: they can't
+
+	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: they have none
 
 	Interceptor store.Interceptor // asked before a user is created; nil: none
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
@@ -85,6 +88,7 @@ type Service struct {
 	providers   map[string]oauth.Provider
 	deletion    *Deletion         // nil: users can't delete their accounts
 	sealer      *seal.Sealer      // may be nil
+	places      *places.Database  // may be nil
 	passkeys    *Passkeys         // nil without login by passkey
 	interceptor store.Interceptor // may be nil
 	admins      *policy.UserRule  // may be nil
@@ -108,7 +112,7 @@ func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
 		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
-		mfa: o.MFA, sealer: o.Sealer, deletion: o.Deletion,
+		mfa: o.MFA, sealer: o.Sealer, deletion: o.Deletion, places: o.Places,
 	}
 	if o.Email != nil {
 		email := *o.Email

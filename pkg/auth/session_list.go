@@ -18,11 +18,10 @@ type SessionInfo struct {
 	// Application is the configured redirect of the application that the session is of.
 	Application string `json:"application,omitempty"`
 
-	Created   string `json:"created"`
-	LastUsed  string `json:"lastUsed"`
-	Expires   string `json:"expires"`
-	Address   string `json:"address,omitempty"`
-	UserAgent string `json:"userAgent,omitempty"`
+	Created  string `json:"created"`
+	LastUsed string `json:"lastUsed"`
+	Expires  string `json:"expires"`
+	Origin          // of the login
 
 	Methods         []string `json:"methods,omitempty"` // by which the user has proven who they are
 	AAL             int      `json:"aal"`
@@ -44,7 +43,7 @@ func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo,
 		list = append(list, SessionInfo{
 			Methods: p.methods, AAL: p.aal, AuthenticatedAt: timestamp(p.at),
 			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Application: text("application"), Created: text("created"),
-			LastUsed: text("lastUsed"), Expires: text(fieldExpires), Address: text("address"), UserAgent: text("userAgent"),
+			LastUsed: text("lastUsed"), Expires: text(fieldExpires), Origin: s.originOf(text("address"), text("userAgent")),
 		})
 		return nil
 	})

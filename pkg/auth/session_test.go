@@ -161,9 +161,9 @@ func TestListAndRevokeSessions(t *testing.T) {
 	list, err := w.ListSessions(t.Context(), &third.Session)
 	w.must(err)
 	want := []auth.SessionInfo{
-		{ID: second.ID, Type: "email", Address: "2001:db8::1", UserAgent: "phone", Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z",
+		{ID: second.ID, Type: "email", Origin: auth.Origin{Address: "2001:db8::1", UserAgent: "phone"}, Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z",
 			Methods: []string{"password"}, AAL: 1, AuthenticatedAt: "2030-01-02T03:04:06.000000Z"},
-		{ID: third.ID, Current: true, Type: "email", Address: from.Address, UserAgent: from.UserAgent, Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z", Expires: "2030-01-16T03:04:05.000000Z",
+		{ID: third.ID, Current: true, Type: "email", Origin: auth.Origin{Address: from.Address, UserAgent: from.UserAgent}, Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z", Expires: "2030-01-16T03:04:05.000000Z",
 			Methods: []string{"password"}, AAL: 1, AuthenticatedAt: "2030-01-09T03:04:05.000000Z"},
 	}
 	if !reflect.DeepEqual(list, want) {

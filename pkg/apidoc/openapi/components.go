@@ -93,11 +93,26 @@ func session() *ordered.Object {
 			"lastUsed", model.Time("When it was last used, to about an hour."),
 			"expires", model.Time("When it ends unless it is used."),
 			"address", ordered.Of("type", "string", "description", "The network address that it began at."),
+			"place", place(),
 			"userAgent", ordered.Of("type", "string", "description", "The browser or program that it began in."),
+			"device", device(),
 			"methods", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider."),
 			"aal", ordered.Of("enum", []any{1, 2}, "description", "2 with a second factor."),
 			"authenticatedAt", model.Time("When its user has last proven who they are."),
 		))
+}
+
+// place is that of a network address.
+func place() *ordered.Object {
+	text := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "description", description)
+	}
+	return ordered.Of("type", "object", "description", "Where the address is used, where a database of places is configured and has it.", "properties", ordered.Of(
+		"city", text("In English."), "country", text("In English."), "countryCode", text("ISO 3166-1, two letters.")))
+}
+
+func device() *ordered.Object {
+	return ordered.Of("type", "string", "description", "The browser and the system that the user agent names; absent for other programs.", "examples", []any{"Firefox on Linux"})
 }
 
 func key() *ordered.Object {

@@ -120,7 +120,8 @@ func (d *document) activity() {
 		"by", ordered.Of("type", "string", "enum", []string{"user", "admin"}, "description", "Who has done it; absent where that is not known."),
 		"method", text("How the user has proven who they are."), "factor", text("The ident, the key or the kind of factor that it is about."),
 		"session", text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
-		"reason", text("Why, in a word."), "address", text("From which network address."), "userAgent", text("By which program."),
+		"reason", text("Why, in a word."), "address", text("From which network address."), "place", place(),
+		"userAgent", text("By which program."), "device", device(),
 	))
 	page := ordered.Of("type", "object", "required", []string{"events"}, "properties", ordered.Of(
 		"events", ordered.Of("type", "array", "items", entry), "cursor", text("Of the next page; absent at the end.")))
