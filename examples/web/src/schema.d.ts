@@ -212,6 +212,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what happened to the security of one's account
+         * @description As far as the log of events goes back.
+         */
+        get: operations["listActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        /** The headers that GET has */
+        head: operations["headListActivity"];
+        patch?: never;
+        trace?: never;
+    };
     "/auth/keys": {
         parameters: {
             query?: never;
@@ -243,6 +264,217 @@ export interface paths {
         post?: never;
         /** Revoke an API key */
         delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/factors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List one's second factors */
+        get: operations["listFactors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        /** The headers that GET has */
+        head: operations["headListFactors"];
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/factors/totp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Confirm an authenticator app
+         * @description The session is replaced by one with the second factor. Recovery codes are in the reply if there were none.
+         */
+        put: operations["confirmTOTP"];
+        /**
+         * Set up an authenticator app
+         * @description It is of no use before its confirmation by the same session, within 10 minutes.
+         */
+        post: operations["beginTOTP"];
+        /**
+         * Remove the second factor totp
+         * @description Recovery codes end with the last one.
+         */
+        delete: operations["removeFactorTotp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/factors/email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add codes by mail as a second factor
+         * @description By the code that was mailed. The reply is that of an authenticator app.
+         */
+        put: operations["confirmEmailFactor"];
+        /** Ask for the mail with which one adds codes by mail */
+        post: operations["beginEmailFactor"];
+        /**
+         * Remove the second factor email
+         * @description Recovery codes end with the last one.
+         */
+        delete: operations["removeFactorEmail"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/second-factor/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for the mail with a code
+         * @description For a login whose second factor is missing, or for the session. The reply to an HTML form is 303.
+         */
+        post: operations["sendSecondCode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/factors/passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove the second factor passkey
+         * @description Recovery codes end with the last one.
+         */
+        delete: operations["removeFactorPasskey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/factors/recovery": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Replace one's recovery codes */
+        post: operations["renewRecoveryCodes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete a login by its second factor
+         * @description The reply to an HTML form is 303.
+         */
+        post: operations["completeLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/step-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prove again who one is
+         * @description By the second factor if there is one, else by the password. The session is replaced.
+         */
+        post: operations["stepUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/deletion": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read when one's account is deleted */
+        get: operations["getDeletion"];
+        put?: never;
+        /**
+         * Delete one's account, after a grace period
+         * @description Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.
+         */
+        post: operations["planDeletion"];
+        /** Take back the deletion of one's account */
+        delete: operations["undoDeletion"];
+        options?: never;
+        /** The headers that GET has */
+        head: operations["headDeletion"];
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download what is one's own
+         * @description A zip file with the account, the objects that one owns and their files, and a manifest as its last entry: without it the file is incomplete. Needs a login of the last 10 minutes.
+         */
+        get: operations["export"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -324,6 +556,46 @@ export interface paths {
         get: operations["followMail"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/idents/{uuid}/address": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replace an address of one's account
+         * @description Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether that belongs to another account.
+         */
+        put: operations["changeAddress"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/email/address": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Confirm or undo a change of address
+         * @description By the token of the mail to the new address, while logged in, or of that to the old one. The reply to an HTML form is 303.
+         */
+        post: operations["finishAddressChange"];
         delete?: never;
         options?: never;
         head?: never;
@@ -414,7 +686,7 @@ export interface paths {
         };
         /**
          * Receive events (Server-Sent Events)
-         * @description A message for each event: its id is opaque, its event the event's name, and its data a JSON object: `id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. The object has the fields that the client may read. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.
+         * @description A message for each event: its id is opaque, its event the event's name, and its data a JSON object: `id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.
          */
         get: operations["listenToEvents"];
         put?: never;
@@ -760,8 +1032,34 @@ export interface components {
             expires: string;
             /** @description The network address that it began at. */
             address?: string;
+            /** @description Where the address is used, where a database of places is configured and has it. */
+            place?: {
+                /** @description In English. */
+                city?: string;
+                /** @description In English. */
+                country?: string;
+                /** @description ISO 3166-1, two letters. */
+                countryCode?: string;
+            };
             /** @description The browser or program that it began in. */
             userAgent?: string;
+            /**
+             * @description The browser and the system that the user agent names; absent for other programs.
+             * @example Firefox on Linux
+             */
+            device?: string;
+            /** @description How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider. */
+            methods?: string[];
+            /**
+             * @description 2 with a second factor.
+             * @enum {unknown}
+             */
+            aal: 1 | 2;
+            /**
+             * Format: date-time
+             * @description When its user has last proven who they are.
+             */
+            authenticatedAt: string;
         };
         /** @description An API key of the user who is logged in. */
         APIKey: {
@@ -786,6 +1084,18 @@ export interface components {
              * @description When it expires; absent: never.
              */
             expires?: string;
+        };
+        Deletion: {
+            /**
+             * Format: date-time
+             * @description When the user has asked for it.
+             */
+            planned: string;
+            /**
+             * Format: date-time
+             * @description When the account is deleted, unless that is taken back before.
+             */
+            deleted: string;
         };
         /** @description A session that has just begun. */
         IssuedSession: {
@@ -873,6 +1183,17 @@ export interface components {
             detail?: string;
             /** @description The request's id. */
             instance: string;
+            /**
+             * @description Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account.
+             * @enum {unknown}
+             */
+            step?: "second-factor" | "reauthenticate" | "enroll";
+            /** @description Of the step reauthenticate: how many seconds ago it may have been. */
+            maxAge?: number;
+            /** @description Of a login whose second factor is missing: the types that can be used. */
+            factors?: string[];
+            /** @description Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie. */
+            flow?: string;
             /** @description Places of the body that are at fault. */
             errors?: components["schemas"]["ProblemField"][];
             /** @description The rule that denies; with `development: true` alone. */
@@ -909,7 +1230,7 @@ export interface components {
                 };
             };
         };
-        /** @description The request needs a login, or its token is not valid. */
+        /** @description The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it. */
         Unauthenticated: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -920,7 +1241,7 @@ export interface components {
             content: {
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {unknown} */
-                    type?: "urn:belfry:problem:unauthenticated";
+                    type?: "urn:belfry:problem:unauthenticated" | "urn:belfry:problem:step-up-required";
                     /** @constant */
                     status?: 401;
                 };
@@ -2239,6 +2560,110 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listActivity: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest events first. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        events: {
+                            /** @enum {string} */
+                            event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected";
+                            /**
+                             * Format: date-time
+                             * @description When it happened.
+                             */
+                            time: string;
+                            /**
+                             * @description Who has done it; absent where that is not known.
+                             * @enum {string}
+                             */
+                            by?: "user" | "admin";
+                            /** @description How the user has proven who they are. */
+                            method?: string;
+                            /** @description The ident, the key or the kind of factor that it is about. */
+                            factor?: string;
+                            /** @description The id of the session. */
+                            session?: string;
+                            aal?: number;
+                            /** @description Why, in a word. */
+                            reason?: string;
+                            /** @description From which network address. */
+                            address?: string;
+                            /** @description Where the address is used, where a database of places is configured and has it. */
+                            place?: {
+                                /** @description In English. */
+                                city?: string;
+                                /** @description In English. */
+                                country?: string;
+                                /** @description ISO 3166-1, two letters. */
+                                countryCode?: string;
+                            };
+                            /** @description By which program. */
+                            userAgent?: string;
+                            /**
+                             * @description The browser and the system that the user agent names; absent for other programs.
+                             * @example Firefox on Linux
+                             */
+                            device?: string;
+                        }[];
+                        /** @description Of the next page; absent at the end. */
+                        cursor?: string;
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    headListActivity: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest events first. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listKeys: {
         parameters: {
             query?: never;
@@ -2376,6 +2801,778 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listFactors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The second factors. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @description Whether one is asked for.
+                         * @enum {unknown}
+                         */
+                        policy: "off" | "optional" | "required";
+                        factors: {
+                            /** @enum {unknown} */
+                            type: "totp" | "passkey" | "email";
+                            /**
+                             * Format: date-time
+                             * @description When it was added.
+                             */
+                            created: string;
+                        }[];
+                        /** @description How many recovery codes were not used. */
+                        recoveryCodes: number;
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    headListFactors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The second factors. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    confirmTOTP: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @example return=representation
+                 */
+                Prefer?: components["parameters"]["PreferSession"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Six digits that the app shows. */
+                    code: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description Six digits that the app shows. */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is added. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Recovery codes, which are shown once. */
+                        recoveryCodes?: string[];
+                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        token?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it ends unless it is used.
+                         */
+                        expires?: string;
+                        user?: components["schemas"]["Users"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    beginTOTP: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the app needs. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description In base32, to be typed. */
+                        secret: string;
+                        /** @description otpauth://totp/... */
+                        uri: string;
+                        /** @description The URI as a QR code: a data URL of a PNG. */
+                        qr: string;
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeFactorTotp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    confirmEmailFactor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @example return=representation
+                 */
+                Prefer?: components["parameters"]["PreferSession"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Six digits. */
+                    code: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description Six digits. */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is added. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Recovery codes, which are shown once. */
+                        recoveryCodes?: string[];
+                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        token?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it ends unless it is used.
+                         */
+                        expires?: string;
+                        user?: components["schemas"]["Users"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    beginEmailFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A mail with a code will be sent. */
+            202: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeFactorEmail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    sendSecondCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    flow?: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    flow?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A mail with a code will be sent. */
+            202: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Of an HTML form: the page that asks for the code. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeFactorPasskey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    renewRecoveryCodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The new ones; the others have ended. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Recovery codes, which are shown once. */
+                        recoveryCodes: string[];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    completeLogin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @example return=representation
+                 */
+                Prefer?: components["parameters"]["PreferSession"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description totp by default.
+                     * @enum {unknown}
+                     */
+                    type?: "totp" | "recovery" | "passkey" | "email";
+                    /** @description Of totp, recovery and email. */
+                    code?: string;
+                    /** @description Of passkey: what the browser has returned. */
+                    credential?: Record<string, never> | string;
+                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    secret?: string;
+                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    flow?: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /**
+                     * @description totp by default.
+                     * @enum {unknown}
+                     */
+                    type?: "totp" | "recovery" | "passkey" | "email";
+                    /** @description Of totp, recovery and email. */
+                    code?: string;
+                    /** @description Of passkey: what the browser has returned. */
+                    credential?: Record<string, never> | string;
+                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    secret?: string;
+                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    flow?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Logged in, where `Prefer: return=representation` was sent. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuedSession"];
+                };
+            };
+            /** @description Logged in. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Of an HTML form: the page where the browser continues. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    stepUp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @example return=representation
+                 */
+                Prefer?: components["parameters"]["PreferSession"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description totp by default.
+                     * @enum {unknown}
+                     */
+                    type?: "totp" | "recovery" | "passkey" | "email";
+                    /** @description Of totp, recovery and email. */
+                    code?: string;
+                    /** @description Of passkey: what the browser has returned. */
+                    credential?: Record<string, never> | string;
+                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    secret?: string;
+                    /** Format: password */
+                    password?: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /**
+                     * @description totp by default.
+                     * @enum {unknown}
+                     */
+                    type?: "totp" | "recovery" | "passkey" | "email";
+                    /** @description Of totp, recovery and email. */
+                    code?: string;
+                    /** @description Of passkey: what the browser has returned. */
+                    credential?: Record<string, never> | string;
+                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    secret?: string;
+                    /** Format: password */
+                    password?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Proven, where `Prefer: return=representation` was sent. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuedSession"];
+                };
+            };
+            /** @description Proven. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDeletion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deletion is planned. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deletion"];
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    planDeletion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @example return=representation
+                 */
+                Prefer?: components["parameters"]["PreferSession"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: password
+                     * @description That of the user, if there is one.
+                     */
+                    password?: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /**
+                     * Format: password
+                     * @description That of the user, if there is one.
+                     */
+                    password?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The deletion is planned. */
+            202: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deletion"] & {
+                        /** @description For Authorization: Bearer. */
+                        token?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the session ends unless it is used.
+                         */
+                        expires?: string;
+                        user?: Record<string, never>;
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    undoDeletion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account stays. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    headDeletion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deletion is planned. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
@@ -2772,6 +3969,119 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    changeAddress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The object's uuid. */
+                uuid: components["parameters"]["UUID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The new one. */
+                    address: string;
+                    /** @description That of the account, if there is one. */
+                    password?: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description The new one. */
+                    address: string;
+                    /** @description That of the account, if there is one. */
+                    password?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A mail will be sent to the new address, and one to the old. */
+            202: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    finishAddressChange: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @example wait=5
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The address that the mail was sent to; `email` is another name for this field. */
+                    login?: string;
+                    /** @description That of the mail. */
+                    token: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description The address that the mail was sent to; `email` is another name for this field. */
+                    login?: string;
+                    /** @description That of the mail. */
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is confirmed, or undone: then every session has ended. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Of an HTML form: the page where the browser continues. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     returnFromProvider: {
         parameters: {
             query?: {
@@ -3105,8 +4415,8 @@ export interface operations {
             query?: {
                 /** @description Only these stores; all without it. */
                 store?: "Notes"[];
-                /** @description Only these events; all without it. */
-                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted")[];
+                /** @description Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names. */
+                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
                 /** @description The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log. */
                 lastEventId?: string;
             };
@@ -3132,6 +4442,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -3142,8 +4453,8 @@ export interface operations {
             query?: {
                 /** @description Only these stores; all without it. */
                 store?: "Notes"[];
-                /** @description Only these events; all without it. */
-                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted")[];
+                /** @description Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names. */
+                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
                 /** @description The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log. */
                 lastEventId?: string;
             };
@@ -3167,6 +4478,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
