@@ -47,6 +47,7 @@ type Authentication struct {
 	Redirects            []string // where applications get the codes of their logins
 	MailLoginRedirect    string   // where a login by mail continues
 	AddressRedirect      string   // where a change of address continues
+	AccountRedirect      string   // where users manage their account
 	Limits               Limits
 	UserStore            string
 	IdentStore           string
@@ -113,7 +114,7 @@ type MailText struct{ Subject, HTML, Text string }
 func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
-		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MailLoginRedirect: "/login/mail", AddressRedirect: "/login/address", MFA: MFA{Policy: "optional"},
+		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MailLoginRedirect: "/login/mail", AddressRedirect: "/login/address", AccountRedirect: "/account", MFA: MFA{Policy: "optional"},
 		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
 	}
 	decode(s, "audit", &a.Audit, parseNonEmpty)
@@ -126,6 +127,7 @@ func (c *Config) readAuthentication(s *section) {
 	a.MFA.read(s)
 	decode(s, "mailLoginRedirect", &a.MailLoginRedirect, parseRedirect)
 	decode(s, "addressRedirect", &a.AddressRedirect, parseRedirect)
+	decode(s, "accountRedirect", &a.AccountRedirect, parseRedirect)
 	for _, v := range s.list("trustedOrigins") {
 		if origin, ok := convert(s.doc, v, parseOrigin); ok {
 			a.TrustedOrigins = append(a.TrustedOrigins, origin)

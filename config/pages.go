@@ -17,6 +17,7 @@ const (
 	SecondPage   = "second-factor"
 	MailPage     = "mail"    // of a login by mail
 	AddressPage  = "address" // of a change of address
+	AccountPage  = "account" // of who is logged in
 )
 
 // Pages says which pages belfry serves, and where.
@@ -68,6 +69,8 @@ func (c *Config) PageLink(name string) string {
 	}
 	a := &c.Authentication
 	switch {
+	case name == AccountPage && c.doc.isSet("authentication.accountRedirect"):
+		return a.AccountRedirect
 	case name == StartPage && c.Static != nil:
 		return "/"
 	case a.Email == nil:
@@ -126,6 +129,7 @@ func (c *Config) placePages(taken []route) {
 		{AddressPage, "/login/address", "addressRedirect", a.Email != nil},
 		{FailedPage, "/login-failed", "failureRedirect", len(providers) > 0},
 		{SecondPage, "/second-factor", "secondFactorRedirect", len(providers) > 0},
+		{AccountPage, "/account", "accountRedirect", len(providers) > 0},
 	} {
 		set := p.redirect != "" && c.doc.isSet("authentication."+p.redirect)
 		used := slices.ContainsFunc(taken, func(r route) bool { return p.path != "/" && overlap(r.url, p.path) })

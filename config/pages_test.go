@@ -25,7 +25,7 @@ func TestPagesAndStaticFilesAreChecked(t *testing.T) {
 // What a deployment of before has at the paths of pages stays there.
 func TestPagesGiveWay(t *testing.T) {
 	const email = "authentication: {providers: {email: {}}}\n"
-	all := map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "address": "/login/address", "failed": "/login-failed", "second-factor": "/second-factor"}
+	all := map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "address": "/login/address", "failed": "/login-failed", "second-factor": "/second-factor", "account": "/account"}
 	without := func(names ...string) map[string]string {
 		left := map[string]string{}
 		for name, path := range all {
@@ -49,6 +49,7 @@ func TestPagesGiveWay(t *testing.T) {
 		"authentication: {providers: {github: {clientID: a, clientSecret: b}}}\n":                                             without("register", "recovery", "address"),
 		"authentication: {registerRedirect: /join, recoveryRedirect: /recovery, failureRedirect: /x, providers: {email: {}}}": without("register", "recovery", "failed"),
 		"authentication: {successRedirect: /in, providers: {email: {}}}":                                                      all,
+		"authentication: {accountRedirect: /me, providers: {email: {}}}":                                                      without("account"),
 		email + "stores: {A: {expose: {url: /register}}, B: {expose: {url: /login/x}}}":                                       without("register", "login"),
 		email + "binaries: {b: {expose: {url: /recovery}}}":                                                                   without("recovery"),
 		email + "pages: {enabled: false}":                                                                                     {},

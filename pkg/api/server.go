@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -125,6 +126,11 @@ func New(o Options) *Server {
 			return site.Authorize(o.Login.Service, pages.Application{
 				Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL, RegisterURL: p.RegisterURL,
 			}, p.Providers, p.Reason, p.Message)
+		}
+		if len(site.Paths) > 0 {
+			loginOptions.AccountPage = func(me *auth.Session, r login.AccountReply) ([]byte, string, error) {
+				return site.AccountReply(o.Login.Service, me, pages.Account{Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
+			}
 		}
 		login.Mount(router, calls, origins, loginOptions)
 		if site.Templates != nil {

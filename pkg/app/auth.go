@@ -315,7 +315,7 @@ func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity, Export: a.exporter(),
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, Account: c.AccountRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity, Export: a.exporter(),
 	}
 }
 

@@ -24,13 +24,13 @@ func (a *serving) site() *pages.Options {
 		Links: pages.Links{
 			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),
-			MailLogin: c.PageLink(config.MailPage),
+			MailLogin: c.PageLink(config.MailPage), Account: c.PageLink(config.AccountPage),
 		},
 		Redirects: []string{
 			c.Authentication.SuccessRedirect, c.Authentication.FailureRedirect,
-			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect, c.Authentication.MailLoginRedirect, c.Authentication.AddressRedirect,
+			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect, c.Authentication.MailLoginRedirect, c.Authentication.AddressRedirect, c.Authentication.AccountRedirect,
 		},
-		Applications: c.Authentication.Redirects,
+		Applications: c.Authentication.Redirects, Export: true,
 	}
 	if c.Console.Enabled {
 		o.Links.Console = console.Path

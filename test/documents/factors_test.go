@@ -44,12 +44,23 @@ func (c *client) secondFactor() {
 	c.ask(404, "DELETE", "/auth/factors/email", "")
 	c.ask(202, "POST", "/auth/factors/email", "")
 	c.ask(403, "PUT", "/auth/factors/email", `{"code":"none"}`)
+	const form = "Content-Type: application/x-www-form-urlencoded"
+	c.ask(200, "POST", "/auth/factors/recovery", "", form)
+	c.ask(303, "POST", "/auth/factors/totp", "code=1", form)
+	c.ask(303, "POST", "/auth/factors/email", "code=1", form)
+	c.ask(303, "POST", "/auth/factors/passkey", "remove=true", form)
+	c.ask(303, "POST", "/auth/step-up", "type=recovery&code=wrong", form)
+	c.ask(303, "POST", "/auth/sessions/none", "remove=true", form)
+	c.ask(303, "POST", "/auth/idents/none_email/address", "address=new@example.com", form)
+	c.ask(303, "POST", "/auth/deletion", "undo=true", form)
+	c.ask(303, "POST", "/auth/email", "newPassword=short", form)
 	c.ask(200, "PUT", "/auth/factors/email", `{"code":"`+c.inMail("Your code to log in", `log in is (\d{6})`)+`"}`)
 	c.keep()
 	c.ask(202, "POST", "/auth/second-factor/code", `{}`)
 	c.ask(204, "DELETE", "/auth/factors/email", "")
 	c.ask(404, "DELETE", "/auth/factors/passkey", "")
 	c.ask(204, "DELETE", "/auth/factors/totp", "")
+	c.ask(200, "POST", "/auth/factors/totp", "", form)
 }
 
 func totpCode(t *testing.T, secret string) string {

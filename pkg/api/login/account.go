@@ -1,27 +1,75 @@
 package login
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
-// redirectToAccount sends the browser of a form of the account page back to it, with why the form failed, if it did.
-func (h *handler) redirectToAccount(x *kit.Exchange, err error) error {
+// Parameters of the account page: what a form has done, and which second factor is being added.
+const (
+	outcomeParameter = "outcome"
+	setupParameter   = "setup"
+)
+
+// AccountReply is what a reply to a form of the account page shows, and nothing ever again: it is in no URL, and in no cache.
+type AccountReply struct {
+	Secret, QR string   // of an authenticator app that is being set up; QR is a data URL
+	Codes      []string // new recovery codes
+}
+
+// isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
+func (h *handler) isForm(x *kit.Exchange) bool {
+	return h.accountPage != nil && strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
+}
+
+// redirectToAccount sends the browser of a form of the account page back to it, with what the form has done, or with why it
+// failed.
+func (h *handler) redirectToAccount(x *kit.Exchange, outcome string, err error) error {
 	if err == nil {
-		redirect(x, http.StatusSeeOther, h.account)
+		redirect(x, http.StatusSeeOther, withQuery(h.account, outcomeParameter, outcome))
 		return nil
 	}
+	return h.redirectAccountFailure(x, h.account, err)
+}
+
+// redirectAccountFailure sends the browser of a form to a target with why the form failed.
+func (h *handler) redirectAccountFailure(x *kit.Exchange, target string, err error) error {
 	level, reason := slog.LevelInfo, accountReason(err)
 	if errs.KindOf(err) == errs.Internal {
 		level = slog.LevelError
 	}
 	x.Log(level, "a change of an account failed", slog.String("reason", reason), slog.String("error", err.Error()))
-	redirect(x, http.StatusSeeOther, withQuery(h.account, reasonParameter, reason))
+	redirect(x, http.StatusSeeOther, withQuery(target, reasonParameter, reason))
 	return nil
+}
+
+// showAccount replies to a form with a page that shows secrets. It is a reply to a POST, so that no URL leads to it.
+func (h *handler) showAccount(x *kit.Exchange, me *auth.Session, r AccountReply) error {
+	body, policy, err := h.accountPage(me, r)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Content-Security-Policy", policy)
+	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.SetHeader("X-Frame-Options", "DENY")
+	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
+	return nil
+}
+
+// showCodes replies to a form with new recovery codes, or without any goes back to the account page.
+func (h *handler) showCodes(x *kit.Exchange, me *auth.Session, outcome string, codes []string) error {
+	if len(codes) == 0 {
+		return h.redirectToAccount(x, outcome, nil)
+	}
+	return h.showAccount(x, me, AccountReply{Codes: codes})
 }
 
 // accountReason is the reason of a failure, which the account page explains.
@@ -44,7 +92,7 @@ func accountReason(err error) string {
 	case errs.Limited:
 		return "limited"
 	case errs.Invalid, errs.TooLarge, errs.Unsupported:
-		return "invalid"
+		return cmp.Or(weakReason(err), "invalid")
 	}
 	return "unavailable"
 }

@@ -17,6 +17,13 @@ func (h *handler) changeAddress(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if err := h.requestChange(x, f, ident); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusAccepted)
+}
+
+func (h *handler) requestChange(x *kit.Exchange, f form, ident string) error {
 	values, err := f.take("address", "password")
 	if err != nil {
 		return err
@@ -25,10 +32,7 @@ func (h *handler) changeAddress(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service.RequestAddressChange(x.Context(), ident, values[0], values[1], client); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusAccepted)
+	return h.service.RequestAddressChange(x.Context(), ident, values[0], values[1], client)
 }
 
 // finishAddress confirms or undoes a change of address, by the token of a mail.

@@ -30,6 +30,9 @@ type plannedDeletion struct {
 }
 
 func (h *handler) planDeletion(x *kit.Exchange) error {
+	if h.isForm(x) {
+		return h.deletionForm(x)
+	}
 	if _, err := h.requireLogin(x); err != nil {
 		return err
 	}
@@ -37,36 +40,19 @@ func (h *handler) planDeletion(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	values, err := f.take("password")
-	if err != nil {
-		return err
-	}
-	for name := range f.Object {
-		return &errs.Error{Kind: errs.Invalid, Message: "the account can't be deleted",
-			Fields: []errs.Field{{Pointer: object.Pointer(name), Message: "is unknown; password is known"}}}
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	plan, session, err := h.service.PlanDeletion(x.Context(), values[0], client)
+	plan, session, err := h.planDeletionOf(x, f)
 	if err != nil {
 		return err
 	}
 	reply := plannedDeletion{DeletionPlan: plan}
-	switch {
-	case session.Token != "":
-		h.cookies.setSession(x, session)
-		if x.PrefersRepresentation() {
-			ctx, err := h.calls.Client(x)
-			if err != nil {
-				return err
-			}
-			x.ApplyRepresentation()
-			reply.issued = h.issuedOf(ctx, session)
+	h.setAfterPlan(x, plan, session)
+	if session.Token != "" && x.PrefersRepresentation() {
+		ctx, err := h.calls.Client(x)
+		if err != nil {
+			return err
 		}
-	case plan.Deleted == plan.Planned:
-		h.cookies.removeSession(x)
+		x.ApplyRepresentation()
+		reply.issued = h.issuedOf(ctx, session)
 	}
 	body, err := json.Marshal(reply)
 	if err != nil {
@@ -75,6 +61,33 @@ func (h *handler) planDeletion(x *kit.Exchange) error {
 	x.SetHeader("Cache-Control", kit.NoStore)
 	x.Send(http.StatusAccepted, kit.JSON, body)
 	return nil
+}
+
+// planDeletionOf plans the deletion by the fields of a form.
+func (h *handler) planDeletionOf(x *kit.Exchange, f form) (auth.DeletionPlan, auth.IssuedSession, error) {
+	values, err := f.take("password")
+	if err != nil {
+		return auth.DeletionPlan{}, auth.IssuedSession{}, err
+	}
+	for name := range f.Object {
+		return auth.DeletionPlan{}, auth.IssuedSession{}, &errs.Error{Kind: errs.Invalid, Message: "the account can't be deleted",
+			Fields: []errs.Field{{Pointer: object.Pointer(name), Message: "is unknown; password is known"}}}
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return auth.DeletionPlan{}, auth.IssuedSession{}, err
+	}
+	return h.service.PlanDeletion(x.Context(), values[0], client)
+}
+
+// setAfterPlan sets the cookie of the session that continues after a deletion was planned, or removes it if none does.
+func (h *handler) setAfterPlan(x *kit.Exchange, plan auth.DeletionPlan, session auth.IssuedSession) {
+	switch {
+	case session.Token != "":
+		h.cookies.setSession(x, session)
+	case plan.Deleted == plan.Planned:
+		h.cookies.removeSession(x)
+	}
 }
 
 func (h *handler) plannedDeletion(x *kit.Exchange) error {

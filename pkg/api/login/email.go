@@ -20,6 +20,9 @@ func (h *handler) email(x *kit.Exchange) error {
 		if request, ok := f.takeRequest(); ok {
 			return h.enterForApplication(x, f, request, h.issueCode)
 		}
+		if f.html && f.has("newPassword") {
+			return h.changePasswordForm(x, f)
+		}
 		err = h.enter(x, f)
 	}
 	switch {
@@ -146,15 +149,7 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	values, err := f.take("password", "newPassword")
-	if err != nil {
-		return err
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	session, err := h.service.ChangePassword(x.Context(), values[0], values[1], client)
+	session, err := h.newPassword(x, f)
 	if err != nil {
 		return err
 	}
@@ -163,6 +158,22 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 		return err
 	}
 	return h.sendSession(ctx, x, session)
+}
+
+// newPassword sets a new password by the fields of a form.
+func (h *handler) newPassword(x *kit.Exchange, f form) (auth.IssuedSession, error) {
+	if _, err := h.requireLogin(x); err != nil {
+		return auth.IssuedSession{}, err
+	}
+	values, err := f.take("password", "newPassword")
+	if err != nil {
+		return auth.IssuedSession{}, err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return auth.IssuedSession{}, err
+	}
+	return h.service.ChangePassword(x.Context(), values[0], values[1], client)
 }
 
 // resendValidation requests the validation mail again; where addresses are validated

@@ -2,7 +2,6 @@ package login
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 
 	"belfry/pkg/api/kit"
@@ -37,7 +36,7 @@ func (h *handler) beginTOTP(x *kit.Exchange) error {
 		return err
 	}
 	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(enrollment{Secret: e.Secret, URI: e.URI, QR: "data:image/png;base64," + base64.StdEncoding.EncodeToString(e.PNG)})
+	return x.SendJSON(enrollment{Secret: e.Secret, URI: e.URI, QR: qrURL(e.PNG)})
 }
 
 // added is the reply to a new second factor. The codes are shown once.
@@ -119,6 +118,9 @@ func (h *handler) sendAdded(x *kit.Exchange, s auth.IssuedSession, codes []strin
 }
 
 func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
+	if h.isForm(x) {
+		return h.renewRecoveryCodesForm(x)
+	}
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err

@@ -26,6 +26,10 @@ type Options struct {
 	// Account is where a form that changes the account leads to; "": Success.
 	Account string
 
+	// AccountPage renders the reply to a form of the account page for who is logged in, and returns its content security policy.
+	// nil: there is no such page, and forms are replied to as programs are.
+	AccountPage func(me *auth.Session, r AccountReply) (body []byte, policy string, err error)
+
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
 
@@ -40,7 +44,7 @@ type Options struct {
 
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *kit.Origins {
-	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address}, o.TrustedOrigins...)...)
+	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
 	if o.Service.PostsCallback() {
 		origins.Open(auth.CallbackPath)
 	}
@@ -57,6 +61,7 @@ type handler struct {
 	success, failure, register, recovery, second, mailLogin, address, account string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
+	accountPage   func(me *auth.Session, r AccountReply) ([]byte, string, error)
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
 	exporter      *export.Exporter
 }
@@ -66,7 +71,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
-		authorizePage: o.AuthorizePage, readActivity: o.Activity, exporter: o.Export,
+		authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
 	}
 	if o.Activity != nil {
 		r.HandleGet("/auth/activity", calls.Limit(kit.Read, h.activity))
@@ -80,16 +85,16 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodDelete, "/auth/keys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revokeKey))
 	r.HandleGet("/auth/sessions", calls.Limit(kit.Read, h.sessions))
 	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revoke))
+	r.Handle(http.MethodPost, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.endSessionForm))
 	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
 	r.HandleGet("/auth/factors", calls.Limit(kit.Read, h.factors))
-	r.Handle(http.MethodPost, "/auth/factors/totp", calls.Limit(kit.Write, h.beginTOTP))
 	r.Handle(http.MethodPut, "/auth/factors/totp", calls.Limit(kit.Write, h.confirmTOTP))
 	r.Handle(http.MethodPost, "/auth/factors/recovery", calls.Limit(kit.Write, h.renewRecoveryCodes))
 	for _, kind := range []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail} {
 		r.Handle(http.MethodDelete, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.removeFactor(x, kind) }))
+		r.Handle(http.MethodPost, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.changeFactor(x, kind) }))
 	}
 	if h.service.EmailEnabled() {
-		r.Handle(http.MethodPost, "/auth/factors/email", calls.Limit(kit.Write, h.beginEmail))
 		r.Handle(http.MethodPut, "/auth/factors/email", calls.Limit(kit.Write, h.confirmEmail))
 		r.Handle(http.MethodPost, "/auth/second-factor/code", h.sendSecondCode)
 	}
@@ -111,6 +116,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodPost, "/auth/email/recovery", h.requestRecovery)
 		r.Handle(http.MethodPut, "/auth/email/recovery", h.recover)
 		r.Handle(http.MethodPut, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddress))
+		r.Handle(http.MethodPost, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddressForm))
 		r.Handle(http.MethodPost, "/auth/email/address", h.finishAddress)
 	}
 	if code, link := h.service.MailLogins(); code || link {

@@ -172,7 +172,7 @@ func (h *handler) addPasskey(x *kit.Exchange) error {
 		added, err = h.addPasskeyOf(x, f, session)
 	}
 	if f.html {
-		return h.redirectToAccount(x, err)
+		return h.redirectToAccount(x, "passkey-added", err)
 	}
 	if err != nil {
 		return err
@@ -223,11 +223,12 @@ func (h *handler) changePasskeyForm(x *kit.Exchange) error {
 		return err
 	}
 	f, err := readForm(x)
+	outcome := ""
 	if err == nil {
-		err = h.changePasskey(x, f, session, uuid)
+		outcome, err = h.changePasskey(x, f, session, uuid)
 	}
 	if f.html {
-		return h.redirectToAccount(x, err)
+		return h.redirectToAccount(x, outcome, err)
 	}
 	if err != nil {
 		return err
@@ -235,18 +236,18 @@ func (h *handler) changePasskeyForm(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusNoContent)
 }
 
-func (h *handler) changePasskey(x *kit.Exchange, f form, session *auth.Session, uuid string) error {
+func (h *handler) changePasskey(x *kit.Exchange, f form, session *auth.Session, uuid string) (outcome string, err error) {
 	remove, err := f.takeBool("remove")
 	if err != nil {
-		return err
+		return "", err
 	}
 	if remove {
-		return h.write(x, func(ctx context.Context) error { return h.service.Unlink(ctx, session, uuid) })
+		return "passkey-removed", h.write(x, func(ctx context.Context) error { return h.service.Unlink(ctx, session, uuid) })
 	}
 	values, err := f.take("name")
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = h.service.RenamePasskey(x.Context(), session, uuid, values[0])
-	return err
+	return "passkey-renamed", err
 }

@@ -105,6 +105,11 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	}
 	err = h.service.MailSecondCode(x.Context(), secret, client)
 	switch {
+	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
+		if err != nil {
+			return h.redirectToAccount(x, "", err)
+		}
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.account, reasonParameter, "step-up"), "mail", "sent"))
 	case !f.html && err != nil:
 		return err
 	case !f.html:
@@ -164,6 +169,9 @@ func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client auth
 
 // stepUp authenticates who is logged in again.
 func (h *handler) stepUp(x *kit.Exchange) error {
+	if h.isForm(x) {
+		return h.stepUpForm(x)
+	}
 	if _, err := h.requireLogin(x); err != nil {
 		return err
 	}
@@ -171,19 +179,7 @@ func (h *handler) stepUp(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	factor, err := h.takeFactor(x, f)
-	if err != nil {
-		return err
-	}
-	values, err := f.take("password")
-	if err != nil {
-		return err
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	session, err := h.service.StepUp(x.Context(), values[0], factor, client)
+	session, err := h.proveAgain(x, f)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package pages serves the pages where people arrive whom nothing else receives: the
 // start page, and those of logging in, registering and recovering, to which the default
-// redirects lead. They are plain HTML forms without a script, which the routes of package
-// login take. A folder can replace their templates one by one.
+// redirects lead, and the page where people manage their account. They are plain HTML forms, which the
+// routes of package login take; passkeys alone need a script. A folder can replace their templates one by one.
 package pages
 
 import (
@@ -26,18 +26,24 @@ const (
 	secondPage    = "second-factor"
 	mailPage      = "mail"      // of a login by mail
 	addressPage   = "address"   // of a change of address
+	accountPage   = "account"   // of who is logged in
 	authorizePage = "authorize" // its route is one of package login
 )
 
 // stylePath is the route of the style sheet. No provider can have this name.
 const stylePath = "/auth/pages.css"
 
+// scriptPath is the route of the script of passkeys, which the pages that use them have.
+const scriptPath = "/auth/passkey.js"
+
 // Options are the options of Mount.
 type Options struct {
 	Templates *Templates
-	Paths     map[string]string // of the pages that are served: start, login, register, recovery, mail, address, failed, second-factor
+	Paths     map[string]string // of the pages that are served: start, login, register, recovery, mail, address, failed, second-factor, account
 	Links     Links
 	Stores    []Store
+
+	Export bool // users can download what is theirs
 
 	Redirects    []string // where forms lead to: paths on this host, and URLs
 	Applications []string // redirects of applications, where a login for one leads to
@@ -45,6 +51,8 @@ type Options struct {
 
 type handler struct {
 	calls     *kit.Calls
+	export    bool // of what is a user's
+	service   *auth.Service
 	templates *Templates
 	base      View // of a page for nobody
 	stores    []Store
@@ -60,8 +68,11 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	if len(o.Paths) == 0 {
 		return
 	}
+	if service.PasskeysEnabled() {
+		r.HandleGetPage(scriptPath, kit.Fixed("text/javascript; charset=utf-8", script))
+	}
 	h := &handler{
-		calls: calls, templates: o.Templates, stores: o.Stores, base: baseView(service, o.Links),
+		calls: calls, export: o.Export, service: service, templates: o.Templates, stores: o.Stores, base: baseView(service, o.Links),
 		policy: strictPolicy(formTargets(o.Redirects)), second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
 	for name, path := range o.Paths {
@@ -72,6 +83,9 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 func strictPolicy(formTargets string) string {
 	return "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets + "; frame-ancestors 'none'; base-uri 'none'"
 }
+
+// scriptPolicy is the policy of a page with the script of passkeys, which asks the routes of passkeys for challenges.
+func scriptPolicy(strict string) string { return strict + "; script-src 'self'; connect-src 'self'" }
 
 // baseView is the view of a page for nobody.
 func baseView(service *auth.Service, links Links) View {
@@ -99,7 +113,7 @@ func (o Options) Authorize(service *auth.Service, app Application, urls map[stri
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the
 // page, and no other page gets its URL.
 func (h *handler) page(x *kit.Exchange, name string) error {
-	v := h.view(x)
+	v, me := h.view(x)
 	if name == startPage {
 		v.Stores = h.stores
 		if x.Request.URL.Query().Has("validation") {
@@ -115,6 +129,15 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 			}
 		}
 		v.FactorNames = strings.Join(v.Factors, " ")
+	}
+	if name == accountPage {
+		var err error
+		if v.Account, err = h.account(x, me); err != nil {
+			return err
+		}
+	}
+	if h.service.PasskeysEnabled() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
+		v.Script, policy = scriptPath, scriptPolicy(policy)
 	}
 	body, err := h.templates.render(name, v)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/api/login"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
@@ -22,13 +23,14 @@ func start(t *testing.T, change ...any) *apitest.Front {
 	site := func(o *api.Options) {
 		o.Site = &pages.Options{
 			Templates: templates,
-			Paths:     map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "mail": "/login/mail", "address": "/login/address", "failed": "/login-failed"},
-			Links:     pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", OpenAPI: "/openapi.json"},
+			Paths:     map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "mail": "/login/mail", "address": "/login/address", "failed": "/login-failed", "second-factor": "/second-factor", "account": "/account"},
+			Links:     pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", OpenAPI: "/openapi.json", Account: "/account"},
 			Stores:    []pages.Store{{Name: "Books", URL: "/books", List: true}},
 			Redirects: []string{"/", "https://app.example.org/in?x=1", "https://app.example.org/out"},
 		}
 	}
-	return apitest.StartLogin(t, 1, append([]any{site}, change...)...)[0]
+	account := func(o *login.Options) { o.Account = "/account" }
+	return apitest.StartLogin(t, 1, append([]any{site, account}, change...)...)[0]
 }
 
 func validatesFirst(o *auth.Options) { o.Email.PostValidation = false }
@@ -97,7 +99,7 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 
 func TestPagesNameWhoIsLoggedIn(t *testing.T) {
 	f := start(t)
-	for user, shown := range map[string]string{`"login":"eve@example.com","name":"<b>Eve</b>"`: "&lt;b&gt;Eve&lt;/b&gt;", `"login":"bob@example.com","name":" "`: "Logged in as <strong>0"} {
+	for user, shown := range map[string]string{`"login":"eve@example.com","name":"<b>Eve</b>"`: "&lt;b&gt;Eve&lt;/b&gt;", `"login":"bob@example.com","name":" "`: `Logged in as <strong><a href="/account">0`} {
 		token := apitest.Token(f.Do("POST", "/auth/email", `{"register":true,"password":"a fine password",`+user+`}`).Want(204))
 		r := f.Do("GET", "/", "", "Cookie", "belfry="+token).Want(200)
 		contains(t, r, shown, `action="/auth/logout"`, `!href="/login"`, "!<b>")

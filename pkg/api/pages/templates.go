@@ -20,6 +20,9 @@ import (
 //go:embed templates
 var builtIn embed.FS
 
+//go:embed passkey.js
+var script []byte
+
 // Files of templates: the layout, the style sheet, and one for each page.
 const (
 	layoutFile = "layout.html"
@@ -27,7 +30,7 @@ const (
 )
 
 func pageNames() []string {
-	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, mailPage, addressPage, failedPage, authorizePage, secondPage}
+	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, mailPage, addressPage, failedPage, authorizePage, secondPage, accountPage}
 }
 
 // MaxFile bounds a file of a theme, in bytes.

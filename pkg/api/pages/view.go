@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
+	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
 
@@ -15,7 +16,10 @@ import (
 type View struct {
 	Host  string // of belfry's URL
 	Style string // URL of the style sheet
-	User  string // who is logged in: their name, else address, else uuid; "": nobody
+
+	Script string // URL of the script of passkeys, on pages that use them; "" on others, and where there are none
+
+	User string // who is logged in: their name, else address, else uuid; "": nobody
 
 	Links     Links
 	Actions   Actions
@@ -36,7 +40,10 @@ type View struct {
 	Factors     []string // with which the login can be completed; of the page second-factor alone
 	FactorNames string   // the same, for the field factors of its forms
 
+	Enroll bool // who is logged in has to add a second factor first
+
 	Application Application // that the login is for; of the page authorize alone
+	Account     Account     // of the page account alone
 }
 
 // Application is what asks for a login.
@@ -49,7 +56,7 @@ type Application struct {
 }
 
 // Links are the pages that others lead to; "" for one that is not served.
-type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI, MailLogin string }
+type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI, MailLogin, Account string }
 
 // Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail, and that of a login by mail without it.
 type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address string }
@@ -95,12 +102,13 @@ func title(name string) string {
 	return cmp.Or(titles[name], strings.ToUpper(name[:1])+name[1:])
 }
 
-// view returns the data of a page.
-func (h *handler) view(x *kit.Exchange) View {
+// view returns the data of a page, and the session of who is logged in, nil for nobody.
+func (h *handler) view(x *kit.Exchange) (View, *auth.Session) {
 	v := h.base
 	// A page is shown to whoever has no valid session, and while sessions can't be read.
-	if session, err := h.calls.AccountSession(x); err == nil && session != nil {
-		v.User = displayName(session)
+	session, err := h.calls.AccountSession(x)
+	if err == nil && session != nil {
+		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll
 	}
 	query := x.Request.URL.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
@@ -111,7 +119,7 @@ func (h *handler) view(x *kit.Exchange) View {
 		v.Reason = reason
 	}
 	v.Message = cmp.Or(messages[v.Reason], unknownFailure)
-	return v
+	return v, session
 }
 
 // displayName returns how a user is called on the pages that they see.
@@ -133,8 +141,8 @@ func displayName(session *auth.Session) string {
 // samples are the views by which templates are tried.
 func samples() []View {
 	full := View{
-		Host: "belfry.example.com", Style: stylePath, User: "ada@example.com",
-		Links:   Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json", "/login/mail"},
+		Host: "belfry.example.com", Style: stylePath, Script: scriptPath, Enroll: true, Account: sampleAccount(), User: "ada@example.com",
+		Links:   Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json", "/login/mail", "/account"},
 		Actions: allActions(), Codes: true, MailLinks: true,
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
 		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
@@ -147,7 +155,7 @@ func samples() []View {
 	sent.MailSent, set.PasswordSet = true, true
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
-	return []View{full, sent, set, first, {}}
+	return append(accountSamples(full), full, sent, set, first, View{})
 }
 
 func allActions() Actions {

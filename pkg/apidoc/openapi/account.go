@@ -18,8 +18,9 @@ func (d *document) deletion() {
 			method: "post", path: path, tag: loginTag, id: "planDeletion", summary: "Delete one's account, after a grace period", security: needed(),
 			description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.",
 			parameters:  parameters("PreferSession"),
-			body:        form(nil, false, "password", ordered.Of("type", "string", "format", "password", "description", "That of the user, if there is one.")),
-			replies: ordered.Of("202", reply("The deletion is planned.", asJSON(ordered.Of("allOf", []any{model.Ref("Deletion"), ordered.Of("type", "object", "properties", ordered.Of(
+			body: form(nil, false, "password", ordered.Of("type", "string", "format", "password", "description", "That of the user, if there is one."),
+				"undo", ordered.Of("type", []string{"boolean", "string"}, "description", "Of an HTML form: the deletion is taken back.")),
+			replies: ordered.Of("303", redirectTo("Of an HTML form: to the page of the account.", "Set-Cookie"), "202", reply("The deletion is planned.", asJSON(ordered.Of("allOf", []any{model.Ref("Deletion"), ordered.Of("type", "object", "properties", ordered.Of(
 				"token", ordered.Of("type", "string", "description", "For Authorization: Bearer."),
 				"expires", ordered.Of("type", "string", "format", "date-time", "description", "When the session ends unless it is used."),
 				"user", ordered.Of("type", "object")))})), "Cache-Control", "Set-Cookie", "Preference-Applied")),

@@ -17,6 +17,13 @@ func (d *document) address() {
 		problems:    problems,
 	})
 	d.add(operation{
+		method: "post", path: "/auth/idents/{uuid}/address", tag: loginTag, id: "changeAddressByForm", summary: "Replace an address of one's account, by an HTML form", security: needed(),
+		parameters: parameters("UUID"),
+		body:       form([]string{"address"}, false, "address", text("The new one."), "password", text("That of the account, if there is one.")),
+		replies:    ordered.Of("303", redirectTo("To the page of the account.")),
+		problems:   []int{403, 408, 500, 503},
+	})
+	d.add(operation{
 		method: "post", path: "/auth/email/address", tag: loginTag, id: "finishAddressChange", summary: "Confirm or undo a change of address", security: maybe(),
 		description: "By the token of the mail to the new address, while logged in, or of that to the old one. The reply to an HTML form is 303.",
 		parameters:  parameters("Prefer"),

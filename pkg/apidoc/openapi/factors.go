@@ -22,13 +22,16 @@ func (d *document) factors() {
 		))), "Cache-Control")),
 		problems: []int{401, 403, 429, 500, 503},
 	})
+	toAccount, page := redirectTo("Of an HTML form: the page of the account.", "Set-Cookie"), pageContent()
+	remove := ordered.Of("type", []string{"boolean", "string"}, "description", "Of an HTML form: the factor is removed.")
 	d.add(operation{
 		method: "post", path: "/auth/factors/totp", tag: loginTag, id: "beginTOTP", summary: "Set up an authenticator app", security: needed(),
-		description: "It is of no use before its confirmation by the same session, within 10 minutes.",
-		replies: ordered.Of("200", reply("What the app needs.", asJSON(ordered.Of("type", "object", "required", []string{"secret", "uri", "qr"}, "properties", ordered.Of(
+		description: "It is of no use before its confirmation by the same session, within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.",
+		body:        optional(form(nil, false, "code", text("Of an HTML form: six digits that the app shows."), "remove", remove)),
+		replies: ordered.Of("200", reply("What the app needs.", orPage(ordered.Of("type", "object", "required", []string{"secret", "uri", "qr"}, "properties", ordered.Of(
 			"secret", text("In base32, to be typed."), "uri", text("otpauth://totp/..."), "qr", text("The URI as a QR code: a data URL of a PNG."),
-		))), "Cache-Control")),
-		problems: []int{401, 403, 409, 429, 500, 503},
+		))), "Cache-Control"), "303", toAccount),
+		problems: failing,
 	})
 	codes := ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "Recovery codes, which are shown once.")
 	added := ordered.Of("type", "object", "properties", ordered.Of("recoveryCodes", codes,
@@ -42,12 +45,25 @@ func (d *document) factors() {
 		replies:     ordered.Of("200", reply("It is added.", asJSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
 		problems:    failing,
 	})
-	if d.contract.Login.Email {
+	for _, f := range []struct{ kind, id, summary string }{
+		{"email", "beginEmailFactor", "Ask for the mail with which one adds codes by mail"},
+		{"passkey", "changePasskeyFactor", "Make one's passkeys a second factor, also by an HTML form"},
+	} {
+		replies := ordered.Of("200", reply("It is added.", orPage(added), "Cache-Control", "Set-Cookie"))
+		if f.kind == "email" {
+			replies = ordered.Of("200", reply("Of an HTML form: the recovery codes.", ordered.Of("text/html", page), "Cache-Control", "Set-Cookie"),
+				"202", reply("A mail with a code will be sent.", nil, "Cache-Control"))
+		}
+		replies.Set("303", toAccount)
 		d.add(operation{
-			method: "post", path: "/auth/factors/email", tag: loginTag, id: "beginEmailFactor", summary: "Ask for the mail with which one adds codes by mail", security: needed(),
-			replies:  ordered.Of("202", reply("A mail with a code will be sent.", nil, "Cache-Control")),
-			problems: []int{401, 403, 409, 429, 500, 503},
+			method: "post", path: "/auth/factors/" + f.kind, tag: loginTag, id: f.id, summary: f.summary, security: needed(),
+			description: "An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.",
+			body:        optional(form(nil, false, "code", text("Of an HTML form: six digits of the mail."), "remove", remove)),
+			replies:     replies,
+			problems:    append(failing, 404),
 		})
+	}
+	if d.contract.Login.Email {
 		d.add(operation{
 			method: "put", path: "/auth/factors/email", tag: loginTag, id: "confirmEmailFactor", summary: "Add codes by mail as a second factor", security: needed(),
 			description: "By the code that was mailed. The reply is that of an authenticator app.",
@@ -91,8 +107,9 @@ func (d *document) factors() {
 	}
 	d.add(operation{
 		method: "post", path: "/auth/factors/recovery", tag: loginTag, id: "renewRecoveryCodes", summary: "Replace one's recovery codes", security: needed(),
-		replies: ordered.Of("200", reply("The new ones; the others have ended.", asJSON(ordered.Of("type", "object", "required", []string{"recoveryCodes"},
-			"properties", ordered.Of("recoveryCodes", codes))), "Cache-Control")),
+		description: "The reply to an HTML form is a page, or 303.",
+		replies: ordered.Of("200", reply("The new ones; the others have ended.", orPage(ordered.Of("type", "object", "required", []string{"recoveryCodes"},
+			"properties", ordered.Of("recoveryCodes", codes))), "Cache-Control"), "303", toAccount),
 		problems: []int{401, 403, 409, 429, 500, 503},
 	})
 	proof := []any{
@@ -115,13 +132,28 @@ func (d *document) factors() {
 	})
 	d.add(operation{
 		method: "post", path: "/auth/step-up", tag: loginTag, id: "stepUp", summary: "Prove again who one is", security: needed(),
-		description: "By the second factor if there is one, else by the password. The session is replaced.",
+		description: "By the second factor if there is one, else by the password. The session is replaced. The reply to an HTML form is 303.",
 		parameters:  parameters("PreferSession"),
 		body:        form(nil, false, append(proof, "password", ordered.Of("type", "string", "format", "password"))...),
 		replies: ordered.Of(
 			"200", d.issued("Proven, where `Prefer: return=representation` was sent."),
 			"204", reply("Proven.", nil, "Cache-Control", "Set-Cookie"),
+			"303", toAccount,
 		),
 		problems: failing,
 	})
+}
+
+// optional makes a body one that can be left out.
+func optional(body *ordered.Object) *ordered.Object {
+	body.Set("required", false)
+	return body
+}
+
+// pageContent is a page, of which the document says no more.
+func pageContent() *ordered.Object { return ordered.Of("schema", ordered.Of("type", "string")) }
+
+// orPage is an object for programs, and a page for HTML forms.
+func orPage(schema *ordered.Object) *ordered.Object {
+	return ordered.Of(jsonType, ordered.Of("schema", schema), "text/html", pageContent())
 }

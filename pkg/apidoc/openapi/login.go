@@ -84,6 +84,13 @@ func (d *document) sessions() {
 		problems:   []int{400, 401, 403, 404, 409, 429, 500, 503},
 	})
 	d.add(operation{
+		method: "post", path: "/auth/sessions/{uuid}", tag: loginTag, id: "endSessionByForm", summary: "End a session, by an HTML form", security: needed(),
+		parameters: parameters("UUID"),
+		body:       form([]string{"remove"}, false, "remove", ordered.Of("type", []string{"boolean", "string"}, "description", "true.")),
+		replies:    ordered.Of("303", redirectTo("To the page of the account.", "Set-Cookie")),
+		problems:   []int{403, 408, 500, 503},
+	})
+	d.add(operation{
 		method: "delete", path: "/auth/idents/{uuid}", tag: loginTag, id: "unlinkIdent", summary: "Unlink an ident", security: needed(),
 		description: "The last one can't be unlinked: 409.",
 		parameters:  parameters("UUID", "Prefer"),
@@ -201,7 +208,7 @@ func (d *document) email() {
 
 	d.add(operation{
 		method: "post", path: "/auth/email", tag: loginTag, id: "login", summary: "Log in, or register", security: maybe(),
-		description: "Other fields are set on the user who registers. The reply to an HTML form is 303.",
+		description: "Other fields are set on the user who registers. The reply to an HTML form is 303; one with `newPassword`, which can't PUT, changes the password of who is logged in.",
 		parameters:  parameters("PreferSession"),
 		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes, and not a weak one, when one is chosen."),
 			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),

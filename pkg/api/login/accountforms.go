@@ -1,0 +1,215 @@
+package login
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// Forms of the account page. HTML forms can neither PUT nor DELETE: what a program does so is a POST of the same resource.
+
+// accountForm reads a form of the account page, and calls act with the session that it is sent in.
+func (h *handler) accountForm(x *kit.Exchange, act func(me *auth.Session, f form) error) error {
+	me, err := h.requireLogin(x)
+	if err == nil {
+		var f form
+		if f, err = readForm(x); err == nil {
+			err = act(me, f)
+		}
+	}
+	if err != nil {
+		return h.redirectToAccount(x, "", err)
+	}
+	return nil
+}
+
+// changeFactor begins to add a second factor of a type. A form adds it as well, by a code, or removes it.
+func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
+	if !h.isForm(x) {
+		switch kind {
+		case auth.FactorTOTP:
+			return h.beginTOTP(x)
+		case auth.FactorEmail:
+			return h.beginEmail(x)
+		}
+		return h.addPasskeyFactor(x)
+	}
+	return h.accountForm(x, func(me *auth.Session, f form) error {
+		remove, err := f.takeBool("remove")
+		_, confirm := f.Object["code"]
+		switch {
+		case err != nil:
+			return err
+		case remove:
+			return h.doneOr(x, "factor-removed", h.service.RemoveFactor(x.Context(), me, kind))
+		case kind == auth.FactorPasskey:
+			codes, err := h.service.AddPasskeyFactor(x.Context(), me)
+			if err != nil {
+				return err
+			}
+			return h.showCodes(x, me, "factor-added", codes)
+		case confirm:
+			return h.confirmFactorForm(x, f, kind)
+		case kind == auth.FactorEmail:
+			if err := h.service.BeginEmail(x.Context(), me); err != nil {
+				return err
+			}
+			redirect(x, http.StatusSeeOther, withQuery(h.account, setupParameter, kind))
+			return nil
+		}
+		e, err := h.service.BeginTOTP(x.Context(), me)
+		if err != nil {
+			return err
+		}
+		return h.showAccount(x, me, AccountReply{Secret: e.Secret, QR: qrURL(e.PNG)})
+	})
+}
+
+// confirmFactorForm adds a second factor by a code. After a wrong one the form for the code is shown again: the app has the
+// secret already.
+func (h *handler) confirmFactorForm(x *kit.Exchange, f form, kind string) error {
+	values, err := f.take("code")
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	confirm := h.service.ConfirmTOTP
+	if kind == auth.FactorEmail {
+		confirm = h.service.ConfirmEmail
+	}
+	session, codes, err := confirm(x.Context(), values[0], client)
+	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited) {
+		return h.redirectAccountFailure(x, withQuery(h.account, setupParameter, kind), err)
+	}
+	if err != nil {
+		return err
+	}
+	h.cookies.setSession(x, session)
+	return h.showCodes(x, &session.Session, "factor-added", codes)
+}
+
+// doneOr goes back to the account page after a change that succeeded.
+func (h *handler) doneOr(x *kit.Exchange, outcome string, err error) error {
+	if err != nil {
+		return err
+	}
+	return h.redirectToAccount(x, outcome, nil)
+}
+
+func qrURL(png []byte) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(png)
+}
+
+func (h *handler) renewRecoveryCodesForm(x *kit.Exchange) error {
+	return h.accountForm(x, func(me *auth.Session, _ form) error {
+		codes, err := h.service.RenewRecoveryCodes(x.Context(), me)
+		if err != nil {
+			return err
+		}
+		return h.showCodes(x, me, "", codes)
+	})
+}
+
+// endSessionForm ends a session, for an HTML form.
+func (h *handler) endSessionForm(x *kit.Exchange) error {
+	return h.accountForm(x, func(me *auth.Session, f form) error {
+		id, err := x.UUID()
+		if err != nil {
+			return err
+		}
+		if err := f.requireRemove(); err != nil {
+			return err
+		}
+		if err := h.service.RevokeSession(x.Context(), me, id); err != nil {
+			return err
+		}
+		if id == me.ID {
+			h.cookies.removeSession(x)
+		}
+		return h.redirectToAccount(x, "session-ended", nil)
+	})
+}
+
+// requireRemove takes the field remove of a form that can do nothing else.
+func (f form) requireRemove() error {
+	remove, err := f.takeBool("remove")
+	if err == nil && !remove {
+		err = &errs.Error{Kind: errs.Invalid, Message: "a field is missing", Fields: []errs.Field{{Pointer: object.Pointer("remove"), Message: "must be true"}}}
+	}
+	return err
+}
+
+// changePasswordForm sets a new password, for an HTML form.
+func (h *handler) changePasswordForm(x *kit.Exchange, f form) error {
+	session, err := h.newPassword(x, f)
+	if err == nil {
+		h.cookies.setSession(x, session)
+	}
+	return h.redirectToAccount(x, "password-set", err)
+}
+
+// changeAddressForm is changeAddress for an HTML form.
+func (h *handler) changeAddressForm(x *kit.Exchange) error {
+	return h.accountForm(x, func(_ *auth.Session, f form) error {
+		ident, err := x.UUID()
+		if err != nil {
+			return err
+		}
+		return h.doneOr(x, "address-mailed", h.requestChange(x, f, ident))
+	})
+}
+
+// deletionForm plans the deletion of the account, or takes that back, for an HTML form.
+func (h *handler) deletionForm(x *kit.Exchange) error {
+	return h.accountForm(x, func(me *auth.Session, f form) error {
+		undo, err := f.takeBool("undo")
+		if err != nil {
+			return err
+		}
+		if undo {
+			return h.doneOr(x, "deletion-undone", h.service.UndoDeletion(x.Context(), me))
+		}
+		plan, session, err := h.planDeletionOf(x, f)
+		if err != nil {
+			return err
+		}
+		h.setAfterPlan(x, plan, session)
+		return h.redirectToAccount(x, "deletion-planned", nil)
+	})
+}
+
+// stepUpForm is stepUp for an HTML form.
+func (h *handler) stepUpForm(x *kit.Exchange) error {
+	return h.accountForm(x, func(_ *auth.Session, f form) error {
+		session, err := h.proveAgain(x, f)
+		if err == nil {
+			h.cookies.setSession(x, session)
+		}
+		return h.doneOr(x, "proven", err)
+	})
+}
+
+// proveAgain authenticates who is logged in again, by the fields of a form.
+func (h *handler) proveAgain(x *kit.Exchange, f form) (auth.IssuedSession, error) {
+	factor, err := h.takeFactor(x, f)
+	if err != nil {
+		return auth.IssuedSession{}, err
+	}
+	values, err := f.take("password")
+	if err != nil {
+		return auth.IssuedSession{}, err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return auth.IssuedSession{}, err
+	}
+	return h.service.StepUp(x.Context(), values[0], factor, client)
+}

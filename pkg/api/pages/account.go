@@ -1,0 +1,195 @@
+package pages
+
+import (
+	"cmp"
+	"html/template"
+	"strings"
+	"time"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/store/object"
+)
+
+// Account is what the page account shows to who is logged in.
+type Account struct {
+	LoggedIn bool
+
+	// Secret, QR and Codes are shown once, in the reply to a form. The page has nothing else then.
+	Secret string       // of an authenticator app that is being set up
+	QR     template.URL // the same, as a picture
+	Codes  []string     // new recovery codes
+
+	Done    string // what the form before has done; "" for nothing
+	Problem string // why it failed; "" if it did not
+	Setup   string // the second factor whose code is asked for: totp or email
+
+	Step     string   // by which who is logged in has to prove again who they are, as in the problem step-up-required; "" for none
+	Password bool     // they can do so by their password
+	Proofs   []string // or by these second factors
+
+	Policy        string // of second factors: off, optional or required
+	Factors       []Factor
+	Addable       []string // types of second factors that can be added
+	RecoveryCodes int      // that were not used
+	Passkeys      []Passkey
+	Sessions      []Session
+	Addresses     []Address
+	ByMail        bool // addresses and passwords can be changed
+	HasPassword   bool
+
+	Export    bool
+	Deletable bool
+	Deleted   string // when the account will be deleted; "" if that is not planned
+}
+
+// Factor is a second factor.
+type Factor struct{ Type, Title, Added string }
+
+// Passkey is a passkey; Suspected is when there may have been a copy of it, "" for never.
+type Passkey struct{ UUID, Name, Added, LastUsed, Suspected string }
+
+// Session is a session; Device is the user agent as it calls itself.
+type Session struct {
+	ID, Device, Methods, LastUsed string
+	Current                       bool
+}
+
+// Address is an e-mail address with which the user logs in.
+type Address struct{ UUID, Address string }
+
+// outcomes are what forms have done.
+var outcomes = map[string]string{
+	"passkey-added":    "The passkey is added. You can log in with it.",
+	"passkey-renamed":  "The passkey is renamed.",
+	"passkey-removed":  "The passkey is removed. Remove it from your device as well.",
+	"factor-added":     "The second factor is added.",
+	"factor-removed":   "The second factor is removed.",
+	"session-ended":    "The session has ended.",
+	"password-set":     "The password is set. All other sessions have ended.",
+	"address-mailed":   "We have sent a mail to the new address. Open its link in this browser.",
+	"deletion-planned": "Your account will be deleted. All other sessions have ended.",
+	"deletion-undone":  "Your account stays.",
+	"proven":           "Thank you. You can change your account for ten minutes.",
+}
+
+// accountProblems explain why forms failed.
+var accountProblems = map[string]string{ //nolint:gosec // no credentials
+	"step-up":     "Prove again who you are first. Then repeat what you wanted to do.",
+	"refused":     "That was not right. Check what you have entered, and try again.",
+	"ended":       "Your session has ended. Log in again.",
+	"taken":       "That is part of an account already.",
+	"last":        "That is not possible as things are: the last way to log in, your last passkey while it is a second factor, and a second factor that is required can't be removed; a setup ends after ten minutes.",
+	"gone":        "There is no such thing any more.",
+	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
+	"invalid":     "What was sent is not valid. Check it, and choose a password of at least 8 characters.",
+	"common":      messages["common"],
+	"breached":    messages["breached"],
+	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
+}
+
+var factorTitles = map[string]string{
+	auth.FactorTOTP: "Authenticator app", auth.FactorPasskey: "Passkeys", auth.FactorEmail: "Codes by mail", auth.FactorRecovery: "recovery code",
+}
+
+// account returns what the page account shows for a session, nil for nobody.
+func (h *handler) account(x *kit.Exchange, me *auth.Session) (Account, error) {
+	query := x.Request.URL.Query()
+	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
+	if auth.RequireLogin(me) != nil || me == nil {
+		return a, nil
+	}
+	o, err := h.service.Overview(x.Context(), me)
+	if err != nil {
+		return a, err
+	}
+	a.LoggedIn, a.Step, a.Password, a.HasPassword = true, o.StepUp.Step, o.StepUp.Password, o.HasPassword
+	a.Policy, a.RecoveryCodes, a.ByMail = o.Factors.Policy, o.Factors.RecoveryCodes, h.service.EmailEnabled()
+	a.Export, a.Deletable = h.export, h.service.CanDeleteAccounts()
+	for _, proof := range o.StepUp.Factors {
+		if proof != auth.FactorPasskey || h.service.PasskeysEnabled() {
+			a.Proofs = append(a.Proofs, proof)
+		}
+	}
+	has := map[string]bool{}
+	for _, f := range o.Factors.Factors {
+		has[f.Type] = true
+		a.Factors = append(a.Factors, Factor{f.Type, factorTitles[f.Type], readable(f.Created)})
+	}
+	possible := map[string]bool{auth.FactorTOTP: true, auth.FactorPasskey: len(o.Passkeys) > 0, auth.FactorEmail: a.ByMail && len(o.Addresses) > 0}
+	for _, kind := range []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail} {
+		if possible[kind] && !has[kind] {
+			a.Addable = append(a.Addable, kind)
+		}
+	}
+	if setup := query.Get("setup"); (setup == auth.FactorTOTP || setup == auth.FactorEmail) && !has[setup] {
+		a.Setup = setup
+	}
+	for _, p := range o.Passkeys {
+		a.Passkeys = append(a.Passkeys, Passkey{p.UUID, p.Name, readable(p.Created), readable(p.LastUsed), readable(p.CloneSuspected)})
+	}
+	for _, s := range o.Sessions {
+		device := kit.Truncate(cmp.Or(s.UserAgent, "an unknown device"), 200)
+		a.Sessions = append(a.Sessions, Session{s.ID, device, strings.Join(s.Methods, ", "), readable(s.LastUsed), s.Current})
+	}
+	if a.ByMail {
+		for _, address := range o.Addresses {
+			a.Addresses = append(a.Addresses, Address{address.Ident, address.Address})
+		}
+	}
+	if o.Deletion != nil {
+		a.Deleted = readable(o.Deletion.Deleted)
+	}
+	return a, nil
+}
+
+// readable returns a time of an object for people.
+func readable(text string) string {
+	at, err := time.Parse(object.TimeFormat, text)
+	if err != nil {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// AccountReply returns the page that replies to a form of who is logged in with what is shown once, and its content security
+// policy: it runs no script.
+func (o Options) AccountReply(service *auth.Service, me *auth.Session, a Account) (body []byte, policy string, err error) {
+	v := baseView(service, o.Links)
+	v.User, v.Account = displayName(me), a
+	body, err = o.Templates.render(accountPage, v)
+	return body, strictPolicy(formTargets(o.Redirects)), err
+}
+
+func sampleAccount() Account {
+	return Account{
+		LoggedIn: true, Policy: "required", Password: true, HasPassword: true, ByMail: true, Export: true, Deletable: true,
+		Step: "reauthenticate", Proofs: []string{"totp", "passkey", "email", "recovery"}, RecoveryCodes: 9,
+		Factors:   []Factor{{"totp", "Authenticator app", "2026-03-01 12:00 UTC"}},
+		Addable:   []string{"totp", "passkey", "email"},
+		Passkeys:  []Passkey{{"abc_passkey", "Laptop", "2026-03-01 12:00 UTC", "2026-03-02 12:00 UTC", "2026-03-03 12:00 UTC"}, {"def_passkey", "Phone", "2026-03-01 12:00 UTC", "", ""}},
+		Sessions:  []Session{{"s1", "Mozilla/5.0", "password, totp", "2026-03-01 12:00 UTC", true}, {"s2", "curl/8", "password", "2026-03-01 12:00 UTC", false}},
+		Addresses: []Address{{"ada@example.com_email", "ada@example.com"}},
+	}
+}
+
+// accountSamples are a view with each kind of reply of the page account.
+func accountSamples(full View) (all []View) {
+	for _, change := range []func(*Account){
+		func(a *Account) { *a = Account{Secret: "ABCD", QR: "data:image/png;base64,AAAA"} },
+		func(a *Account) { *a = Account{Codes: []string{"AAAA-BBBB-CCCC-DDDD"}} },
+		func(a *Account) { *a = Account{Problem: accountProblems["ended"]} },
+		func(a *Account) {
+			a.Setup, a.Step, a.Done, a.Deleted = "totp", "", outcomes["proven"], "2026-03-01 12:00 UTC"
+		},
+		func(a *Account) { a.Setup, a.Proofs, a.Password, a.HasPassword = "email", nil, false, false },
+		func(a *Account) {
+			a.Policy, a.Factors, a.Passkeys, a.Problem = "off", nil, nil, accountProblems["last"]
+		},
+	} {
+		v := full
+		change(&v.Account)
+		all = append(all, v)
+	}
+	return all
+}
