@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/auth"
+	"belfry/pkg/auth/places"
 	"belfry/pkg/console"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -167,6 +169,25 @@ func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 		t.Error("an admin is offered to disable themselves")
 	}
 	is(t, f.get(f.Admin, "/console/users/none"), http.StatusNotFound)
+}
+
+// A user agent is a text of a client: the page shows the device that it names, and the text as it is, escaped.
+func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../auth/places/testdata/GeoLite2-City-Test.mmdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := places.Open(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := startUsers(t, func(o *auth.Options) { o.Places = database })
+	from := auth.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
+	_, err = f.Auth.Login(t.Context(), auth.Credentials{Login: bob, Password: "another password"}, from)
+	f.Must(err)
+	r := is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(bob)), http.StatusOK)
+	shows(t, r, "89.160.20.112, Linköping, Sweden", "Firefox on Linux: Mozilla/5.0", "Firefox/140.0 &lt;b&gt;")
 }
 
 func TestAnAdminChangesUsers(t *testing.T) {
