@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -77,6 +78,8 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also 
 	fields := id.identFields()
 	fields.Set(fieldUser, user.UUID)
 	fields.Set(fieldAdded, true)
+	mine := epochIn(user.Body)
+	fields.Set(fieldEpoch, mine)
 	s.setTokens(fields, store.Stored{}, id)
 	for range maxAttempts {
 		linked := s.audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.provider, Factor: id.uuid()})
@@ -97,7 +100,9 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also 
 		case owner.UUID != "" && id.single:
 			return errs.New(errs.Exists, "this %s is registered already", id.provider)
 		case owner.UUID == user.UUID:
-			ident, err = s.recordProviderUse(ctx, ident.UUID, id)
+			if _, err = s.recordProviderUse(ctx, ident.UUID, id); err == nil {
+				ident, err = s.raiseEpoch(ctx, ident.UUID, mine)
+			}
 			if errors.Is(err, errs.NotFound) {
 				continue // unlinked meanwhile
 			}
@@ -143,16 +148,51 @@ func (s *Service) requireAbandoned(ctx context.Context, ident store.Stored) erro
 	return nil
 }
 
+// raiseEpoch records in an ident that a session of an epoch has linked it.
+func (s *Service) raiseEpoch(ctx context.Context, ident string, to uint64) (store.Stored, error) {
+	return s.idents.Mutate(ctx, ident, func(now store.Stored) (store.Mutation, error) {
+		if epochIn(now.Body) >= to {
+			return store.Mutation{}, nil
+		}
+		fields := object.Object{}
+		fields.Set(fieldEpoch, to)
+		return store.Mutation{Fields: fields}, nil
+	})
+}
+
+// epochIn is the epoch in the body of a user or an ident.
+func epochIn(body []byte) uint64 {
+	return epoch(object.Object{fieldEpoch: object.Field(body, fieldEpoch)})
+}
+
 // confirmLink deletes an ident that was linked by a session that has ended: what
 // ended the session may have listed the user's idents just before this one was
 // created.
+//
+// Another request may have written the ident since. If all sessions of the user were ended, and none that began later has linked
+// it, it is deleted all the same: the other request has found it only because this one has created it.
 func (s *Service) confirmLink(ctx context.Context, me *Session, ident store.Stored) error {
-	err := s.checkActive(ctx, me)
-	if errors.Is(err, errs.Unauthenticated) {
+	ended := s.checkActive(ctx, me)
+	if !errors.Is(ended, errs.Unauthenticated) {
+		return ended
+	}
+	for range maxAttempts {
 		undone := s.auditIdent(event.AuthLoginUnlinked, me.User.UUID, ident, reasonEnded)
-		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision, undone)); err != nil {
-			return err
+		err := s.idents.Delete(ctx, ident.UUID, ident.Revision, undone)
+		if !errors.Is(err, errs.Mismatch) {
+			return cmp.Or(ignoreNotFound(err), ended)
+		}
+		user, err := s.users.Get(ctx, me.User.UUID)
+		if err == nil {
+			ident, err = s.idents.Get(ctx, ident.UUID)
+		}
+		if err != nil {
+			return cmp.Or(ignoreNotFound(err), ended)
+		}
+		mine, owner := epochIn(me.User.Body), ""
+		if owner, _ = object.Text(object.Field(ident.Body, fieldUser)); owner != me.User.UUID || epochIn(user.Body) <= mine || epochIn(ident.Body) > mine {
+			return ended
 		}
 	}
-	return err
+	return errContention()
 }
