@@ -184,7 +184,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post?: never;
+        /** End a session, by an HTML form */
+        post: operations["endSessionByForm"];
         /** End a session */
         delete: operations["endSession"];
         options?: never;
@@ -302,7 +303,7 @@ export interface paths {
         put: operations["confirmTOTP"];
         /**
          * Set up an authenticator app
-         * @description It is of no use before its confirmation by the same session, within 10 minutes.
+         * @description It is of no use before its confirmation by the same session, within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.
          */
         post: operations["beginTOTP"];
         /**
@@ -328,13 +329,40 @@ export interface paths {
          * @description By the code that was mailed. The reply is that of an authenticator app.
          */
         put: operations["confirmEmailFactor"];
-        /** Ask for the mail with which one adds codes by mail */
+        /**
+         * Ask for the mail with which one adds codes by mail
+         * @description An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.
+         */
         post: operations["beginEmailFactor"];
         /**
          * Remove the second factor email
          * @description Recovery codes end with the last one.
          */
         delete: operations["removeFactorEmail"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/factors/passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make one's passkeys a second factor, also by an HTML form
+         * @description An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.
+         */
+        post: operations["changePasskeyFactor"];
+        /**
+         * Remove the second factor passkey
+         * @description Recovery codes end with the last one.
+         */
+        delete: operations["removeFactorPasskey"];
         options?: never;
         head?: never;
         patch?: never;
@@ -360,26 +388,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/auth/factors/passkey": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Remove the second factor passkey
-         * @description Recovery codes end with the last one.
-         */
-        delete: operations["removeFactorPasskey"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/auth/factors/recovery": {
         parameters: {
             query?: never;
@@ -389,7 +397,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Replace one's recovery codes */
+        /**
+         * Replace one's recovery codes
+         * @description The reply to an HTML form is a page, or 303.
+         */
         post: operations["renewRecoveryCodes"];
         delete?: never;
         options?: never;
@@ -428,7 +439,7 @@ export interface paths {
         put?: never;
         /**
          * Prove again who one is
-         * @description By the second factor if there is one, else by the password. The session is replaced.
+         * @description By the second factor if there is one, else by the password. The session is replaced. The reply to an HTML form is 303.
          */
         post: operations["stepUp"];
         delete?: never;
@@ -492,7 +503,7 @@ export interface paths {
         put: operations["changePassword"];
         /**
          * Log in, or register
-         * @description Other fields are set on the user who registers. The reply to an HTML form is 303.
+         * @description Other fields are set on the user who registers. The reply to an HTML form is 303; one with `newPassword`, which can't PUT, changes the password of who is logged in.
          */
         post: operations["login"];
         delete?: never;
@@ -575,7 +586,8 @@ export interface paths {
          * @description Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether that belongs to another account.
          */
         put: operations["changeAddress"];
-        post?: never;
+        /** Replace an address of one's account, by an HTML form */
+        post: operations["changeAddressByForm"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2490,6 +2502,46 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    endSessionByForm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The object's uuid. */
+                uuid: components["parameters"]["UUID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description true. */
+                    remove: boolean | string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description true. */
+                    remove: boolean | string;
+                };
+            };
+        };
+        responses: {
+            /** @description To the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     endSession: {
         parameters: {
             query?: never;
@@ -2945,7 +2997,22 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Of an HTML form: six digits that the app shows. */
+                    code?: string;
+                    /** @description Of an HTML form: the factor is removed. */
+                    remove?: boolean | string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description Of an HTML form: six digits that the app shows. */
+                    code?: string;
+                    /** @description Of an HTML form: the factor is removed. */
+                    remove?: boolean | string;
+                };
+            };
+        };
         responses: {
             /** @description What the app needs. */
             200: {
@@ -2963,11 +3030,27 @@ export interface operations {
                         /** @description The URI as a QR code: a data URL of a PNG. */
                         qr: string;
                     };
+                    "text/html": string;
                 };
             };
+            /** @description Of an HTML form: the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -3069,8 +3152,35 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Of an HTML form: six digits of the mail. */
+                    code?: string;
+                    /** @description Of an HTML form: the factor is removed. */
+                    remove?: boolean | string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description Of an HTML form: six digits of the mail. */
+                    code?: string;
+                    /** @description Of an HTML form: the factor is removed. */
+                    remove?: boolean | string;
+                };
+            };
+        };
         responses: {
+            /** @description Of an HTML form: the recovery codes. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
             /** @description A mail with a code will be sent. */
             202: {
                 headers: {
@@ -3080,15 +3190,130 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Of an HTML form: the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
     };
     removeFactorEmail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    changePasskeyFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Of an HTML form: six digits of the mail. */
+                    code?: string;
+                    /** @description Of an HTML form: the factor is removed. */
+                    remove?: boolean | string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description Of an HTML form: six digits of the mail. */
+                    code?: string;
+                    /** @description Of an HTML form: the factor is removed. */
+                    remove?: boolean | string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is added. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Recovery codes, which are shown once. */
+                        recoveryCodes?: string[];
+                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        token?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it ends unless it is used.
+                         */
+                        expires?: string;
+                        user?: components["schemas"]["Users"];
+                    };
+                    "text/html": string;
+                };
+            };
+            /** @description Of an HTML form: the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeFactorPasskey: {
         parameters: {
             query?: never;
             header?: never;
@@ -3166,33 +3391,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    removeFactorPasskey: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It is removed. */
-            204: {
-                headers: {
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Denied"];
-            404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
-            429: components["responses"]["Limited"];
-            500: components["responses"]["Internal"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     renewRecoveryCodes: {
         parameters: {
             query?: never;
@@ -3214,7 +3412,19 @@ export interface operations {
                         /** @description Recovery codes, which are shown once. */
                         recoveryCodes: string[];
                     };
+                    "text/html": string;
                 };
+            };
+            /** @description Of an HTML form: the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Denied"];
@@ -3391,6 +3601,17 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Of an HTML form: the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Denied"];
@@ -3452,6 +3673,8 @@ export interface operations {
                      * @description That of the user, if there is one.
                      */
                     password?: string;
+                    /** @description Of an HTML form: the deletion is taken back. */
+                    undo?: boolean | string;
                 };
                 "application/x-www-form-urlencoded": {
                     /**
@@ -3459,6 +3682,8 @@ export interface operations {
                      * @description That of the user, if there is one.
                      */
                     password?: string;
+                    /** @description Of an HTML form: the deletion is taken back. */
+                    undo?: boolean | string;
                 };
             };
         };
@@ -3484,6 +3709,17 @@ export interface operations {
                         user?: Record<string, never>;
                     };
                 };
+            };
+            /** @description Of an HTML form: to the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
@@ -4014,6 +4250,49 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["Unsupported"];
             429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    changeAddressByForm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The object's uuid. */
+                uuid: components["parameters"]["UUID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The new one. */
+                    address: string;
+                    /** @description That of the account, if there is one. */
+                    password?: string;
+                };
+                "application/x-www-form-urlencoded": {
+                    /** @description The new one. */
+                    address: string;
+                    /** @description That of the account, if there is one. */
+                    password?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description To the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
