@@ -111,9 +111,16 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 	return issued, err
 }
 
-// replaceSession starts a session in place of that of the client, of the same browser, program or application.
+// replaceSession starts a session in place of that of the client, of the same browser, program or application. The former one has
+// ended when it returns: somebody else may have its token.
 func (s *Service) replaceSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
-	return s.saveSession(asService(ctx, user.UUID), user, newSession{id: randomText(idSize), proof: p, application: c.Session.Application}, c)
+	ctx, before := asService(ctx, user.UUID), c.Session
+	c.Session = nil
+	session, err := s.saveSession(ctx, user, newSession{id: randomText(idSize), proof: p, application: before.Application}, c)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	return session, s.endSession(ctx, before.ID, s.auditEnd(before.User.UUID, before.ID, reasonReplaced))
 }
 
 // newSession is a session to be saved. application is "" for that of a browser or a program.

@@ -54,14 +54,19 @@ func start(t *testing.T) *fixture {
 	f := &fixture{top: t, folder: t.TempDir(), pictures: picturesOfDocs(t)}
 	f.write(t, "belfry.yaml", []byte("listen: 127.0.0.1:0\nbus: {listen: \"127.0.0.1:0\"}\n"))
 	f.serve(t)
+	f.axe = axeScript(t)
+	f.tab = openBrowser(t)
+	go f.listen(chromedp.Console(f.tab))
+	return f
+}
+
+func axeScript(t *testing.T) string {
+	t.Helper()
 	script, err := os.ReadFile(filepath.Join(backing.NPM(t, "test/servers/axe"), "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.axe = string(script)
-	f.tab = openBrowser(t)
-	go f.listen(chromedp.Console(f.tab))
-	return f
+	return string(script)
 }
 
 // openTab opens a tab with cookies of its own: cookies are for a host, whatever the port is.
@@ -96,7 +101,7 @@ func openProgram(t *testing.T, path string) context.Context {
 	var failed error
 	for range starts {
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("disable-gpu", true),
+			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"), chromedp.Flag("disable-gpu", true),
 			chromedp.WSURLReadTimeout(patience))
 		if os.Getuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
