@@ -95,7 +95,7 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 	if err != nil {
 		return err
 	}
-	if encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword)); encoded != "" {
+	if hasPassword(me) {
 		if err := s.verifyCurrentPassword(ctx, me, password); err != nil {
 			return err
 		}

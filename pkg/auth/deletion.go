@@ -102,7 +102,7 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 	if err := s.takeAttempt(from); err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
-	if encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword)); encoded != "" {
+	if hasPassword(me) {
 		if err := s.verifyCurrentPassword(ctx, me, password); err != nil {
 			return DeletionPlan{}, IssuedSession{}, err
 		}

@@ -53,14 +53,10 @@ func factorsOf(body []byte) factors {
 
 // addedBefore returns the second factors and recovery codes that are older than a time. Who has added the others may be a thief.
 func (f factors) addedBefore(at string) factors {
-	if f.TOTP != nil && f.TOTP.Created >= at {
-		f.TOTP = nil
-	}
-	if f.Passkey != nil && f.Passkey.Created >= at {
-		f.Passkey = nil
-	}
-	if f.Email != nil && f.Email.Created >= at {
-		f.Email = nil
+	for _, one := range f.list() {
+		if one.Created >= at {
+			f.remove(one.Type)
+		}
 	}
 	if f.RecoveryCreated >= at {
 		f.Recovery, f.RecoveryCreated = nil, ""
@@ -68,28 +64,45 @@ func (f factors) addedBefore(at string) factors {
 	return f
 }
 
-// types returns the types of the second factors, without recovery codes.
-func (f factors) types() (all []string) {
+// list returns the second factors, without recovery codes.
+func (f factors) list() (all []FactorInfo) {
 	if f.TOTP != nil {
-		all = append(all, FactorTOTP)
+		all = append(all, FactorInfo{FactorTOTP, f.TOTP.Created})
 	}
 	if f.Passkey != nil {
-		all = append(all, FactorPasskey)
+		all = append(all, FactorInfo{FactorPasskey, f.Passkey.Created})
 	}
 	if f.Email != nil {
-		all = append(all, FactorEmail)
+		all = append(all, FactorInfo{FactorEmail, f.Email.Created})
 	}
 	return all
 }
 
+// remove removes a second factor, if there is one of the type.
+func (f *factors) remove(kind string) {
+	switch kind {
+	case FactorTOTP:
+		f.TOTP = nil
+	case FactorPasskey:
+		f.Passkey = nil
+	case FactorEmail:
+		f.Email = nil
+	}
+}
+
+// has reports whether there is a second factor of a type.
+func (f factors) has(kind string) bool {
+	return slices.ContainsFunc(f.list(), func(one FactorInfo) bool { return one.Type == kind })
+}
+
 // any reports whether there is a second factor.
-func (f factors) any() bool { return len(f.types()) > 0 }
+func (f factors) any() bool { return f.TOTP != nil || f.Passkey != nil || f.Email != nil }
 
 // usable returns the types with which a login that began by some methods can be completed: what proves the first factor
 // is no second one.
 func (f factors) usable(methods []string) (all []string) {
-	for _, t := range f.types() {
-		if t != FactorEmail || !byMail(methods) {
+	for _, one := range f.list() {
+		if t := one.Type; t != FactorEmail || !byMail(methods) {
 			all = append(all, t)
 		}
 	}
@@ -133,17 +146,7 @@ func (s *Service) Factors(ctx context.Context, me *Session) Factors {
 
 func (s *Service) factorsInfo(ctx context.Context, user store.Stored, visible object.Object) Factors {
 	f := factorsOf(user.Body)
-	info := Factors{Policy: s.mfa.of(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(f.Recovery)}
-	if f.TOTP != nil {
-		info.Factors = append(info.Factors, FactorInfo{FactorTOTP, f.TOTP.Created})
-	}
-	if f.Passkey != nil {
-		info.Factors = append(info.Factors, FactorInfo{FactorPasskey, f.Passkey.Created})
-	}
-	if f.Email != nil {
-		info.Factors = append(info.Factors, FactorInfo{FactorEmail, f.Email.Created})
-	}
-	return info
+	return Factors{Policy: s.mfa.of(ctx, visible), Factors: append([]FactorInfo{}, f.list()...), RecoveryCodes: len(f.Recovery)}
 }
 
 // errFactorExists is returned when a user has a factor of the type already, perhaps since a moment ago.
@@ -214,17 +217,10 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 	}
 	required := s.mfa.of(ctx, me.Visible) == MFARequired
 	err := s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
-		if !slices.Contains(f.types(), kind) {
+		if !f.has(kind) {
 			return nil, errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
 		}
-		switch kind {
-		case FactorTOTP:
-			f.TOTP = nil
-		case FactorPasskey:
-			f.Passkey = nil
-		case FactorEmail:
-			f.Email = nil
-		}
+		f.remove(kind)
 		if required && !f.any() {
 			return nil, errs.New(errs.Conflict, "this is your last second factor, and one is required here: add another one first")
 		}

@@ -58,7 +58,7 @@ func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, passwor
 	if err := s.requireProof(ctx, me, password); err != nil {
 		return nil, err
 	}
-	if current, _ := object.Text(object.Field(me.User.Body, fieldPassword)); current != "" {
+	if hasPassword(me) {
 		return nil, nil
 	}
 	hash, err := s.hasher.hash(ctx, password)

@@ -30,16 +30,7 @@ func (s *Service) requireEmail() error {
 
 // validate reports Invalid for credentials without a login or a password.
 func (c Credentials) validate() error {
-	var missing []errs.Field
-	for _, f := range []struct{ name, value string }{{fieldLogin, c.Login}, {fieldPassword, c.Password}} {
-		if f.value == "" {
-			missing = append(missing, errs.Field{Pointer: "/" + f.name, Message: "is missing"})
-		}
-	}
-	if missing == nil {
-		return nil
-	}
-	return &errs.Error{Kind: errs.Invalid, Message: "a login and a password are needed", Fields: missing}
+	return requireTexts("a login and a password are needed", text{fieldLogin, c.Login}, text{fieldPassword, c.Password})
 }
 
 // Login logs in by address and password.

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-
-	"belfry/pkg/store/object"
 )
 
 // What a page shows that asks for a second factor.
@@ -28,6 +26,5 @@ func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, 
 	if s.asksForSecond(ctx, me) {
 		return factorsOf(me.User.Body).usable(me.Methods), false
 	}
-	encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword))
-	return nil, encoded != ""
+	return nil, hasPassword(me)
 }

@@ -96,11 +96,8 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 	}
 	issued := IssuedSession{Application: c.Application}
 	o, err := user.Object()
-	if err == nil && isMarked(o, markDisabled) {
-		err = errDisabled()
-	}
-	if err == nil && s.isDue(o) {
-		err = errDeleted()
+	if err == nil {
+		err = s.requireOpen(o)
 	}
 	if err == nil {
 		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), p, c.Application)
@@ -123,6 +120,17 @@ func (s *Service) replaceSession(ctx context.Context, user store.Stored, p proof
 	return session, s.endSession(ctx, before.ID, s.auditEnd(before.User.UUID, before.ID, reasonReplaced))
 }
 
+// requireOpen returns an error that is Denied for a user who is disabled, or is being deleted.
+func (s *Service) requireOpen(user object.Object) error {
+	switch {
+	case isMarked(user, markDisabled):
+		return errDisabled()
+	case s.isDue(user):
+		return errDeleted()
+	}
+	return nil
+}
+
 // newSession is a session to be saved. application is "" for that of a browser or a program.
 type newSession struct {
 	proof
@@ -134,11 +142,8 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if isMarked(o, markDisabled) {
-		return IssuedSession{}, errDisabled()
-	}
-	if s.isDue(o) {
-		return IssuedSession{}, errDeleted()
+	if err := s.requireOpen(o); err != nil {
+		return IssuedSession{}, err
 	}
 	now, secret := s.now(), newSecret()
 	expires := now.Add(SessionIdleTimeout)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
 )
 
 // freshFor is how long after a login its user may change what protects the account.
@@ -55,8 +54,7 @@ func (s *Service) requireSecond(ctx context.Context, me *Session) error {
 // requireProof verifies the password of the user who is logged in; who has none, or has a second factor that the session is
 // without, needs what requireFresh asks for.
 func (s *Service) requireProof(ctx context.Context, me *Session, password string) error {
-	encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword))
-	if encoded == "" || me.AAL < 2 && s.asksForSecond(ctx, me) {
+	if !hasPassword(me) || me.AAL < 2 && s.asksForSecond(ctx, me) {
 		return s.requireFresh(ctx, me)
 	}
 	if err := RequireComplete(me); err != nil {
@@ -118,16 +116,15 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 
 // proveAgain returns the method by which a user has proven again who they are.
 func (s *Service) proveAgain(ctx context.Context, me *Session, password string, f SecondFactor) (method string, err error) {
-	encoded, _ := object.Text(object.Field(me.User.Body, fieldPassword))
 	switch {
 	case s.asksForSecond(ctx, me):
 		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me))
 	case f.Type == FactorPasskey:
 		_, _, err := s.verifyPasskey(ctx, f.Passkey, &me.User, passkeySecondFactor(sessionFlow(me)))
 		return MethodPasskey, err
-	case password != "" && encoded != "":
+	case password != "" && hasPassword(me):
 		return MethodPassword, s.verifyCurrentPassword(ctx, me, password)
-	case encoded != "":
+	case hasPassword(me):
 		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed", Fields: []errs.Field{{Pointer: "/" + fieldPassword, Message: "is missing"}}}
 	default:
 		return "", errs.New(errs.Conflict, "your account has no password: log out, and log in again")

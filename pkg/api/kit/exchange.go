@@ -158,6 +158,16 @@ func (x *Exchange) SendCreated(v any) error {
 	return nil
 }
 
+// SendPage replies with a page for people that nothing may store or embed, and whose URL no other page gets: it may have the token of a
+// mail. policy is its Content-Security-Policy.
+func (x *Exchange) SendPage(policy string, body []byte) {
+	x.SetHeader("Cache-Control", NoStore)
+	x.SetHeader("Content-Security-Policy", policy)
+	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.SetHeader("X-Frame-Options", "DENY")
+	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
+}
+
 // SendStatus replies with a status and no body, and must not be cached.
 func (x *Exchange) SendStatus(status int) error {
 	x.SetHeader("Cache-Control", NoStore)

@@ -56,11 +56,7 @@ func (h *handler) showAccount(x *kit.Exchange, me *auth.Session, r AccountReply)
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SetHeader("Content-Security-Policy", policy)
-	x.SetHeader("Referrer-Policy", "no-referrer")
-	x.SetHeader("X-Frame-Options", "DENY")
-	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
+	x.SendPage(policy, body)
 	return nil
 }
 

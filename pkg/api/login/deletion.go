@@ -46,13 +46,10 @@ func (h *handler) planDeletion(x *kit.Exchange) error {
 	}
 	reply := plannedDeletion{DeletionPlan: plan}
 	h.setAfterPlan(x, plan, session)
-	if session.Token != "" && x.PrefersRepresentation() {
-		ctx, err := h.calls.Client(x)
-		if err != nil {
+	if session.Token != "" {
+		if reply.issued, err = h.issuedIfPreferred(x, session); err != nil {
 			return err
 		}
-		x.ApplyRepresentation()
-		reply.issued = h.issuedOf(ctx, session)
 	}
 	body, err := json.Marshal(reply)
 	if err != nil {

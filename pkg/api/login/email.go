@@ -110,6 +110,28 @@ func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s auth.Issue
 	return h.sendIssued(ctx, x, s)
 }
 
+// sendReplaced is sendSession for a session in place of that of the request, whose call made no write of a client.
+func (h *handler) sendReplaced(x *kit.Exchange, s auth.IssuedSession) error {
+	ctx, err := h.calls.Client(x)
+	if err != nil {
+		return err
+	}
+	return h.sendSession(ctx, x, s)
+}
+
+// issuedIfPreferred is the representation of a session in a reply that has more; nil unless the client prefers it.
+func (h *handler) issuedIfPreferred(x *kit.Exchange, s auth.IssuedSession) (*issued, error) {
+	if !x.PrefersRepresentation() {
+		return nil, nil
+	}
+	ctx, err := h.calls.Client(x)
+	if err != nil {
+		return nil, err
+	}
+	x.ApplyRepresentation()
+	return h.issuedOf(ctx, s), nil
+}
+
 // sendIssued replies with the token of a session that has just been issued, and its user.
 func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s auth.IssuedSession) error {
 	x.ApplyRepresentation()
@@ -153,11 +175,7 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	ctx, err := h.calls.Client(x)
-	if err != nil {
-		return err
-	}
-	return h.sendSession(ctx, x, session)
+	return h.sendReplaced(x, session)
 }
 
 // newPassword sets a new password by the fields of a form.

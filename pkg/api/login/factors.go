@@ -6,7 +6,6 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
-	"belfry/pkg/store/object"
 )
 
 // factors lists the second factors of who is logged in.
@@ -104,17 +103,12 @@ func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Contex
 // sendAdded replies with the recovery codes of somebody who has added a second factor, and the session that replaces theirs.
 func (h *handler) sendAdded(x *kit.Exchange, s auth.IssuedSession, codes []string) error {
 	h.cookies.setSession(x, s)
-	reply := added{RecoveryCodes: codes}
-	if x.PrefersRepresentation() {
-		ctx, err := h.calls.Client(x)
-		if err != nil {
-			return err
-		}
-		x.ApplyRepresentation()
-		reply.issued = &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body}
+	representation, err := h.issuedIfPreferred(x, s)
+	if err != nil {
+		return err
 	}
 	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(reply)
+	return x.SendJSON(added{codes, representation})
 }
 
 func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {

@@ -183,9 +183,5 @@ func (h *handler) stepUp(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	ctx, err := h.calls.Client(x)
-	if err != nil {
-		return err
-	}
-	return h.sendSession(ctx, x, session)
+	return h.sendReplaced(x, session)
 }

@@ -5,7 +5,6 @@
 package pages
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -143,11 +142,7 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SetHeader("Content-Security-Policy", policy)
-	x.SetHeader("Referrer-Policy", "no-referrer")
-	x.SetHeader("X-Frame-Options", "DENY")
-	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
+	x.SendPage(policy, body)
 	return nil
 }
 
