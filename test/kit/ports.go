@@ -27,20 +27,19 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// reserve takes the UDP port until the test ends, which no server of a test uses, if the TCP port is free.
+// reserve takes the UDP port until the test ends, which no server of a test uses, if nobody listens on the TCP port. It does not listen
+// itself to find that out: a program that is being started meanwhile has the socket too until it runs, and the port is in use as long.
 func reserve(t testing.TB, address string) error {
 	t.Helper()
 	reserved, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", address)
-	if err == nil {
-		err = l.Close()
-	}
-	if err != nil {
-		return errors.Join(err, reserved.Close())
+	if c, err := net.Dial("tcp", address); err == nil {
+		return errors.Join(errInUse, c.Close(), reserved.Close())
 	}
 	t.Cleanup(func() { _ = reserved.Close() })
 	return nil
 }
+
+var errInUse = errors.New("in use")

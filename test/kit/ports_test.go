@@ -1,6 +1,9 @@
 package kit
 
-import "testing"
+import (
+	"net"
+	"testing"
+)
 
 func TestNoPortIsGivenTwice(t *testing.T) {
 	given := map[int]bool{}
@@ -10,5 +13,16 @@ func TestNoPortIsGivenTwice(t *testing.T) {
 			t.Fatalf("%d is given twice", port)
 		}
 		given[port] = true
+	}
+}
+
+func TestAPortInUseIsNotGiven(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if err := reserve(t, l.Addr().String()); err == nil {
+		t.Error("it was reserved")
 	}
 }
