@@ -394,8 +394,8 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		var succeeded atomic.Int32
 		winner := atomic.Int32{}
 		concurrently(w.twoServices(), 4, func(i int, s *auth.Service) {
-			// Each waits for another step, so that the time steps decide nothing.
-			_, _, err := s.ConfirmTOTP(t.Context(), w.totpCode(secrets[i], 0), with(sessions[i]))
+			// A code of the next step is accepted after one of this step: that a step is used once does not decide it.
+			_, _, err := s.ConfirmTOTP(t.Context(), w.totpCode(secrets[i], i%2), with(sessions[i]))
 			w.allowKinds(err, errs.Exists, errs.Denied, errs.Conflict)
 			if err == nil {
 				succeeded.Add(1)
@@ -409,6 +409,24 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(secrets[winner.Load()], 0)), from)
 		w.must(err)
 	}
+}
+
+// A request has read its user before another one adds an app, and confirms its own by a later code.
+func TestASecondAppDoesNotReplaceTheFirst(t *testing.T) {
+	w := newFixture(t)
+	one := w.register(ada, password)
+	other := w.mustLogin(ada, password, one.User.UUID)
+	first, err := w.BeginTOTP(t.Context(), &one.Session)
+	w.must(err)
+	second, err := w.BeginTOTP(t.Context(), &other.Session)
+	w.must(err)
+	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(first.Secret, 0), with(one))
+	w.must(err)
+	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(second.Secret, 1), with(other))
+	w.wantKind(err, errs.Exists)
+	w.clock.advance(time.Minute)
+	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(first.Secret, 0)), from)
+	w.must(err)
 }
 
 func TestAnAppIsConfirmedByTheSessionThatSetsItUp(t *testing.T) {

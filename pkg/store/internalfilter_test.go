@@ -37,7 +37,8 @@ func TestClientsCantListByInternalFields(t *testing.T) {
 	for _, o := range []store.ListOptions{
 		{Filter: `_due <= "2030"`}, {Filter: `_due == "2030"`}, {Filter: `has(_due)`}, {Filter: `object._due > "2"`}, {Filter: `object["_due"] > "2"`}, {Filter: `_due.x == 1`},
 		{Filter: `_due > "2" && year == 1`}, {Filter: `year == 1 || _due > "2"`}, {Filter: `!(_due > "2")`}, {Filter: `"x" in _due`}, {Filter: `_due in ["2030", "2031"]`},
-		{Sort: "_due"}, {Sort: "-_due"}, {Filter: "year == 1", Sort: "_due"},
+		{Sort: "_due"}, {Sort: "-_due"}, {Filter: "year == 1", Sort: "_due"}, {Filter: `uuid == "a" && _due == "2030"`}, {Filter: `uuid in ["a", "b"] && has(_due)`}, {Filter: `uuid == "a"`, Sort: "_due"},
+		{Filter: `uuid == "a" || _due == "2031"`},
 	} {
 		if list, err := s.List(client, o); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%+v: %d objects, %v", o, len(list.Objects), err)
