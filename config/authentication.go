@@ -287,7 +287,7 @@ func notices() map[string]MailText {
 		"address":       {"The address of your account was changed", "The address of your account at {{.Link}} is now {{.Login}}"},
 		"deletion":      {"Your account is to be deleted", "Somebody, probably you, has asked to delete your account {{.Login}} at {{.Link}}"},
 	} {
-		body := what[1] + ": {{.Time}}{{if .Address}}, from {{.Address}}{{end}}. If that was not you, set a new password there and end all sessions."
+		body := what[1] + ": {{.Time}}{{with .Device}}, {{.}}{{end}}{{if .Address}}, from {{.Address}}{{with .Place}} ({{.}}){{end}}{{end}}. If that was not you, set a new password there and end all sessions."
 		texts[kind] = MailText{Subject: what[0], HTML: "<p>" + body + "</p>", Text: body}
 	}
 	return texts

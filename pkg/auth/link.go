@@ -189,8 +189,8 @@ func (s *Service) confirmLink(ctx context.Context, me *Session, ident store.Stor
 		if err != nil {
 			return cmp.Or(ignoreNotFound(err), ended)
 		}
-		mine, owner := epochIn(me.User.Body), ""
-		if owner, _ = object.Text(object.Field(ident.Body, fieldUser)); owner != me.User.UUID || epochIn(user.Body) <= mine || epochIn(ident.Body) > mine {
+		mine := epochIn(me.User.Body)
+		if owner, _ := object.Text(object.Field(ident.Body, fieldUser)); owner != me.User.UUID || epochIn(user.Body) <= mine || epochIn(ident.Body) > mine {
 			return ended
 		}
 	}

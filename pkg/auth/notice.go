@@ -106,7 +106,8 @@ func (s *Service) composeNotice(ctx context.Context, mailbox store.Stored, reque
 	data := mail.Data{Login: address, Link: s.baseURL, Time: at.UTC().Format("2006-01-02 15:04 UTC")}
 	// Where an admin works is no business of the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == uuid {
-		data.Address = call.Ctx.Address
+		from := s.originOf(call.Ctx.Address, call.Ctx.UserAgent)
+		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device
 	}
 	m, err = s.render(texts, request.ID, data)
 	return m, err == nil, err

@@ -17,7 +17,7 @@ func notices(o *auth.Options) {
 	for _, kind := range []auth.Notice{
 		auth.NoticeDevice, auth.NoticePassword, auth.NoticeFactorAdded, auth.NoticeFactorRemoved, auth.NoticeAddress, auth.NoticeDeletion,
 	} {
-		t, err := mail.ParseTemplates(string(kind), "", "{{.Login}} {{.Time}} {{.Address}}")
+		t, err := mail.ParseTemplates(string(kind), "", "{{.Login}} {{.Time}} {{.Address}} {{.Place}} {{.Device}}")
 		if err != nil {
 			panic(err)
 		}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"belfry/pkg/auth"
+	"belfry/pkg/auth/places"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -348,20 +350,29 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 
 // Where an admin works is no business of the user.
 func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	content, err := os.ReadFile("places/testdata/GeoLite2-City-Test.mmdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := places.Open(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newFixture(t, validatedFirst, notices, func(o *auth.Options) { o.Places = database })
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	in := w.register(ada, password)
 	admin := "an-admin"
 	of := func(address string) store.Call {
-		return store.Call{Origin: event.OriginHTTP, Actor: &admin, Ctx: event.Ctx{Address: address}}
+		return store.Call{Origin: event.OriginHTTP, Actor: &admin, Ctx: event.Ctx{Address: address, UserAgent: firefox}}
 	}
-	must(w.SetPassword(store.WithCall(t.Context(), of("203.0.113.77")), in.User.UUID, "the password of an admin"))
-	if m := w.lastMail(ada); m.kind != "password" || strings.Contains(m.Text, "203.0.113.77") {
+	must(w.SetPassword(store.WithCall(t.Context(), of("2.125.160.216")), in.User.UUID, "the password of an admin"))
+	if m := w.lastMail(ada); m.kind != "password" || strings.Contains(m.Text, "2.125.160.216") || strings.Contains(m.Text, "Firefox") || strings.Contains(m.Text, "United Kingdom") {
 		t.Errorf("%s: %q", m.kind, m.Text)
 	}
 	in = w.mustLogin(ada, "the password of an admin", in.User.UUID)
-	_, err := w.ChangePassword(store.WithCall(t.Context(), of("198.51.100.7")), "the password of an admin", password, with(in))
+	_, err = w.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin", password, with(in))
 	w.must(err)
-	if m := w.lastMail(ada); m.kind != "password" || !strings.Contains(m.Text, "198.51.100.7") {
+	if m := w.lastMail(ada); m.kind != "password" || !strings.Contains(m.Text, "89.160.20.112") || !strings.Contains(m.Text, "Firefox on Linux") || !strings.Contains(m.Text, "Linköping, Sweden") {
 		t.Errorf("%s: %q", m.kind, m.Text)
 	}
 }
