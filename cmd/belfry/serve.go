@@ -62,6 +62,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		ready = append(ready, a.Served(firstAdmin)...)
 	}
 	log.Info("ready", ready...)
+	addBallast()
 	debug.FreeOSMemory() // that the start needed
 	unmapProgram()
 

@@ -13,7 +13,7 @@ import (
 // The load of the logins.
 const (
 	loginUsers  = 16
-	loginRounds = 5
+	loginRounds = 11
 	loginCount  = 150 // of a round
 	loginConns  = 8   // more than there are cores, so that no core waits
 
