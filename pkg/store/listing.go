@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
@@ -107,7 +108,8 @@ type listing struct {
 	other    *query.Plan // in the other direction; nil: the page is the first
 	turned   []byte      // place where the other direction continues
 
-	passed []byte // if the plan has places, that of the last object that was popped, or where the page began; nil: none
+	began []byte        // if the plan has places: that where the page began; nil: at the start
+	last  object.Object // the last one that was popped; nil: none
 }
 
 // begin plans what is read.
@@ -311,12 +313,19 @@ func (l *listing) fetchAll(ctx context.Context, limit int) error {
 	if len(l.readers) < 2 || l.plan.InTurn() {
 		return nil
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxAtOnce)
+	var group *errgroup.Group // made for the few objects that have to be waited for
 	for _, r := range l.readers {
-		if r.needsPage() {
-			group.Go(func() error { return r.fetch(ctx, limit) })
+		if !r.needsPage() {
+			continue
 		}
+		if group == nil {
+			group, ctx = errgroup.WithContext(ctx)
+			group.SetLimit(maxAtOnce)
+		}
+		group.Go(func() error { return r.fetch(ctx, limit) })
+	}
+	if group == nil {
+		return nil
 	}
 	return group.Wait()
 }
@@ -325,12 +334,9 @@ func (l *listing) fetchAll(ctx context.Context, limit int) error {
 func (l *listing) pop(record driver.Record) {
 	l.reads++
 	l.bytes += len(record.Body)
-	l.passed = nil
 	for _, r := range l.readers {
 		if r.head != nil && r.record().UUID == record.UUID {
-			if l.passed == nil && l.plan.HasPlaces() {
-				l.passed = l.plan.PlaceOf(r.head).Encode()
-			}
+			l.last = r.head
 			r.pop()
 		}
 	}

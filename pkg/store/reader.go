@@ -127,8 +127,11 @@ const (
 
 // place returns where the next page of the list begins: the state of each reader, or the place in the order.
 func (l *listing) place() []byte {
-	if l.plan.HasPlaces() {
-		return placeAt(l.passed)
+	switch {
+	case l.plan.HasPlaces() && l.last != nil:
+		return placeAt(l.plan.PlaceOf(l.last).Encode())
+	case l.plan.HasPlaces():
+		return placeAt(l.began)
 	}
 	var place []byte
 	for _, r := range l.readers {
@@ -225,7 +228,7 @@ func (l *listing) resumeAt(place []byte) error {
 	if err != nil {
 		return err
 	}
-	l.passed = place[1:]
+	l.began = place[1:]
 	for _, r := range l.readers {
 		if _, only := r.read.Only(); only {
 			r.from = &at
