@@ -14,21 +14,21 @@ const (
 	commandHeadroom = 64 << 20
 )
 
-// ballast is live, but never written to: it takes addresses and no memory. The headroom is set as a percentage of the live bytes, and
-// these differ from one collection to the next by the buffers of the password hashes at work, 19 MB each. The percentage of the last
-// collection, which counts until that of this one is set, then gave too much room or too little, and the runtime returned memory to the
-// system that the next hash took back page by page: a tenth of the time of a login. With the ballast the two differ little.
-var ballast []byte
-
 const ballastSize = 256 << 20
 
-// addBallast is called when belfry has started, before a collection: it needs one, for which the start does not wait.
-func addBallast() {
+// newBallast returns memory that is to stay live, and is never written to: it takes addresses and no memory. The headroom is set as a
+// percentage of the live bytes, and these differ from one collection to the next by the buffers of the password hashes at work, 19 MB
+// each. The percentage of the last collection, which counts until that of this one is set, then gave too much room or too little, and
+// the runtime returned memory to the system that the next hash took back page by page: a tenth of the time of a login. With the
+// ballast the two differ little.
+//
+// It is called when belfry has started, before a collection: it needs one, for which the start does not wait.
+func newBallast() []byte {
 	if isTunedByEnvironment() {
-		return
+		return nil
 	}
-	ballast = make([]byte, ballastSize)
 	debug.SetGCPercent(collectorPercent(ballastSize, 0)) // until it is set after that collection
+	return make([]byte, ballastSize)
 }
 
 // tuneCollector lets the heap grow by twice the bytes that the collector scans, plus heapHeadroom, before it runs. By default

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		ready = append(ready, a.Served(firstAdmin)...)
 	}
 	log.Info("ready", ready...)
-	addBallast()
+	defer runtime.KeepAlive(newBallast())
 	debug.FreeOSMemory() // that the start needed
 	unmapProgram()
 
