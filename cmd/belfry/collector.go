@@ -5,14 +5,20 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"belfry/pkg/app"
 )
 
 // By how many bytes the heap may grow between two collections: while belfry serves, besides twice those that the collector
-// scans, and while a command reads everything.
+// scans, an eighth of its memory within these bounds; and while a command reads everything.
 const (
-	heapHeadroom    = 192 << 20
+	minHeadroom     = 64 << 20
+	maxHeadroom     = 192 << 20
+	headroomPart    = 8
 	commandHeadroom = 64 << 20
 )
+
+func headroom(memory uint64) uint64 { return min(max(memory/headroomPart, minHeadroom), maxHeadroom) }
 
 const ballastSize = 256 << 20
 
@@ -27,17 +33,18 @@ func newBallast() []byte {
 	if isTunedByEnvironment() {
 		return nil
 	}
-	debug.SetGCPercent(collectorPercent(ballastSize, 0)) // until it is set after that collection
+	debug.SetGCPercent(collectorPercent(ballastSize, 0, minHeadroom)) // until it is set after that collection
 	return make([]byte, ballastSize)
 }
 
-// tuneCollector lets the heap grow by twice the bytes that the collector scans, plus heapHeadroom, before it runs. By default
+// tuneCollector lets the heap grow by twice the bytes that the collector scans, plus the headroom, before it runs. By default
 // it runs when the heap has doubled: with 20 MB of live objects many times a second, and with a large cache of blocks, which
 // it does not scan, only after as much memory again is used. The percentage is set again after each collection.
 // GOGC or GOMEMLIMIT in the environment take precedence.
 func tuneCollector() {
 	if !isTunedByEnvironment() {
-		tuneCollectorBy(collectorPercent)
+		room := headroom(app.Memory())
+		tuneCollectorBy(func(live, scanned uint64) int { return collectorPercent(live, scanned, room) })
 	}
 }
 
@@ -63,10 +70,10 @@ func tuneCollectorBy(percent func(live, scanned uint64) int) {
 }
 
 // collectorPercent is the GOGC that lets a heap with so many live bytes grow by twice the scanned ones plus
-// heapHeadroom: as much as by default where it scans half of the heap.
-func collectorPercent(live, scanned uint64) int {
+// a room: as much as by default where it scans half of the heap.
+func collectorPercent(live, scanned, room uint64) int {
 	const smallest = 4 << 20 // the runtime collects no smaller heap
-	return int(100 * (2*min(scanned, live) + heapHeadroom) / max(live, smallest))
+	return int(100 * (2*min(scanned, live) + room) / max(live, smallest))
 }
 
 // limitedPercent is the GOGC that lets a heap with so many live bytes grow by commandHeadroom, at most by all and at least by a

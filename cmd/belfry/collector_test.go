@@ -16,11 +16,19 @@ func TestCollectorPercentLeavesHeadroom(t *testing.T) {
 		{20 << 20, 10 << 20, 1060}, // 20 MB may grow by 212 MB
 		{20 << 20, 30 << 20, 1160}, // what is scanned was measured before something was freed
 		{1 << 30, 20 << 20, 22},    // a cache of 1 GB does not double
-		{heapHeadroom, heapHeadroom / 2, 200},
-		{10 * heapHeadroom, 5 * heapHeadroom, 110},
+		{maxHeadroom, maxHeadroom / 2, 200},
+		{10 * maxHeadroom, 5 * maxHeadroom, 110},
 	} {
-		if got := collectorPercent(c.live, c.scanned); got != c.want {
+		if got := collectorPercent(c.live, c.scanned, maxHeadroom); got != c.want {
 			t.Errorf("%d live bytes, %d scanned: %d %%, want %d", c.live, c.scanned, got, c.want)
+		}
+	}
+}
+
+func TestTheHeadroomIsAPartOfTheMemory(t *testing.T) {
+	for memory, want := range map[uint64]uint64{256 << 20: minHeadroom, 1 << 30: 128 << 20, 64 << 30: maxHeadroom} {
+		if got := headroom(memory); got != want {
+			t.Errorf("of %d MB %d MB, want %d", memory>>20, got>>20, want>>20)
 		}
 	}
 }

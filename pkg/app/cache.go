@@ -20,12 +20,12 @@ const (
 )
 
 // cacheBytes is the size of the cache of a backend of type file that has this one configured.
-func cacheBytes(configured int64) int64 { return cmp.Or(configured, defaultCache(memory())) }
+func cacheBytes(configured int64) int64 { return cmp.Or(configured, defaultCache(Memory())) }
 
 func defaultCache(memory uint64) int64 { return int64(min(max(memory/cachePart, minCache), maxCache)) }
 
-// memory is how many bytes the process may use: GOMEMLIMIT, what its control group has, or all of the machine.
-func memory() uint64 {
+// Memory returns how many bytes the process may use: GOMEMLIMIT, what its control group has, or all of the machine.
+func Memory() uint64 {
 	all := uint64(math.MaxInt64)
 	for _, limit := range []func() (uint64, error){goLimit, memlimit.FromCgroup, memlimit.FromSystem} {
 		if n, err := limit(); err == nil && n > 0 {

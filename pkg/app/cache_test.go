@@ -11,7 +11,7 @@ func TestTheDefaultCacheIsPartOfTheMemory(t *testing.T) {
 	if got := cacheBytes(3 << 20); got != 3<<20 {
 		t.Errorf("the configured cache is %d bytes", got)
 	}
-	if n := memory(); n < 64<<20 || n == 1<<63-1 {
+	if n := Memory(); n < 64<<20 || n == 1<<63-1 {
 		t.Errorf("the process may use %d bytes", n)
 	}
 }
