@@ -24,12 +24,8 @@ func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
 		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(), MaxAttempts: 1,
 		Handler: func(context.Context, *listener.Event) error { handled.Add(1); return nil },
 	}
-	stop := run(t, b, spec)
-	kit.WaitFor(t, "the consumer exists", func() bool {
-		_, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
-		return err == nil
-	})
-	if err := stop(); err != nil {
+	// It returns when the consumer answers requests. That the consumer is there is to be seen before.
+	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 1)
@@ -47,7 +43,7 @@ func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop = run(t, b, spec)
+	stop := run(t, b, spec)
 	kit.WaitFor(t, "the event is finished", func() bool {
 		return handled.Load() > 0 || len(letters(t, b)) > 0
 	})
