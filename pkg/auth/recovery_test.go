@@ -134,6 +134,24 @@ func TestARecoveryTokenIsForTheAccountThatItWasMadeFor(t *testing.T) {
 	w.mustLogin(ada, "another password", other.User.UUID)
 }
 
+func TestATokenIsForOnePurpose(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	m := w.lastMail(ada)
+	if m.kind != "validate" || m.token == "" {
+		t.Fatalf("%+v", m)
+	}
+	c := credentials(ada, "the password of a thief")
+	c.Token = m.token
+	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.mustLogin(ada, password, in.User.UUID)
+
+	w = newFixture(t, validatedFirst)
+	w.register(ada, password)
+	_, _, err := w.Register(t.Context(), w.requestRecovery(ada, "another password"), from)
+	w.wantKind(err, errs.Denied)
+}
+
 func TestRecoveryTokensExpire(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)
