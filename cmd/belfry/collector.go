@@ -42,24 +42,21 @@ func newBallast() []byte {
 // it does not scan, only after as much memory again is used. The percentage is set again after each collection.
 // GOGC or GOMEMLIMIT in the environment take precedence.
 func tuneCollector() {
-	if !isTunedByEnvironment() {
-		room := headroom(app.Memory())
-		tuneCollectorBy(func(live, scanned uint64) int { return collectorPercent(live, scanned, room) })
-	}
+	room := headroom(app.Memory())
+	tuneCollectorBy(func(live, scanned uint64) int { return collectorPercent(live, scanned, room) })
 }
 
 // limitCollector lets the heap grow by commandHeadroom where it would by more: a command has less right to memory than what else
 // runs on the machine. GOGC or GOMEMLIMIT in the environment take precedence.
-func limitCollector() {
-	if !isTunedByEnvironment() {
-		tuneCollectorBy(limitedPercent)
-	}
-}
+func limitCollector() { tuneCollectorBy(limitedPercent) }
 
 func isTunedByEnvironment() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
 
 // tuneCollectorBy sets the percentage by the bytes that are live, and those of them that are scanned, after each collection.
 func tuneCollectorBy(percent func(live, scanned uint64) int) {
+	if isTunedByEnvironment() {
+		return
+	}
 	set := func() {
 		samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
 		metrics.Read(samples)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"runtime/debug"
+	"sync"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,8 +25,8 @@ func cacheBytes(configured int64) int64 { return cmp.Or(configured, defaultCache
 
 func defaultCache(memory uint64) int64 { return int64(min(max(memory/cachePart, minCache), maxCache)) }
 
-// Memory returns how many bytes the process may use: GOMEMLIMIT, what its control group has, or all of the machine.
-func Memory() uint64 {
+// Memory returns how many bytes the process may use: GOMEMLIMIT, what its control group has, or all of the machine. It is read once.
+var Memory = sync.OnceValue(func() uint64 {
 	all := uint64(math.MaxInt64)
 	for _, limit := range []func() (uint64, error){goLimit, memlimit.FromCgroup, memlimit.FromSystem} {
 		if n, err := limit(); err == nil && n > 0 {
@@ -33,7 +34,7 @@ func Memory() uint64 {
 		}
 	}
 	return all
-}
+})
 
 func goLimit() (uint64, error) { return uint64(debug.SetMemoryLimit(-1)), nil }
 

@@ -350,14 +350,7 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 
 // Where an admin works is no business of the user.
 func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
-	content, err := os.ReadFile("places/testdata/GeoLite2-City-Test.mmdb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	database, err := places.Open(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	database := must(places.Open(must(os.ReadFile("places/testdata/GeoLite2-City-Test.mmdb"))))
 	w := newFixture(t, validatedFirst, notices, func(o *auth.Options) { o.Places = database })
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	in := w.register(ada, password)
@@ -370,7 +363,7 @@ func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
 		t.Errorf("%s: %q", m.kind, m.Text)
 	}
 	in = w.mustLogin(ada, "the password of an admin", in.User.UUID)
-	_, err = w.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin", password, with(in))
+	_, err := w.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin", password, with(in))
 	w.must(err)
 	if m := w.lastMail(ada); m.kind != "password" || !strings.Contains(m.Text, "89.160.20.112") || !strings.Contains(m.Text, "Firefox on Linux") || !strings.Contains(m.Text, "Linköping, Sweden") {
 		t.Errorf("%s: %q", m.kind, m.Text)

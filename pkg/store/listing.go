@@ -310,22 +310,15 @@ func (l *listing) next(ctx context.Context, objects int) (first *reader, err err
 
 // fetchAll reads the pages that are merged at once: many requests to a backend take as long as one.
 func (l *listing) fetchAll(ctx context.Context, limit int) error {
-	if len(l.readers) < 2 || l.plan.InTurn() {
+	if len(l.readers) < 2 || l.plan.InTurn() || !slices.ContainsFunc(l.readers, (*reader).needsPage) {
 		return nil
 	}
-	var group *errgroup.Group // made for the few objects that have to be waited for
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxAtOnce)
 	for _, r := range l.readers {
-		if !r.needsPage() {
-			continue
+		if r.needsPage() {
+			group.Go(func() error { return r.fetch(ctx, limit) })
 		}
-		if group == nil {
-			group, ctx = errgroup.WithContext(ctx)
-			group.SetLimit(maxAtOnce)
-		}
-		group.Go(func() error { return r.fetch(ctx, limit) })
-	}
-	if group == nil {
-		return nil
 	}
 	return group.Wait()
 }

@@ -77,7 +77,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		return err
 	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[0]), "reason", formReasonOf(err)))
+		h.askAgain(x, values[0], "reason", formReasonOf(err))
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusSeeOther)
 	case err != nil:
@@ -117,11 +117,16 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	case err != nil && errs.KindOf(err) != errs.Limited:
 		return h.redirectFailure(x, err, formReason(err))
 	case err != nil:
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[0]), "reason", "limited"))
+		h.askAgain(x, values[0], "reason", "limited")
 	default:
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", values[0]), "mail", "sent"))
+		h.askAgain(x, values[0], "mail", "sent")
 	}
 	return nil
+}
+
+// askAgain redirects a browser to where the second factor is asked for, with what to say there.
+func (h *handler) askAgain(x *kit.Exchange, factors, name, value string) {
+	redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", factors), name, value))
 }
 
 // takeFactor removes what proves a second factor from a form.
