@@ -5,7 +5,7 @@
 // The bus can't tell: with its folder it loses what it knew of listeners. So a Watch
 // remembers in a store which log there is and up to where each consumer has handled
 // it, and compares that with the bus at the start and every Interval. It notices
-// every loss; it may report one that was none where a listener is within an Interval
+// every loss; it may report one that was none where a listener is within two Intervals
 // of the log's beginning. What belfry's own listeners maintain is then repaired, by
 // one process at a time; others are reported.
 package missed

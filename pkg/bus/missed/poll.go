@@ -82,7 +82,7 @@ func (m *Missed) Count() string {
 }
 
 // observe reads the log, and then its consumers: what is not pending there was handled
-// if it was in the log before.
+// if it was in the log long enough before (see settle).
 func (w *Watch) observe(ctx context.Context) (observation, error) {
 	o := observation{consumers: map[string]consumer{}}
 	log, err := w.opts.Bus.JetStream().Stream(ctx, bus.StreamEvents)
@@ -200,7 +200,7 @@ func (s *state) clone() *state {
 // differs reports whether a state is to be stored: when more than times have changed,
 // and now and then.
 func (s *state) differs(before *state) bool {
-	if !s.Log.Equal(before.Log) || s.Last != before.Last || len(s.Consumers) != len(before.Consumers) ||
+	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Settled != before.Settled || s.Settling.Last != before.Settling.Last || len(s.Consumers) != len(before.Consumers) ||
 		s.Read.Sub(before.Read) >= idleRefresh {
 		return true
 	}

@@ -64,12 +64,24 @@ type position struct {
 
 // state is what is remembered of a log, outside of the bus.
 type state struct {
-	Log       time.Time            `json:"log"`  // when the log was created, which identifies it
-	Last      uint64               `json:"last"` // its last sequence
-	Read      time.Time            `json:"read"` // when it was read
+	Log       time.Time            `json:"log"`               // when the log was created, which identifies it
+	Last      uint64               `json:"last"`              // its last sequence
+	Read      time.Time            `json:"read"`              // when it was read
+	Settled   uint64               `json:"settled,omitempty"` // its last sequence at least the time settle before
+	Settling  mark                 `json:"settling,omitzero"` // becomes Settled
 	Consumers map[string]*position `json:"consumers"`
 	Repair    *lease               `json:"repair,omitempty"`
 }
+
+// mark is the last sequence of a log at one moment.
+type mark struct {
+	Last uint64    `json:"last"`
+	Read time.Time `json:"read"`
+}
+
+// settle is after how long an event is sure to count as pending. The server tells its consumers of an event after it is
+// in the log, usually within microseconds.
+const settle = time.Second
 
 // lease is a repair that a process is making.
 type lease struct {
@@ -114,6 +126,7 @@ func (s *state) observe(o observation) (found []string) {
 	if s.Consumers == nil {
 		s.Consumers = map[string]*position{}
 	}
+	settled, settling := s.settle(reason, o)
 	for name, p := range s.Consumers {
 		seen, present := o.consumers[name]
 		if p.noticed(reason, s, o, present) {
@@ -121,7 +134,7 @@ func (s *state) observe(o observation) (found []string) {
 		}
 		switch {
 		case present:
-			p.update(seen, o)
+			p.update(seen, o, settled)
 		case o.partial:
 		case p.Gone.IsZero():
 			p.Gone = o.at
@@ -132,12 +145,24 @@ func (s *state) observe(o observation) (found []string) {
 	for name, seen := range o.consumers {
 		if s.Consumers[name] == nil {
 			p := &position{Drained: o.log} // what was before is not known
-			p.update(seen, o)
+			p.update(seen, o, settled)
 			s.Consumers[name] = p
 		}
 	}
-	s.Log, s.Last, s.Read = o.log, o.last, o.at
+	s.Log, s.Last, s.Read, s.Settled, s.Settling = o.log, o.last, o.at, settled, settling
 	return found
+}
+
+// settle returns the sequence up to which every event that is not pending was handled, and what comes after it.
+func (s *state) settle(reason Reason, o observation) (uint64, mark) {
+	now := mark{Last: o.last, Read: o.at}
+	switch {
+	case reason != "" || s.Log.IsZero():
+		return 0, now
+	case o.at.Sub(s.Settling.Read) < settle:
+		return s.Settled, s.Settling
+	}
+	return s.Settling.Last, now
 }
 
 // noticed records what a consumer has missed, and reports whether that is anything new.
@@ -173,11 +198,11 @@ func (p *position) miss(m Missed) {
 	p.Missed = &m
 }
 
-func (p *position) update(seen consumer, o observation) {
+func (p *position) update(seen consumer, o observation, settled uint64) {
 	p.Gone, p.Pending = time.Time{}, seen.pending
 	p.Done = max(p.Done, seen.floor, o.first-min(o.first, 1))
 	if seen.pending == 0 {
-		p.Done, p.Drained = max(p.Done, o.last), o.at
+		p.Done, p.Drained = max(p.Done, settled), o.at
 	}
 }
 

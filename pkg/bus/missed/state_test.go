@@ -41,7 +41,10 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 			then: []observation{at(0, log1, 500, 600, nil), at(1, log1, 500, 600, one(499, 101)), at(2, log1, 500, 600, one(600, 0))},
 		},
 		"a listener whose events are rare, in a log that moves on": {
-			then: []observation{at(0, log1, 1, 100, one(7, 0)), at(1, log1, 90, 200, one(7, 0)), at(2, log1, 190, 300, one(7, 0))},
+			then: []observation{
+				at(0, log1, 1, 100, one(7, 0)), at(1, log1, 1, 200, one(7, 0)), at(2, log1, 50, 300, one(7, 0)),
+				at(3, log1, 150, 400, one(7, 0)), at(4, log1, 250, 500, one(7, 0)),
+			},
 		},
 		"the log removes events while the listener is away": {
 			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 150, one(100, 50)), at(2, log1, 131, 200, one(100, 70))},
@@ -58,6 +61,10 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 		"the server has raised the floor because an unacknowledged event left the log": {
 			then: []observation{at(0, log1, 1, 100, one(40, 1)), at(1, log1, 60, 120, one(120, 0))},
 			want: &Missed{Reason: Expired, Events: 1, Since: log1, Until: start.Add(time.Minute)},
+		},
+		"an event that was not yet counted as pending when it was in the log": {
+			then: []observation{at(0, log1, 1, 9, one(9, 0)), at(1, log1, 1, 10, one(9, 0)), at(2, log1, 1, 10, one(9, 1)), at(3, log1, 11, 10, one(10, 0))},
+			want: &Missed{Reason: Expired, Events: 1, Since: start.Add(time.Minute), Until: start.Add(3 * time.Minute)},
 		},
 		"the log is another one": {
 			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 104, one(100, 4)), at(2, log2, 1, 3, nil)},
@@ -100,6 +107,20 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 				t.Errorf("noticed again: %+v", s.Consumers["x"].Missed)
 			}
 		})
+	}
+}
+
+// Several processes compare, each soon after another one: what is in the log counts as settled all the same, and not earlier.
+func TestTheLogSettlesWhileManyProcessesCompareIt(t *testing.T) {
+	var s state
+	for i := range 40 {
+		o := at(0, log1, 1, uint64(i), one(0, 0))
+		o.at = o.at.Add(time.Duration(i) * 100 * time.Millisecond)
+		s.observe(o)
+		second := i * 100 / int(settle.Milliseconds())
+		if want := uint64(max(0, second-1) * int(settle.Milliseconds()) / 100); s.Consumers["x"].Done != want {
+			t.Errorf("event %d: done up to %d, want %d", i, s.Consumers["x"].Done, want)
+		}
 	}
 }
 

@@ -71,7 +71,8 @@ func (f *fixture) watch(repair func(context.Context) error) *missed.Watch {
 	return w
 }
 
-// known waits until the store has the position of every consumer, and the log's last event.
+// known waits until the store has the log's last event, and the position of every consumer: all events are pending, which
+// the server says a moment after they are in the log.
 func (f *fixture) known(last int, consumers ...string) {
 	f.Helper()
 	kit.WaitUntil(f, func() error {
@@ -79,9 +80,13 @@ func (f *fixture) known(last int, consumers ...string) {
 		if err != nil {
 			return err
 		}
-		for _, want := range append(consumers, fmt.Sprintf(`"last":%d,`, last)) {
-			if !strings.Contains(string(o.Body), want) {
-				return fmt.Errorf("%s has no %s", o.Body, want)
+		want := []string{fmt.Sprintf(`"last":%d,`, last)}
+		for _, name := range consumers {
+			want = append(want, fmt.Sprintf(`"%s":{"done":0,"pending":%d,`, name, last))
+		}
+		for _, part := range want {
+			if !strings.Contains(string(o.Body), part) {
+				return fmt.Errorf("%s has no %s", o.Body, part)
 			}
 		}
 		return nil
