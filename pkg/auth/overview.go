@@ -68,19 +68,6 @@ func (s *Service) stepUpOptions(ctx context.Context, me *Session) (o StepUpOptio
 	} else if err != nil {
 		return o, err
 	}
-	if s.asksForSecond(ctx, me) {
-		o.Factors = factorsOf(me.User.Body).usable(me.Methods)
-		return o, nil
-	}
-	o.Password = hasPassword(me)
-	if s.PasskeysEnabled() {
-		own, err := s.passkeyDescriptors(asService(ctx, me.User.UUID), me.User.UUID)
-		if err != nil {
-			return o, err
-		}
-		if len(own) > 0 {
-			o.Factors = []string{FactorPasskey}
-		}
-	}
-	return o, nil
+	o.Factors, o.Password, err = s.StepUpBy(ctx, me)
+	return o, err
 }

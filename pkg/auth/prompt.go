@@ -21,10 +21,19 @@ func (s *Service) PendingFactors(ctx context.Context, secret string) ([]string, 
 }
 
 // StepUpBy returns by what StepUp authenticates the user who is logged in: the types of their second factors if they have one,
-// else their password. With neither they log in again.
-func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, password bool) {
+// else their password, and FactorPasskey if they have passkeys. With neither they log in again.
+func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, password bool, err error) {
 	if s.asksForSecond(ctx, me) {
-		return factorsOf(me.User.Body).usable(me.Methods), false
+		return factorsOf(me.User.Body).usable(me.Methods), false, nil
 	}
-	return nil, hasPassword(me)
+	if s.PasskeysEnabled() {
+		own, err := s.passkeyDescriptors(asService(ctx, me.User.UUID), me.User.UUID)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(own) > 0 {
+			factors = []string{FactorPasskey}
+		}
+	}
+	return factors, hasPassword(me), nil
 }

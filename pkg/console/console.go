@@ -35,6 +35,7 @@ type route struct {
 	handle       func(*request) error
 	anyone       bool // it is served to who is not an admin, too
 	step         bool // it is served to an admin whose session is of no use for the rest yet
+	script       bool // a script asks for it: its errors are problem documents
 }
 
 // get is a route for GET and HEAD.
@@ -65,6 +66,12 @@ func forStep(r route) route {
 	return r
 }
 
+// forScript is a route that a script asks for.
+func forScript(r route) route {
+	r.script = true
+	return r
+}
+
 // link is an entry of the navigation.
 type link struct {
 	URL, Title, view string
@@ -84,14 +91,19 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 			c.handle(r, v.name, rt)
 		}
 	}
-	for _, rt := range []route{
+	routes := []route{
 		get("", c.start), get("/", c.start),
 		forAnyone(get("/login", c.loginPage)), forAnyone(post("/login", c.logIn)), forAnyone(post("/logout", c.logOut)),
 		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)), forAnyone(post("/second-factor/code", c.mailSecondCode)),
 		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)), forStep(post("/step-up/code", c.mailStepUpCode)),
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
 		get("/*", c.nothing),
-	} {
+	}
+	if service.PasskeysEnabled() {
+		routes = append(routes, forAnyone(post("/login/passkey", c.logInByPasskey)),
+			forScript(forAnyone(post("/second-factor/passkey", c.secondChallenge))), forScript(forStep(post("/step-up/passkey", c.stepUpChallenge))))
+	}
+	for _, rt := range routes {
 		c.handle(r, "", rt)
 	}
 	r.HandleGet(Path+"/assets/:name", c.asset)

@@ -30,10 +30,14 @@ func (c *Console) guard(viewName string, rt route) kit.Handler {
 	return func(x *kit.Exchange) error {
 		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy}
 		setHeaders(x)
-		if err := limited(r); err != nil {
+		switch err := limited(r); {
+		case err == nil:
+			return nil
+		case rt.script:
+			return err
+		default:
 			return r.fail(err)
 		}
-		return nil
 	}
 }
 
@@ -69,6 +73,8 @@ func (c *Console) admit(r *request, rt route) (err error) {
 			c.calls.Anonymous(r.Exchange) // the session has no rights but to take the step
 		}
 		return rt.handle(r)
+	case r.Session == nil && rt.script:
+		return errs.New(errs.Unauthenticated, "log in first")
 	case r.Session == nil:
 		r.askLogin()
 		return nil

@@ -14,12 +14,13 @@ import (
 type loginForm struct {
 	Next, Login string
 	Email       bool     // there is a login by e-mail
+	Passkeys    bool     // there is one by passkey
 	Providers   []string // OAuth
 	Problem     string
 }
 
 func (c *Console) form(next string) loginForm {
-	f := loginForm{Email: c.service.EmailEnabled(), Providers: c.service.ProviderNames()}
+	f := loginForm{Email: c.service.EmailEnabled(), Passkeys: c.service.PasskeysEnabled(), Providers: c.service.ProviderNames()}
 	if inConsole(next) {
 		f.Next = next
 	}
@@ -72,6 +73,30 @@ func (c *Console) logIn(r *request) error {
 		return nil
 	}
 	return r.failLogin(f, err)
+}
+
+// logInByPasskey logs in by a passkey, as POST /auth/passkey does. The script has asked POST /auth/passkey/options before.
+func (c *Console) logInByPasskey(r *request) error {
+	values, err := r.Form()
+	if err != nil {
+		return err
+	}
+	f := c.form(values.Get("next"))
+	answer, err := c.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
+	if err != nil {
+		return r.failLogin(f, err)
+	}
+	var session auth.IssuedSession
+	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
+		session, err = c.service.LoginByPasskey(ctx, answer, r.client())
+		return err
+	})
+	if err != nil {
+		return r.failLogin(f, err)
+	}
+	c.sessions.Issue(r.Exchange, session)
+	r.seeOther(f.target())
+	return nil
 }
 
 // failLogin shows the login page with why a login failed, and returns an error that is about something else.

@@ -20,9 +20,10 @@ const (
 )
 
 // askable are the types of second factors that pages of the console can ask for: those of the template proof.
-var askable = []string{auth.FactorTOTP, auth.FactorEmail, auth.FactorRecovery}
+var askable = []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail, auth.FactorRecovery}
 
-// proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and Action/code.
+// proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and Action/code; the script
+// of passkeys asks Action/passkey for a challenge.
 type proofPage struct {
 	Action, Next, Submit string
 	Password             bool
@@ -39,21 +40,31 @@ type proof struct {
 
 func (r *request) proof() (proof, error) {
 	values, err := r.Form()
-	return proof{auth.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}, err
+	if err != nil {
+		return proof{}, err
+	}
+	p := proof{auth.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
+	if p.Type == auth.FactorPasskey {
+		p.Passkey, err = r.console.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
+	}
+	return p, err
 }
 
-// asked returns the page with the factors that it can ask for.
-func (p proofPage) asked(next string, factors []string) proofPage {
+// asked returns the page with the factors that it can ask for: passkeys where they are configured.
+func (p proofPage) asked(next string, factors []string, passkeys bool) proofPage {
 	if inConsole(next) {
 		p.Next = next
 	}
 	for _, f := range factors {
-		if slices.Contains(askable, f) {
+		if slices.Contains(askable, f) && (f != auth.FactorPasskey || passkeys) {
 			p.Factors = append(p.Factors, f)
 		}
 	}
 	return p
 }
+
+// Passkey reports whether the page asks for a passkey, with the script.
+func (p proofPage) Passkey() bool { return slices.Contains(p.Factors, auth.FactorPasskey) }
 
 // refused returns the page with why a proof was refused, and the status of the reply; an error that is about something else has
 // none.
@@ -103,7 +114,7 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 		}
 		return r.failLogin(c.form(next), err)
 	}
-	p := proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}.asked(next, factors)
+	p := proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}.asked(next, factors, c.service.PasskeysEnabled())
 	status := http.StatusOK
 	if failed != nil {
 		if p, status = p.refused(r, failed); status == 0 {
@@ -148,4 +159,19 @@ func (c *Console) mailSecondCode(r *request) error {
 	}
 	r.seeOther(sentTo(secondPath, f.next))
 	return nil
+}
+
+// secondChallenge sends the script a challenge for the passkeys of the user of the pending login.
+func (c *Console) secondChallenge(r *request) error {
+	from := r.client()
+	from.Session = nil // as in mailSecondCode
+	return c.sendChallenge(r, c.sessions.Cookie(r.Exchange, secondCookie), from)
+}
+
+func (c *Console) sendChallenge(r *request, secret string, from auth.Client) error {
+	challenge, err := c.service.SecondPasskeyOptions(r.Context(), secret, from)
+	if err != nil {
+		return err
+	}
+	return c.sessions.SendChallenge(r.Exchange, challenge)
 }

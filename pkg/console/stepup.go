@@ -36,8 +36,11 @@ func (c *Console) showStepUp(r *request, next string, mailed bool, failed error)
 		r.Session, r.admin = nil, false
 		return r.failLogin(c.form(next), failed)
 	}
-	factors, password := c.service.StepUpBy(r.Context(), r.Session)
-	p := proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}.asked(next, factors)
+	factors, password, err := c.service.StepUpBy(r.Context(), r.Session)
+	if err != nil {
+		return err
+	}
+	p := proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}.asked(next, factors, c.service.PasskeysEnabled())
 	status := http.StatusOK
 	if failed != nil {
 		if p, status = p.refused(r, failed); status == 0 {
@@ -73,3 +76,6 @@ func (c *Console) mailStepUpCode(r *request) error {
 	r.seeOther(sentTo(stepUpPath, f.next))
 	return nil
 }
+
+// stepUpChallenge sends the script a challenge for the passkeys of the admin.
+func (c *Console) stepUpChallenge(r *request) error { return c.sendChallenge(r, "", r.client()) }

@@ -183,6 +183,13 @@ func (v *usersView) resetFactors(r *request) error {
 	})
 }
 
+func (v *usersView) undoDeletion(r *request) error {
+	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+		_, err := v.Accounts.UndoDeletionFor(ctx, user.UUID)
+		return "The account is kept.", err
+	})
+}
+
 func (v *usersView) revokeKey(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 		id, err := r.PathParam("id")

@@ -367,3 +367,27 @@ func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
 	l.save("Chapters", "reader", `{"_admin":true}`)
 	shows(t, is(t, l.get(l.Admin, "/console/objects/Chapters/object/reader/delete"), http.StatusOK), "This user is an admin")
 }
+
+func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t, func(o *auth.Options) { o.Deletion = &auth.Deletion{Grace: 14 * 24 * time.Hour} })
+	page := "/console/users/" + f.uuidOf(bob)
+	if text := is(t, f.get(f.Admin, page), http.StatusOK).Text; strings.Contains(text, "deletion") {
+		t.Errorf("a page without a plan shows %s", text)
+	}
+	is(t, f.post(f.Admin, page+"/deletion", ""), http.StatusConflict)
+	plan, _, err := f.Auth.PlanDeletion(t.Context(), "another password", f.client(f.User))
+	f.Must(err)
+	at, err := time.Parse(time.RFC3339Nano, plan.Deleted)
+	f.Must(err)
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "deletion planned", "which happens at "+at.UTC().Format("2006-01-02 15:04:05"), "Keep the account")
+	shows(t, is(t, f.get(f.Admin, "/console/users"), http.StatusOK), "deletion planned")
+	is(t, f.post(f.LogIn(bob, "another password"), page+"/deletion", ""), http.StatusForbidden)
+	if f.account(bob).Deletion == nil {
+		t.Fatal("who is no admin keeps an account")
+	}
+	leads(t, f.post(f.Admin, page+"/deletion", ""), page)
+	if f.account(bob).Deletion != nil {
+		t.Error("the deletion is still planned")
+	}
+}

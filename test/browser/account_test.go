@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,7 @@ authentication:
 		{"sessions", a.testSessions},
 		{"app", func(t *testing.T) { a.testApp(t, browser) }},
 		{"second passkey", a.testSecondPasskey},
+		{"console", a.testConsole},
 		{"removed passkey", a.testRemovedPasskey},
 		{"password", a.testPassword},
 		{"deletion", a.testDeletion},
@@ -350,6 +352,40 @@ func (a *account) testSecondPasskey(t *testing.T) {
 	if s := a.session(t); s != "password+passkey 2" {
 		t.Errorf("the session is by %s", s)
 	}
+}
+
+// testConsole logs in to the console by a passkey, by a password and a passkey, and proves there again who the admin is.
+func (a *account) testConsole(t *testing.T) {
+	config := filepath.Join(a.folder, "belfry.yaml")
+	a.belfry(t, "user", "admin", address, "--config", config)
+	a.logOut(t)
+	a.open(t, "/console/users")
+	a.at(t, "/console/login?next=%2Fconsole%2Fusers")
+	a.good(t, "console-login-passkey")
+	a.press(t, "Log in with a passkey")
+	a.at(t, "/console/users")
+	a.press(t, "Log out")
+	a.at(t, "/console/login")
+	a.fill(t, "#login", address)
+	a.fill(t, "#password", password)
+	a.press(t, "Log in")
+	a.at(t, "/console/second-factor")
+	a.good(t, "console-second-factor-passkey")
+	call(t, a.fixture, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: false})
+	a.press(t, "Use a passkey")
+	a.shows(t, "No passkey was used")
+	a.good(t, "console-second-factor-no-passkey")
+	call(t, a.fixture, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: true})
+	a.press(t, "Use a passkey")
+	a.at(t, "/console/objects")
+	if s := a.session(t); s != "password+passkey 2" {
+		t.Errorf("the session is by %s", s)
+	}
+	a.open(t, "/console/step-up?next=/console/users")
+	a.press(t, "Use a passkey")
+	a.at(t, "/console/users")
+	a.shows(t, "You have proven who you are.")
+	a.belfry(t, "user", "admin", "--revoke", address, "--config", config) // admins don't delete themselves
 }
 
 // testRemovedPasskey renames a passkey, removes it, and is refused with it.

@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	_ "embed" // the script
 	"encoding/json"
 	"net/http"
 
@@ -11,8 +12,15 @@ import (
 	"belfry/pkg/store/object"
 )
 
+// passkeyScriptPath is the route of the script by which forms of pages use passkeys.
+const passkeyScriptPath = "/auth/passkey.js"
+
+//go:embed passkey.js
+var passkeyScript []byte
+
 // mountPasskeys adds the routes of passkeys.
 func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
+	r.HandleGetPage(passkeyScriptPath, kit.Fixed("text/javascript; charset=utf-8", passkeyScript))
 	r.Handle(http.MethodPost, "/auth/passkey/options", h.beginPasskeyLogin)
 	r.Handle(http.MethodPost, "/auth/passkey", h.passkeyLogin)
 	r.HandleGet("/auth/passkeys", calls.Limit(kit.Read, h.passkeys))
@@ -25,10 +33,42 @@ func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
 // passkeyCookie holds the secret of a challenge.
 const passkeyCookie = sessionCookie + "-passkey"
 
-// sendChallenge replies with a challenge. Its secret is in a cookie, which scripts can't read; a program, which keeps
-// none, asks for it with Prefer: return=representation.
+// SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't read.
+func (s *Sessions) SendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error {
+	s.cookies.setChallenge(x, c)
+	return x.SendJSON(c.Options)
+}
+
+// TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
+// the challenge's cookie, which is of no use any more. Invalid without an answer; TooLarge, as the routes of this package.
+func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (auth.PasskeyAnswer, error) {
+	if len(credential) > maxBody {
+		return auth.PasskeyAnswer{}, tooLarge()
+	}
+	return s.cookies.takeAnswer(x, auth.PasskeyAnswer{Credential: json.RawMessage(credential)})
+}
+
+func (c cookies) setChallenge(x *kit.Exchange, challenge auth.PasskeyChallenge) {
+	c.set(x, passkeyCookie, challenge.Secret, int(auth.PasskeyTTL.Seconds()))
+}
+
+// takeAnswer adds the secret of the cookie to an answer without one, and removes the cookie.
+func (c cookies) takeAnswer(x *kit.Exchange, a auth.PasskeyAnswer) (auth.PasskeyAnswer, error) {
+	if len(a.Credential) == 0 {
+		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
+			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
+	}
+	if secret := c.value(x.Request, passkeyCookie); secret != "" && a.Secret == "" {
+		a.Secret = secret
+		c.set(x, passkeyCookie, "", -1)
+	}
+	return a, nil
+}
+
+// sendChallenge replies with a challenge. A program, which keeps no cookies, asks for its secret with
+// Prefer: return=representation.
 func (h *handler) sendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error {
-	h.cookies.set(x, passkeyCookie, c.Secret, int(auth.PasskeyTTL.Seconds()))
+	h.cookies.setChallenge(x, c)
 	if !x.PrefersRepresentation() {
 		return x.SendJSON(c.Options)
 	}
@@ -42,7 +82,7 @@ func (h *handler) sendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error 
 }
 
 // takeAnswer removes the answer to a challenge from a form. In an HTML form it is text. The secret is that of the
-// form, or else that of the cookie, which is of no use any more.
+// form, or else that of the cookie.
 func (h *handler) takeAnswer(x *kit.Exchange, f form) (auth.PasskeyAnswer, error) {
 	values, err := f.take("secret")
 	if err != nil {
@@ -53,15 +93,7 @@ func (h *handler) takeAnswer(x *kit.Exchange, f form) (auth.PasskeyAnswer, error
 	if text, ok := object.Text(a.Credential); ok {
 		a.Credential = json.RawMessage(text)
 	}
-	if len(a.Credential) == 0 {
-		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
-			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
-	}
-	if secret := h.cookies.value(x.Request, passkeyCookie); secret != "" && a.Secret == "" {
-		a.Secret = secret
-		h.cookies.set(x, passkeyCookie, "", -1)
-	}
-	return a, nil
+	return h.cookies.takeAnswer(x, a)
 }
 
 func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {

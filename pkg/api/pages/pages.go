@@ -32,7 +32,7 @@ const (
 // stylePath is the route of the style sheet. No provider can have this name.
 const stylePath = "/auth/pages.css"
 
-// scriptPath is the route of the script of passkeys, which the pages that use them have.
+// scriptPath is the route of the script of passkeys, which package login serves.
 const scriptPath = "/auth/passkey.js"
 
 // Options are the options of Mount.
@@ -66,9 +66,6 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	}
 	if len(o.Paths) == 0 {
 		return
-	}
-	if service.PasskeysEnabled() {
-		r.HandleGetPage(scriptPath, kit.Fixed("text/javascript; charset=utf-8", script))
 	}
 	h := &handler{
 		calls: calls, export: o.Export, service: service, templates: o.Templates, stores: o.Stores, base: baseView(service, o.Links),

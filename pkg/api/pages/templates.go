@@ -20,9 +20,6 @@ import (
 //go:embed templates
 var builtIn embed.FS
 
-//go:embed passkey.js
-var script []byte
-
 // Files of templates: the layout, the style sheet, and one for each page.
 const (
 	layoutFile = "layout.html"
