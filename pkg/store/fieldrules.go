@@ -111,7 +111,7 @@ func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored
 	if !call.Client || call.Trusted {
 		return nil
 	}
-	in := policy.Input{User: call.User, Session: call.Session, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
+	in := s.policyInput(call, stored, input)
 	for _, name := range s.fields.Writers() {
 		if _, given := input[name]; !given {
 			continue
@@ -150,7 +150,7 @@ func (s *Store) mayReadStored(ctx context.Context, call Call, name string, store
 		return false, nil
 	}
 	if s.opts.Policy != nil && !s.opts.Policy.Open(policy.Get) {
-		if err := s.allowDecoded(ctx, call, policy.Get, stored, nil); err != nil {
+		if err := s.allowDecoded(ctx, policy.Get, s.policyInput(call, stored, nil)); err != nil {
 			if isForbidden(err) {
 				return false, nil
 			}

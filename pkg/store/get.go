@@ -195,12 +195,17 @@ func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byt
 			return err
 		}
 	}
-	return s.allowDecoded(ctx, call, op, decoded, input)
+	return s.allowDecoded(ctx, op, s.policyInput(call, decoded, input))
+}
+
+// policyInput is what the rules of a store see of a call.
+func (s *Store) policyInput(call Call, stored, input object.Object) policy.Input {
+	return policy.Input{User: call.User, Session: call.Session, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
 }
 
 // allowDecoded evaluates the rule of an operation, which is there.
-func (s *Store) allowDecoded(ctx context.Context, call Call, op policy.Op, stored, input object.Object) error {
-	err := s.opts.Policy.Allow(ctx, op, policy.Input{User: call.User, Session: call.Session, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget})
+func (s *Store) allowDecoded(ctx context.Context, op policy.Op, in policy.Input) error {
+	err := s.opts.Policy.Allow(ctx, op, in)
 	var denial *policy.Denial
 	if errors.As(err, &denial) && denial.Reason != "" {
 		s.opts.Logger.DebugContext(ctx, "a rule of the policy could not be evaluated, so the operation is denied",

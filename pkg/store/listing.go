@@ -91,6 +91,7 @@ type listing struct {
 	call       Call
 	plan       *query.Plan
 	each       bool // the rule is evaluated for each object
+	userValues policy.UserValues
 	narrowed   bool // what is read is what the rule allows, and perhaps more
 	sifts      bool // objects are read that the page does not show, or several times
 	fields     *policy.FieldReader
@@ -147,7 +148,7 @@ func (l *listing) narrow(ctx context.Context) error {
 		return nil
 	}
 	s := l.store
-	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, policy.Input{User: l.call.User, Session: l.call.Session, Now: s.opts.Now(), Budget: l.call.RuleBudget})
+	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, s.policyInput(l.call, nil, nil))
 	if err != nil || !narrow {
 		return err
 	}
@@ -275,7 +276,9 @@ func (l *listing) shows(ctx context.Context, r *reader) (bool, error) {
 	}
 	// Only a denial leaves an object out: any other error would make the page
 	// appear complete when it is not.
-	err := l.store.allowDecoded(ctx, l.call, policy.List, decoded, nil)
+	in := l.store.policyInput(l.call, decoded, nil)
+	in.UserValues = &l.userValues
+	err := l.store.allowDecoded(ctx, policy.List, in)
 	if isForbidden(err) {
 		return false, nil
 	}

@@ -167,8 +167,8 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 	return e
 }
 
-// FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object is
-// evaluated once. It is not safe for concurrent use.
+// FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object, and what
+// others say of the user alone, is evaluated once. It is not safe for concurrent use.
 type FieldReader struct {
 	fields *Fields
 	in     Input
@@ -179,7 +179,7 @@ type FieldReader struct {
 // For returns a reader for a caller: the user, the time and the budget of in. failed, if not nil, is called for each
 // rule that could not be evaluated, which hides its field.
 func (f *Fields) For(in Input, failed func(*Denial)) *FieldReader {
-	return &FieldReader{fields: f, in: Input{User: in.User, Session: in.Session, Now: in.Now, Budget: in.Budget}, failed: failed}
+	return &FieldReader{fields: f, in: Input{User: in.User, Session: in.Session, Now: in.Now, Budget: in.Budget, UserValues: &UserValues{}}, failed: failed}
 }
 
 // MayRead reports whether the caller may read a field of a stored object, which may be nil if the rule does not

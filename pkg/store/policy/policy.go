@@ -47,6 +47,8 @@ type Input struct {
 	Input   object.Object // the incoming object; nil when there is none
 	Now     time.Time
 	Budget  *Budget // of the request; nil: none
+
+	UserValues *UserValues // of User and Session, for several objects; nil: none
 }
 
 // Policy is compiled rules. It is safe for concurrent use.

@@ -120,6 +120,9 @@ type rule struct {
 	fields     fields
 	needed     []needed // if isNarrow, each object that the rule allows has one of these values
 	isNarrow   bool
+
+	rest  cel.Program // in which parts are variables; nil: there are none
+	parts []*userPart
 }
 
 func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
@@ -149,6 +152,9 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
 	n := narrower{policy: p, env: env, tree: tree.NativeRep()}
 	r.needed, r.isNarrow = n.neededBy(n.tree.Expr())
+	if r.rest, r.parts, err = withoutParts(env, n.tree); err != nil {
+		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
+	}
 	return r, nil
 }
 
@@ -186,15 +192,21 @@ func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
 	if r.program == nil {
 		return owner, nil
 	}
-	out, details, err := r.program.ContextEval(ctx, &variables{
-		user:    recordOf(in.User),
+	v := &variables{
+		user:    in.UserValues.userOf(in.User),
 		object:  recordOf(in.Object),
 		input:   recordOf(in.Input),
 		session: in.Session,
 		now:     types.Timestamp{Time: in.Now},
 		owner:   types.Bool(owner),
-	})
+	}
+	program := r.program
+	if in.UserValues != nil && r.rest != nil {
+		program, v.ctx, v.parts, v.values = r.rest, ctx, r.parts, in.UserValues
+	}
+	out, details, err := program.ContextEval(ctx, v)
 	in.Budget.spend(details.ActualCost())
+	in.Budget.spend(&v.partsCost)
 	if err != nil {
 		return false, err
 	}
@@ -211,6 +223,11 @@ type variables struct {
 	session             *Session
 	now                 types.Timestamp
 	owner               types.Bool
+
+	ctx       context.Context // of parts
+	parts     []*userPart
+	values    *UserValues
+	partsCost uint64
 }
 
 // ResolveName implements cel.Activation.
@@ -228,9 +245,13 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.session.value(), true
 	case isOwner:
 		return v.owner, true
-	default:
-		return nil, false
 	}
+	for _, p := range v.parts {
+		if p.variable == name {
+			return v.partOf(p), true
+		}
+	}
+	return nil, false
 }
 
 // Parent implements cel.Activation.

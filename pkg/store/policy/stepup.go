@@ -20,7 +20,7 @@ func (p *Policy) missingStep(ctx context.Context, r *rule, op Op, in Input) (*er
 		{Session{AAL: now.AAL, AuthenticatedAt: in.Now}, errs.StepUp{Step: errs.StepReauthenticate}},
 		{Session{AAL: 2, AuthenticatedAt: in.Now}, errs.StepUp{Step: errs.StepSecondFactor, AAL: 2}},
 	} {
-		in.Session = &try.session
+		in.Session, in.UserValues = &try.session, nil
 		denial, err := p.evaluate(ctx, r, op, in)
 		if err != nil {
 			return nil, err
