@@ -17,6 +17,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"belfry/test/kit"
+	"belfry/test/mailbox"
 )
 
 // account is a belfry with passkeys, and a tab whose browser has an authenticator.
@@ -25,21 +26,29 @@ type account struct {
 	authenticator webauthn.AuthenticatorID
 	secret        string   // of the authenticator app
 	codes         []string // of recovery
+	mails         *mailbox.Server
+	read          int // mails that were read
 }
 
 // TestAccount manages an account on its page, as its user does.
 func TestAccount(t *testing.T) {
-	a := &account{fixture: &fixture{axe: axeScript(t), top: t, folder: t.TempDir()}}
+	a := &account{fixture: &fixture{axe: axeScript(t), top: t, folder: t.TempDir()}, mails: mailbox.Start(t)}
 	port := kit.FreePort(t)
 	a.write(t, "belfry.yaml", []byte(fmt.Sprintf(`
 listen: 127.0.0.1:%[1]d
 baseURL: http://localhost:%[1]d
 bus: {listen: "127.0.0.1:0"}
 stores: {Users: {expose: {}}}
+mailers: {default: {type: smtp, host: localhost, port: %[2]d, tls: none}}
 authentication:
   passkeys: {}
-  providers: {email: {postValidation: true, skipEmailValidation: true}}
-`, port)))
+  providers:
+    email:
+      postValidation: true
+      skipEmailValidation: true
+      mailInterval: 0s
+      login: {code: true, link: true, codeMail: {subject: "{{.Token}}"}, linkMail: {text: "{{.Link}}"}}
+`, port, a.mails.Port)))
 	a.serve(t)
 	a.URL = fmt.Sprintf("http://localhost:%d", port) // what a passkey is bound to is no address
 	browser := openBrowser(t)
@@ -59,6 +68,8 @@ authentication:
 		{"console", a.testConsole},
 		{"removed passkey", a.testRemovedPasskey},
 		{"password", a.testPassword},
+		{"mailed codes", a.testMailedCodes},
+		{"login by mail", func(t *testing.T) { a.testLoginByMail(t, browser) }},
 		{"deletion", a.testDeletion},
 	} {
 		if !t.Run(part.name, part.run) {
@@ -434,6 +445,111 @@ func (a *account) testPassword(t *testing.T) {
 	a.logOut(t)
 	a.enterPassword(t, "a newer password")
 	a.at(t, "/?validation=email")
+}
+
+// mail waits for the next mail.
+func (a *account) mail(t *testing.T) mailbox.Mail {
+	t.Helper()
+	a.read++
+	return a.mails.Await(t, address, a.read)[a.read-1]
+}
+
+// testMailedCodes adds codes by mail as second factor, logs in with one, and proves by one at the console who the admin is.
+func (a *account) testMailedCodes(t *testing.T) {
+	a.open(t, "/account")
+	a.press(t, "Add codes by mail")
+	a.shows(t, "Code of the mail that we have sent")
+	a.good(t, "page-account-mailed")
+	a.submit(t, "#setup", a.mail(t).Subject)
+	a.shows(t, "Keep these codes")
+	a.press(t, "I have kept them")
+	a.shows(t, "10 are left")
+
+	a.logOut(t)
+	a.enterPassword(t, "a newer password")
+	a.at(t, "/second-factor?factors=email+recovery")
+	a.press(t, "Send a code by mail")
+	a.at(t, "/second-factor?factors=email+recovery&mail=sent")
+	a.good(t, "page-second-factor-mailed")
+	code := a.mail(t).Subject
+	a.submit(t, "#mailed", other(code))
+	a.at(t, "/second-factor?factors=email+recovery&mail=sent&reason=denied")
+	a.shows(t, "That was not right.")
+	a.submit(t, "#mailed", code)
+	a.at(t, "/?validation=email")
+	if s := a.session(t); s != "password+email 2" {
+		t.Errorf("the session is by %s", s)
+	}
+
+	config := filepath.Join(a.folder, "belfry.yaml")
+	a.belfry(t, "user", "admin", address, "--config", config)
+	a.open(t, "/console/step-up?next=/console/users")
+	a.press(t, "Send a code by mail")
+	a.shows(t, "Send another code by mail")
+	code = a.mail(t).Subject
+	a.submit(t, "#mailed", other(code))
+	a.shows(t, "the code is wrong")
+	a.submit(t, "#mailed", code)
+	a.at(t, "/console/users")
+	a.belfry(t, "user", "admin", "--revoke", address, "--config", config)
+
+	a.open(t, "/account")
+	a.click(t, `[aria-label="Remove: Codes by mail"]`)
+	a.shows(t, "The second factor is removed.")
+}
+
+// other returns a code that is not the one that was sent.
+func other(code string) string {
+	if code == "000000" {
+		return "111111"
+	}
+	return "000000"
+}
+
+// testLoginByMail logs in by a code, and by a link, which another browser opens in vain.
+func (a *account) testLoginByMail(t *testing.T, browser context.Context) {
+	a.logOut(t)
+	a.open(t, "/login")
+	a.press(t, "Log in by mail")
+	a.at(t, "/login/mail")
+	a.good(t, "page-mail")
+	a.submit(t, "#login", address)
+	sent := "/login/mail?login=ada%40example.com&mail=sent"
+	a.at(t, sent)
+	code := a.mail(t).Subject
+	a.submit(t, "#code", other(code))
+	a.at(t, sent+"&reason=denied")
+	a.shows(t, "That code is wrong")
+	a.good(t, "page-mail-refused")
+	a.submit(t, "#code", code)
+	a.at(t, "/?validation=email")
+	if s := a.session(t); s != "code 1" {
+		t.Errorf("the session is by %s", s)
+	}
+
+	a.logOut(t)
+	a.open(t, "/login/mail")
+	evaluate[bool](t, a.fixture, `(document.querySelector("form").insertAdjacentHTML("beforeend", '<input type="hidden" name="kind" value="link">'), true)`)
+	a.submit(t, "#login", address)
+	a.at(t, sent)
+	link, found := strings.CutPrefix(strings.TrimSpace(a.mail(t).Text), a.URL)
+	if !found {
+		t.Fatalf("the link is %s", link)
+	}
+	stranger := &fixture{axe: a.axe, URL: a.URL}
+	stranger.openTab(t, browser)
+	stranger.open(t, link)
+	stranger.shows(t, "Nothing was used up.")
+	stranger.good(t, "page-mail-other")
+	stranger.checkComplaints(t)
+	a.open(t, link)
+	a.shows(t, "You log in as ada@example.com.")
+	a.good(t, "page-mail-link")
+	a.press(t, "Log in")
+	a.at(t, "/?validation=email")
+	if s := a.session(t); s != "link 1" {
+		t.Errorf("the session is by %s", s)
+	}
 }
 
 // testDeletion plans the deletion of the account, and takes it back.

@@ -189,9 +189,12 @@ func (h *handler) deletionForm(x *kit.Exchange) error {
 // stepUpForm is stepUp for an HTML form.
 func (h *handler) stepUpForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(_ *auth.Session, f form) error {
+		kind, _ := object.Text(f.Object["type"])
 		session, err := h.proveAgain(x, f)
 		if err == nil {
 			h.cookies.setSession(x, session)
+		} else if kind == auth.FactorEmail { // the mailed code can be tried again
+			return h.redirectAccountFailure(x, withQuery(h.account, "mail", "sent"), err)
 		}
 		return h.doneOr(x, "proven", err)
 	})

@@ -19,7 +19,9 @@ const bindingCookie = sessionCookie + "-mail"
 // brought.
 func (h *handler) requestLogin(x *kit.Exchange) error {
 	f, err := readForm(x)
-	if err == nil && f.html && (f.has("code") || f.has("token")) {
+	login, _ := object.Text(f.Object["login"])
+	code := f.has("code")
+	if err == nil && f.html && (code || f.has("token")) {
 		err = h.enterByMail(x, f)
 		if err == nil {
 			redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", "email"))
@@ -30,6 +32,9 @@ func (h *handler) requestLogin(x *kit.Exchange) error {
 	if err != nil && f.html {
 		if h.toSecondFactor(x, err, http.StatusSeeOther) {
 			return nil
+		}
+		if reason := formReasonOf(err); code && (reason == "denied" || reason == "limited") { // it can be tried again
+			return redirectFailureTo(x, withQuery(withQuery(h.mailLogin, "mail", "sent"), "login", login), err, reason)
 		}
 		return h.redirectFailure(x, err, formReason(err))
 	}

@@ -15,6 +15,11 @@ import (
 // the error's kind or, if the kind has none, the given one. The error itself is
 // logged.
 func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
+	return redirectFailureTo(x, h.failure, err, reason)
+}
+
+// redirectFailureTo is redirectFailure to another page.
+func redirectFailureTo(x *kit.Exchange, target string, err error, reason string) error {
 	level := slog.LevelInfo
 	var step *errs.StepUp
 	switch errs.KindOf(err) {
@@ -41,7 +46,7 @@ func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) err
 	if x.Request.Method != http.MethodGet {
 		status = http.StatusSeeOther
 	}
-	redirect(x, status, withQuery(h.failure, "reason", reason))
+	redirect(x, status, withQuery(target, reasonParameter, reason))
 	return nil
 }
 

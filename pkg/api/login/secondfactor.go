@@ -77,7 +77,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		return err
 	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		h.askAgain(x, values[0], "reason", formReasonOf(err))
+		h.askAgain(x, values[0], factor.Type == auth.FactorEmail, formReasonOf(err))
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusSeeOther)
 	case err != nil:
@@ -106,10 +106,14 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	err = h.service.MailSecondCode(x.Context(), secret, client)
 	switch {
 	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
-		if err != nil {
+		switch target := withQuery(h.account, "mail", "sent"); {
+		case errs.KindOf(err) == errs.Limited: // a mail was sent before
+			return h.redirectAccountFailure(x, target, err)
+		case err != nil:
 			return h.redirectToAccount(x, "", err)
+		default:
+			redirect(x, http.StatusSeeOther, withQuery(target, reasonParameter, "step-up"))
 		}
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.account, reasonParameter, "step-up"), "mail", "sent"))
 	case !f.html && err != nil:
 		return err
 	case !f.html:
@@ -117,16 +121,23 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	case err != nil && errs.KindOf(err) != errs.Limited:
 		return h.redirectFailure(x, err, formReason(err))
 	case err != nil:
-		h.askAgain(x, values[0], "reason", "limited")
+		h.askAgain(x, values[0], true, "limited")
 	default:
-		h.askAgain(x, values[0], "mail", "sent")
+		h.askAgain(x, values[0], true, "")
 	}
 	return nil
 }
 
-// askAgain redirects a browser to where the second factor is asked for, with what to say there.
-func (h *handler) askAgain(x *kit.Exchange, factors, name, value string) {
-	redirect(x, http.StatusSeeOther, withQuery(withQuery(h.second, "factors", factors), name, value))
+// askAgain redirects a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
+func (h *handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason string) {
+	target := withQuery(h.second, "factors", factors)
+	if mailed {
+		target = withQuery(target, "mail", "sent")
+	}
+	if reason != "" {
+		target = withQuery(target, reasonParameter, reason)
+	}
+	redirect(x, http.StatusSeeOther, target)
 }
 
 // takeFactor removes what proves a second factor from a form.
