@@ -257,7 +257,11 @@ func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.
 		return err
 	}
 	// Browsers hold redirects after a form to form-action as well.
-	x.SetHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' "+actionSource(app)+"; frame-ancestors 'none'; base-uri 'none'")
+	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " + actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
+	if h.service.PasskeysEnabled() {
+		policy += "; script-src 'self'; connect-src 'self'"
+	}
+	x.SetHeader("Content-Security-Policy", policy)
 	x.SetHeader("X-Frame-Options", "DENY")
 	x.SetHeader("Referrer-Policy", "same-origin")
 	x.SetHeader("Cache-Control", kit.NoStore)

@@ -110,9 +110,18 @@ func TestAPasskeyLogsInForAnApplication(t *testing.T) {
 		"response_type": {"code"}, "redirect_uri": {"https://app.example.net/in"}, "code_challenge_method": {"S256"}, "state": {"s"},
 		"code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"},
 	}.Encode()
+	page := f.Do("GET", "/auth/authorize?"+request, "").Want(200)
+	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "; script-src 'self'; connect-src 'self'") ||
+		!strings.Contains(page.Text, `action="/auth/passkey" data-options="/auth/passkey/options"`) || !strings.Contains(page.Text, `<script src="/auth/passkey.js" defer>`) {
+		t.Errorf("%s: %s", policy, page.Text)
+	}
+	r := f.Do("POST", "/auth/passkey", url.Values{"authorize": {request}, "credential": {"x"}}.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
+	if to := r.Header.Get("Location"); !strings.HasPrefix(to, "/auth/authorize?") || !strings.Contains(to, "reason=invalid") {
+		t.Errorf("a wrong answer leads to %s", to)
+	}
 	options, cookie = challenge(f, "/auth/passkey/options")
 	body := url.Values{"authorize": {request}, "credential": {string(c.Get(options))}}.Encode()
-	r := f.Do("POST", "/auth/passkey", body, "Content-Type", "", "Content-Type", formType, "Cookie", cookie).Want(303)
+	r = f.Do("POST", "/auth/passkey", body, "Content-Type", "", "Content-Type", formType, "Cookie", cookie).Want(303)
 	if to, err := url.Parse(r.Header.Get("Location")); err != nil || to.Host != "app.example.net" || to.Query().Get("code") == "" || to.Query().Get("state") != "s" {
 		t.Errorf("to %s", r.Header.Get("Location"))
 	}

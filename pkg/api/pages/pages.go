@@ -100,6 +100,9 @@ func baseView(service *auth.Service, links Links) View {
 func (o Options) Authorize(service *auth.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
 	v := baseView(service, o.Links)
 	v.Application, v.Reason, v.Message = app, reason, message
+	if service.PasskeysEnabled() {
+		v.Script = scriptPath
+	}
 	for i := range v.Providers {
 		v.Providers[i].URL = urls[v.Providers[i].Name]
 	}
