@@ -65,9 +65,15 @@ func (v *variables) partOf(p *userPart) ref.Val {
 }
 
 // withoutParts returns a program for several objects, in which variables stand for the parts that are about the user
-// alone; nil if there are none.
+// alone; nil if there are none, and for a rule that has a loop whose variable is called as one of rules: within it, that
+// name is not the user's.
 func withoutParts(env *cel.Env, tree *ast.AST) (cel.Program, []*userPart, error) {
 	rest := ast.Copy(tree)
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(rest), ast.KindMatcher(ast.ComprehensionKind)) {
+		if c := e.AsComprehension(); isVariable(c.IterVar()) || isVariable(c.IterVar2()) {
+			return nil, nil, nil
+		}
+	}
 	var parts []*userPart
 	var replace func(e ast.NavigableExpr) error
 	replace = func(e ast.NavigableExpr) error {

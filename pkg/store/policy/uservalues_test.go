@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestUserValuesChangeNoDecision(t *testing.T) {
 		`{"uuid":"me","tags":"a","teams":[{"team":"c"},{"role":"admin"}],"groups":7}`, `{"uuid":"you","tags":[],"teams":[],"groups":[]}`,
 	}
 	objects := []string{
-		`{"by":"me","team":"a","list":["a","b"],"public":true,"n":2}`, `{"by":"you","team":"b","list":["c"],"public":false,"n":7}`, `{"team":"c"}`, `{"team":"ax","list":[],"n":3}`, `{"list":["ab"]}`,
+		`{"by":"me","team":"a","list":["a","b"],"public":true,"n":2,"members":[{"tags":["y"]},{"tags":["z"]}]}`, `{"by":"you","team":"b","list":["c"],"public":false,"n":7}`, `{"team":"c","members":[{"tags":["a","c"]}]}`, `{"team":"ax","list":[],"n":3}`, `{"list":["ab"]}`,
 	}
 	sessions := []*policy.Session{nil, {AAL: 1}, {AAL: 2, AuthenticatedAt: time.Now()}}
 	decided := map[string]int{}
@@ -41,6 +42,9 @@ func TestUserValuesChangeNoDecision(t *testing.T) {
 		"user.tags.map(user, user + 'x').exists(x, x == object.team)",
 		"user.groups.map(g, g.teams.map(t, t)).exists(l, object.team in l)",
 		"user.groups.exists(g, g.teams.exists(t, g.teams.map(u, u + t).exists(v, v in object.list)))",
+		// Loops whose variables have the names of others.
+		"object.members.exists(user, user.tags.exists(t, t == 'z'))",
+		"object.members.exists(user, user.tags.all(t, t != object.team)) && user.tags.exists(t, t == 'a')",
 		// A variable of a loop around a part, with the name of one within it.
 		"object.list.exists(t, user.tags.exists(u, u == t && user.tags.exists(t, t == u)))",
 		"object.list.exists(t, user.tags.map(u, user.tags.exists(t, t == u) ? t : u).exists(v, v == object.team))",
@@ -81,6 +85,87 @@ func decision(err error) string {
 		return fmt.Sprint(errs.KindOf(err), " ", denial.Reason)
 	default:
 		return err.Error()
+	}
+}
+
+// ruleMaker makes random rules. Variables of loops have few names, so that they often hide others.
+type ruleMaker struct {
+	*rand.Rand
+	loops []string
+}
+
+func (m *ruleMaker) one(of ...string) string { return of[m.IntN(len(of))] }
+
+func (m *ruleMaker) condition(depth int) string {
+	switch n := m.IntN(8); {
+	case depth == 0 || n == 0:
+		return m.scalar() + m.one(" == ", " != ") + m.scalar()
+	case n == 1:
+		return m.condition(depth-1) + " && " + m.condition(depth-1)
+	case n == 2:
+		return "(" + m.condition(depth-1) + " || " + m.condition(depth-1) + ")"
+	case n == 3:
+		return "!(" + m.condition(depth-1) + ")"
+	case n == 4:
+		return m.scalar() + " in " + m.list(depth-1)
+	default:
+		return m.list(depth-1) + m.loop(m.one("exists", "all", "exists_one"), func() string { return m.condition(depth - 1) })
+	}
+}
+
+// loop makes a macro whose variable is known within it.
+func (m *ruleMaker) loop(macro string, inside func() string) string {
+	name := m.one("x", "y", "user", "object")
+	m.loops = append(m.loops, name)
+	defer func() { m.loops = m.loops[:len(m.loops)-1] }()
+	return "." + macro + "(" + name + ", " + inside() + ")"
+}
+
+func (m *ruleMaker) list(depth int) string {
+	if depth <= 0 || m.IntN(2) == 0 {
+		return m.one("user.list", "object.list", "user.all", "object.all", "['a', 'b']")
+	}
+	return m.list(depth-1) + m.loop("map", m.scalar)
+}
+
+func (m *ruleMaker) scalar() string {
+	known := append([]string{"user.name", "object.name", "'a'", "'b'", "session.aal"}, m.loops...)
+	for _, name := range m.loops {
+		known = append(known, name+".name")
+	}
+	return m.one(known...)
+}
+
+func TestUserValuesChangeNoDecisionOfRandomRules(t *testing.T) {
+	users := []string{`{"uuid":"me","name":"a","list":["a","b",1],"all":[{"name":"a","list":["b"]},{"name":"b","all":[]}]}`, `{"uuid":"you","name":1,"list":[],"all":[{"name":"b"}]}`}
+	objects := []string{`{"name":"b","list":["b","c"],"all":[{"name":"b","list":["a"]},{"name":"c","list":[]}]}`, `{"name":"a","list":["a"],"all":[{"list":["a",1]}]}`}
+	seed := rand.Uint64()
+	m := &ruleMaker{Rand: rand.New(rand.NewPCG(seed, 0))}
+	compiled, allowed := 0, 0
+	for compiled < 300 {
+		rule := m.condition(4)
+		p, problems := policy.Compile(policy.Rules{Get: rule})
+		if len(problems) > 0 { // it selects a field of a text
+			continue
+		}
+		compiled++
+		for _, user := range users {
+			values := policy.UserValues{}
+			for _, o := range append(objects, objects[0]) {
+				in := policy.Input{User: parse(t, user), Session: &policy.Session{AAL: 1}, Object: parse(t, o)}
+				alone := decision(p.Allow(t.Context(), policy.List, in))
+				in.UserValues = &values
+				if got := decision(p.Allow(t.Context(), policy.List, in)); got != alone {
+					t.Errorf("seed %d: %s, of %s for %s: %s, want %s", seed, rule, o, user, got, alone)
+				}
+				if alone == "allowed" {
+					allowed++
+				}
+			}
+		}
+	}
+	if allowed < 100 {
+		t.Errorf("seed %d: %d decisions of %d allow", seed, allowed, 6*compiled)
 	}
 }
 
