@@ -91,9 +91,9 @@ func TestAPasskeyIsTheSecondFactorAtTheConsole(t *testing.T) {
 		r := is(t, f.Do("POST", secondURL+"/passkey", "{}", "Cookie", other), http.StatusUnauthorized)
 		r.HasHeader("Content-Type", "application/problem+json")
 	}
-	challenge, all := f.challenge(secondURL+"/passkey", cookie)
+	challenge, _ := f.challenge(secondURL+"/passkey", cookie)
 	is(t, f.post("", secondURL, answer(c.Get(challenge), ""), "Cookie", cookie), http.StatusForbidden)
-	challenge, all = f.challenge(secondURL+"/passkey", cookie)
+	challenge, all := f.challenge(secondURL+"/passkey", cookie)
 	shows(t, is(t, f.post("", secondURL, answer(bobs.Get(challenge), ""), "Cookie", all), http.StatusForbidden), `data-options="`+secondURL+`/passkey"`)
 	challenge, all = f.challenge("/auth/passkey/options", cookie) // for a login, not for this
 	is(t, f.post("", secondURL, answer(c.Get(challenge), ""), "Cookie", all), http.StatusForbidden)

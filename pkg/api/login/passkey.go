@@ -13,7 +13,7 @@ import (
 )
 
 // passkeyScriptPath is the route of the script by which forms of pages use passkeys.
-const passkeyScriptPath = "/auth/passkey.js"
+const passkeyScriptPath = "/auth/passkey.js" //nolint:gosec // no credential
 
 //go:embed passkey.js
 var passkeyScript []byte
