@@ -79,7 +79,7 @@ type mark struct {
 	Read time.Time `json:"read"`
 }
 
-// settle is after how long an event is sure to count as pending. The server tells its consumers of an event after it is
+// settle is after how long an event is sure to count as pending. The server notifies its consumers of an event after it is
 // in the log, usually within microseconds.
 const settle = time.Second
 

@@ -262,7 +262,7 @@ func listFiles(t *testing.T, folder string) map[string]int64 {
 	for _, e := range entries {
 		info, err := e.Info()
 		switch {
-		case os.IsNotExist(err): // the next list tells
+		case os.IsNotExist(err): // the next list is without it, too
 		case err != nil:
 			t.Fatal(err)
 		case filepath.Ext(e.Name()) == ".log":
