@@ -109,6 +109,14 @@ func (a *account) session(t *testing.T) string {
 	return a.get(t, `fetch("/auth/sessions").then(r => r.json()).then(r => r.sessions.find(s => s.current)).then(s => s.methods.join("+") + " " + s.aal)`, chromedp.EvalAwaitPromise)
 }
 
+// loggedInBy checks the methods and the level of the session of the tab.
+func (a *account) loggedInBy(t *testing.T, want string) {
+	t.Helper()
+	if s := a.session(t); s != want {
+		t.Errorf("the session is by %s, want %s", s, want)
+	}
+}
+
 func (a *account) get(t *testing.T, expression string, options ...chromedp.EvaluateOption) string {
 	t.Helper()
 	return evaluate[string](t, a.fixture, expression, options...)
@@ -164,9 +172,7 @@ func (a *account) testPasskey(t *testing.T) {
 	a.open(t, "/login")
 	a.press(t, "Log in with a passkey")
 	a.at(t, "/?validation=passkey")
-	if s := a.session(t); s != "passkey 2" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "passkey 2")
 	a.shows(t, "last used")
 }
 
@@ -323,8 +329,7 @@ func (a *account) testApp(t *testing.T, browser context.Context) {
 	other.at(t, "/account?reason=step-up")
 	other.press(t, "End this session")
 	other.at(t, "/account?outcome=session-ended") // which needs no step
-	other.fill(t, "#proof-recovery", a.codes[0])
-	other.run(t, chromedp.SendKeys(chromedp.CSS("#proof-recovery"), "\r"))
+	other.submit(t, "#proof-recovery", a.codes[0])
 	other.at(t, "/account?outcome=proven")
 	other.press(t, "Make new recovery codes")
 	other.shows(t, "Keep these codes")
@@ -337,18 +342,14 @@ func (a *account) testApp(t *testing.T, browser context.Context) {
 	a.enterPassword(t, password)
 	a.at(t, "/second-factor?factors=totp+recovery")
 	a.good(t, "page-second-factor")
-	a.fill(t, "#code", a.code(t, 1))
-	a.run(t, chromedp.SendKeys(chromedp.CSS("#code"), "\r"))
+	a.submit(t, "#code", a.code(t, 1))
 	a.shows(t, "You are logged in")
-	if s := a.session(t); s != "password+totp 2" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "password+totp 2")
 	a.logOut(t)
 	for range 2 { // a code works once
 		a.enterPassword(t, password)
 		a.press(t, "Use a recovery code")
-		a.fill(t, "#recovery", a.codes[1])
-		a.run(t, chromedp.SendKeys(chromedp.CSS("#recovery"), "\r"))
+		a.submit(t, "#recovery", a.codes[1])
 		if a.leaves(t, "/second-factor?factors=totp+recovery") != "/second-factor" {
 			a.logOut(t)
 		}
@@ -387,9 +388,7 @@ func (a *account) testSecondPasskey(t *testing.T) {
 	a.good(t, "page-second-factor-passkey")
 	a.press(t, "Use a passkey")
 	a.shows(t, "You are logged in")
-	if s := a.session(t); s != "password+passkey 2" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "password+passkey 2")
 }
 
 // testConsole logs in to the console by a passkey, by a password and a passkey, and proves there again who the admin is.
@@ -415,9 +414,7 @@ func (a *account) testConsole(t *testing.T) {
 	call(t, a.fixture, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: true})
 	a.press(t, "Use a passkey")
 	a.at(t, "/console/objects")
-	if s := a.session(t); s != "password+passkey 2" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "password+passkey 2")
 	a.open(t, "/console/step-up?next=/console/users")
 	a.press(t, "Use a passkey")
 	a.at(t, "/console/users")
@@ -451,8 +448,7 @@ func (a *account) testRemovedPasskey(t *testing.T) {
 func (a *account) testPassword(t *testing.T) {
 	a.enterPassword(t, password)
 	a.press(t, "Use a recovery code")
-	a.fill(t, "#recovery", a.codes[2])
-	a.run(t, chromedp.SendKeys(chromedp.CSS("#recovery"), "\r"))
+	a.submit(t, "#recovery", a.codes[2])
 	a.shows(t, "You are logged in")
 	a.open(t, "/account")
 	a.click(t, `[aria-label="Remove: Authenticator app"]`)
@@ -502,9 +498,7 @@ func (a *account) testMailedCodes(t *testing.T) {
 	a.shows(t, "That was not right.")
 	a.submit(t, "#mailed", code)
 	a.at(t, "/?validation=email")
-	if s := a.session(t); s != "password+email 2" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "password+email 2")
 
 	config := filepath.Join(a.folder, "belfry.yaml")
 	a.belfry(t, "user", "admin", address, "--config", config)
@@ -547,9 +541,7 @@ func (a *account) testLoginByMail(t *testing.T, browser context.Context) {
 	a.shows(t, "That code is wrong")
 	a.submit(t, "#code", code)
 	a.at(t, "/?validation=email")
-	if s := a.session(t); s != "code 1" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "code 1")
 
 	a.logOut(t)
 	a.open(t, "/login/mail")
@@ -571,9 +563,7 @@ func (a *account) testLoginByMail(t *testing.T, browser context.Context) {
 	a.good(t, "page-mail-link")
 	a.press(t, "Log in")
 	a.at(t, "/?validation=email")
-	if s := a.session(t); s != "link 1" {
-		t.Errorf("the session is by %s", s)
-	}
+	a.loggedInBy(t, "link 1")
 }
 
 // testDeletion plans the deletion of the account, and takes it back.
