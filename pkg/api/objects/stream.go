@@ -98,10 +98,11 @@ func (r *resource) stream(x *kit.Exchange) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s := &stream{
-		resource: r, x: x, control: http.NewResponseController(x), request: q, lines: bufio.NewReaderSize(x.Request.Body, 64<<10),
+		resource: r, x: x, control: http.NewResponseController(x), request: q,
 		weight: semaphore.NewWeighted(bytesInFlight), pending: make(chan *line, linesInFlight), byUUID: map[string]*line{},
 		began: time.Now(), renewed: time.Now(), ending: r.calls.Streams(),
 	}
+	s.lines = newLineReader(&timedBody{s, x.Request.Body})
 	// Replies are sent while the body is read. A connection that can't do so has HTTP/1.0, and its client reads afterwards.
 	_ = s.control.EnableFullDuplex()
 	x.MarkStream()
@@ -195,44 +196,6 @@ func (s *stream) renew(ctx context.Context) (context.Context, error) {
 	}
 	s.renewed = time.Now()
 	return s.calls.Renew(ctx, s.x)
-}
-
-var errLongLine = errs.New(errs.TooLarge, "a line has at most %d bytes", maxLine)
-
-// readLine reads a line, which is valid until the next one is read. Of a line that is too long it
-// keeps nothing, and reads it to its end. What follows the last newline of a body that breaks off is no line.
-func (s *stream) readLine() ([]byte, error) {
-	var long []byte
-	tooLong := false
-	for {
-		if s.lines.Buffered() == 0 {
-			_ = s.control.SetReadDeadline(time.Now().Add(idleTimeout))
-			if s.ending.Err() != nil {
-				s.interrupt()
-			}
-		}
-		part, err := s.lines.ReadSlice('\n')
-		switch {
-		case err == nil || errors.Is(err, io.EOF) && len(long)+len(part) > 0:
-			if tooLong || len(long)+len(part) > maxLine {
-				return nil, errLongLine
-			}
-			if long == nil {
-				return part, nil
-			}
-			return append(long, part...), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			if tooLong && errors.Is(err, io.EOF) {
-				return nil, errLongLine
-			}
-			return nil, err
-		}
-		if tooLong = tooLong || len(long)+len(part) > maxLine; tooLong {
-			long = nil
-			continue
-		}
-		long = append(long, part...)
-	}
 }
 
 // begin begins with a line: with the creation of its object, or with the reply to one that is none.
