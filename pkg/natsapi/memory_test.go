@@ -8,42 +8,79 @@ import (
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/test/kit"
 )
 
 // Lists over the bus share the memory of all lists in flight: they wait for it, and give it back.
 func TestListsOverTheBusCountInTheMemoryOfLists(t *testing.T) {
-	w := newFixture(t, nil, nil)
-	w.options.Pages = pagememory.New(store.MaxPageBytes)
-	w.options.Timeout = 100 * time.Millisecond // of requests that wait for memory in vain
-	w.serve()
-	for i := range 20 {
-		w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"T"}}`, i))
-	}
-	held := func() (all []*pagememory.Reservation) {
-		for client := 0; ; client++ {
-			for before := len(all); ; {
-				r, err := w.options.Pages.Try(fmt.Sprint("another ", client), store.MaxPageBytes)
-				if err != nil && len(all) == before {
-					return all
-				}
-				if err != nil {
-					break
-				}
-				r.Resize(r.Page())
-				all = append(all, r)
+	for name, c := range map[string]struct {
+		patience time.Duration
+		want     string // of lists while others hold the memory
+	}{
+		"lists wait in vain":        {time.Millisecond, "503"},
+		"lists wait for the others": {kit.Limit, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, nil, nil)
+			w.options.Pages = pagememory.NewWithPatience(store.MaxPageBytes, c.patience)
+			w.options.Timeout, w.options.MaxInFlight = kit.Limit, 1
+			w.serve()
+			for i := range 20 {
+				w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"T"}}`, i))
 			}
+			first := holdPages(w.options.Pages)
+			waiting := w.asking(wire.List, `{}`, `{}`, `{}`)
+			w.want("", wire.Get, `{"uuid":"b1"}`) // the only slot is not taken by lists that wait
+			if c.want == "" {
+				select {
+				case a := <-waiting:
+					t.Errorf("there was no memory: %+v", a)
+				default:
+				}
+				release(first)
+			}
+			for range 3 {
+				if a := <-waiting; a.status != c.want {
+					t.Errorf("%+v, want %q", a, c.want)
+				}
+			}
+			if c.want != "" {
+				release(first)
+			}
+			for range 50 {
+				w.want("", wire.List, `{}`)
+			}
+			kit.WaitUntil(t, func() error { // the last list gives its memory back after its reply
+				again := holdPages(w.options.Pages)
+				release(again)
+				if len(again) != len(first) {
+					return fmt.Errorf("%d pages have memory after the lists, %d before", len(again), len(first))
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// holdPages takes all the memory, as other clients.
+func holdPages(pages *pagememory.Budget) (all []*pagememory.Reservation) {
+	for client := 0; ; client++ {
+		for before := len(all); ; {
+			r, err := pages.Try(fmt.Sprint("another ", client), store.MaxPageBytes)
+			if err != nil && len(all) == before {
+				return all
+			}
+			if err != nil {
+				break
+			}
+			r.Resize(r.Page())
+			all = append(all, r)
 		}
 	}
-	first := held()
-	w.want("503", wire.List, `{}`)
-	w.want("", wire.Get, `{"uuid":"b1"}`) // no slot is taken by lists that wait
-	for _, r := range first {
+}
+
+func release(all []*pagememory.Reservation) {
+	for _, r := range all {
 		r.Release()
-	}
-	for range 50 {
-		w.want("", wire.List, `{}`)
-	}
-	if again := held(); len(again) != len(first) {
-		t.Errorf("%d pages have memory after the lists, %d before", len(again), len(first))
 	}
 }

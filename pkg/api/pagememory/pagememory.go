@@ -18,7 +18,7 @@ const (
 	clientBytes  = 8 << 20   // of the lists of one client
 	minPageBytes = 128 << 10 // of a page: with less memory than this a list waits
 
-	patience = 5 * time.Second // how long a list waits for memory
+	defaultPatience = 5 * time.Second // how long a list waits for memory
 )
 
 // Budget bounds the memory of lists in flight. The less of it is left, the fewer bytes
@@ -26,6 +26,7 @@ const (
 type Budget struct {
 	total, share int // in bytes: of all, of one client
 	maxPage      int
+	patience     time.Duration
 
 	mu       sync.Mutex
 	used     int
@@ -34,8 +35,11 @@ type Budget struct {
 }
 
 // New returns the budget of a process whose pages have at most so many bytes.
-func New(maxPage int) *Budget {
-	return &Budget{total: listBytes, share: clientBytes, maxPage: maxPage, byClient: map[string]int{}, freed: make(chan struct{})}
+func New(maxPage int) *Budget { return NewWithPatience(maxPage, defaultPatience) }
+
+// NewWithPatience returns a budget in which a list waits so long for memory.
+func NewWithPatience(maxPage int, patience time.Duration) *Budget {
+	return &Budget{total: listBytes, share: clientBytes, maxPage: maxPage, patience: patience, byClient: map[string]int{}, freed: make(chan struct{})}
 }
 
 // Reservation is the memory of one list in flight.
@@ -53,7 +57,7 @@ func (r *Reservation) Page() int { return r.page }
 // take. A client is a network address or, over the bus, who is taken for the sender.
 // Errors: Unavailable or Limited when none is released in time; Canceled.
 func (b *Budget) Reserve(ctx context.Context, client string, expected int) (*Reservation, error) {
-	end := time.NewTimer(patience)
+	end := time.NewTimer(b.patience)
 	defer end.Stop()
 	for {
 		r, freed, err := b.try(client, expected)
@@ -85,10 +89,10 @@ func (b *Budget) try(client string, expected int) (*Reservation, <-chan struct{}
 	free, own := b.total-b.used, b.share-b.byClient[client]
 	switch {
 	case free < minPageBytes:
-		return nil, b.freed, &errs.Error{Kind: errs.Unavailable, RetryAfter: patience,
+		return nil, b.freed, &errs.Error{Kind: errs.Unavailable, RetryAfter: b.patience,
 			Message: "too many lists are being sent to clients that read slowly: try again later"}
 	case own < minPageBytes:
-		return nil, b.freed, &errs.Error{Kind: errs.Limited, RetryAfter: patience,
+		return nil, b.freed, &errs.Error{Kind: errs.Limited, RetryAfter: b.patience,
 			Message: "too many lists are being sent to you: read their replies, or try again later"}
 	}
 	page := min(max(min(free, own)/4, minPageBytes), b.maxPage)
