@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/event"
 	"belfry/test/kit"
@@ -25,7 +24,7 @@ func (p *place) gets(a *App) (all func(last string) []string) {
 	kit.WaitFor(p, "the bus knows the subscription", func() bool { return a.bus.HasInterest(event.StoreGet) })
 	return func(last string) (all []string) {
 		for {
-			m, err := sub.NextMsg(time.Minute)
+			m, err := sub.NextMsg(kit.Limit)
 			if err != nil {
 				p.Fatalf("%v: announced are %q", err, all)
 			}

@@ -234,7 +234,7 @@ func TestAStopSucceedsWhileTheBusIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem"}`, http.StatusCreated)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil || ctx.Err() != nil {
 		t.Fatal(err, ctx.Err())
@@ -346,7 +346,7 @@ func TestAFailedFolderEndsBelfry(t *testing.T) {
 		if !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "backend default has failed") {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(kit.Limit):
 		t.Fatal("it continues")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/interceptor"
 	"belfry/pkg/store/object"
@@ -23,7 +22,7 @@ func (p *place) serveInterceptor(a *App, op, store, name string, handler interce
 	}()
 	p.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(p, func() error {
-		_, err := a.bus.Conn().Request(interceptor.Subject(op, store, name), []byte(`{}`), time.Second)
+		_, err := a.bus.Conn().Request(interceptor.Subject(op, store, name), []byte(`{}`), kit.Limit) // none responds: that is said at once
 		return err
 	})
 }

@@ -35,7 +35,7 @@ func TestStoresOverTheBus(t *testing.T) {
 	p := newPlace(t, onBus)
 	a := p.start()
 	defer p.stop(a)
-	conn, err := nats.Connect(a.bus.ClientURL())
+	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestStoresOverTheBus(t *testing.T) {
 		return err
 	})
 	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
-		if _, err := conn.Request("store."+name+".get", []byte(`{"uuid":"x"}`), time.Minute); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := conn.Request("store."+name+".get", []byte(`{"uuid":"x"}`), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -88,8 +88,10 @@ func TestStoresOverTheBus(t *testing.T) {
 	<-begun
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop(context.Background()) }()
+	var limit time.Duration // grows: what is sent meanwhile may be lost
 	kit.WaitUntil(p, func() error {
-		if _, err := conn.Request("store.Books.get", []byte(`{"uuid":"x"}`), time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		limit += time.Second
+		if _, err := conn.Request("store.Books.get", []byte(`{"uuid":"x"}`), limit); !errors.Is(err, nats.ErrNoResponders) {
 			return fmt.Errorf("still served: %w", err)
 		}
 		return nil
@@ -104,7 +106,7 @@ func TestStoresOverTheBus(t *testing.T) {
 
 	// A key is known after a restart.
 	a = p.start()
-	conn, err = nats.Connect(a.bus.ClientURL())
+	conn, err = nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

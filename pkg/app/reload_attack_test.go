@@ -66,7 +66,7 @@ stores:
 	taken := strings.NewReplacer(`get: "true", list: "true"`, `get: "user.admin == true", list: "user.admin == true"}, bus: false, intercept: {`, `pin: {read: "true"}`, `pin: {read: "false"}`).Replace(text)
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	conn, err := nats.Connect(a.bus.ClientURL())
+	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ stores:
 		t.Fatal(read)
 	}
 	overBus := func() error {
-		_, err := conn.Request("store.Books.get", []byte(`{"uuid":"b1"}`), time.Minute)
+		_, err := conn.Request("store.Books.get", []byte(`{"uuid":"b1"}`), kit.Limit)
 		return err
 	}
 	if err := overBus(); err != nil {
@@ -371,13 +371,13 @@ stores:
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	save := func() (status string, err error) {
-		reply, err := conn.Request("store.Books.save", []byte(`{"object":{}}`), time.Minute)
+		reply, err := conn.Request("store.Books.save", []byte(`{"object":{}}`), kit.Limit)
 		if err != nil {
 			return "", err
 		}
@@ -402,14 +402,14 @@ stores:
 `
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	conn, err := nats.Connect(a.bus.ClientURL())
+	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	overHTTP := func() int { status, _ := p.do(a, "POST", "/books", "{}"); return status }
 	overBus := func() string {
-		reply, err := conn.Request("store.Books.list", []byte("{}"), time.Minute)
+		reply, err := conn.Request("store.Books.list", []byte("{}"), kit.Limit)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/config"
 	"belfry/pkg/errs"
@@ -329,7 +328,7 @@ func (p *place) begin(a *App, method, path, kind, beginning string) (rest *io.Pi
 	}
 	req.Header.Set("Content-Type", kind)
 	req.Header.Set("Expect", "100-continue") // sent once the handler reads the body
-	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+	transport := &http.Transport{ExpectContinueTimeout: kit.Limit}
 	p.Cleanup(transport.CloseIdleConnections)
 	replied := make(chan int, 1)
 	go func() {

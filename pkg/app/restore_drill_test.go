@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/config"
 	"belfry/pkg/auth"
@@ -21,7 +20,7 @@ import (
 // stream returns the lines of a stream of events until one begins with a prefix, which it returns last.
 func (p *place) stream(a *App, after, until string) string {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.Context(), kit.Limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTPAddress()+"/events?lastEventId="+after, nil)
 	if err != nil {

@@ -298,7 +298,7 @@ func (r *rights) checkEvents(caller string) {
 
 func (r *rights) checkBus() {
 	r.Helper()
-	conn, err := nats.Connect(r.app.bus.ClientURL())
+	conn, err := nats.Connect(r.app.bus.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/auth/weak"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
 // common refuses the most common passwords.
@@ -260,7 +261,7 @@ func TestBreachedPasswordsAreSetNowhere(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	w := newFixture(t, common, func(o *auth.Options) {
-		o.Passwords.Breaches = &weak.Breaches{URL: server.URL + "/range", Timeout: time.Minute, MinCount: 1}
+		o.Passwords.Breaches = &weak.Breaches{URL: server.URL + "/range", Timeout: kit.Limit, MinCount: 1}
 	})
 	in := w.register(ada, password)
 	w.mustLogin(ada, password, in.User.UUID)

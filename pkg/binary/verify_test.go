@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
 // differs asserts the reported differences, each as "kind service place".
@@ -113,7 +114,7 @@ func TestVerifyRechecksDifferences(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	f.add(f.save("Books", `{}`), "a")
-	for patience, differences := range map[time.Duration]int{0: 1, time.Minute: 0} {
+	for patience, differences := range map[time.Duration]int{0: 1, kit.Limit: 0} {
 		s := binary.New(binary.Options{Name: "files", Set: f.set, Contents: f.entries, Storage: &lagging{Storage: f.storage}})
 		report, err := binary.Verify(t.Context(), []*binary.Service{s}, binary.VerifyOptions{RecheckFor: patience})
 		f.must(err)

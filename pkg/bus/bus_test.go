@@ -21,9 +21,6 @@ import (
 	"belfry/test/kit"
 )
 
-// patience is the limit of waits that succeed at once unless the machine stalls.
-const patience = 30 * time.Second
-
 func open(t testing.TB, opts bus.Options) *bus.Bus {
 	t.Helper()
 	if opts.Logger == nil {
@@ -37,7 +34,7 @@ func open(t testing.TB, opts bus.Options) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 		defer cancel()
 		if err := b.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -305,7 +302,7 @@ func TestHasInterestFollowsSubscriptions(t *testing.T) {
 	}
 	eventually(t, func() bool { return b.HasInterest(event.StoreGet) })
 	b.Live(event.StoreGet, []byte("hello"))
-	m, err := s.NextMsg(patience)
+	m, err := s.NextMsg(kit.Limit)
 	if err != nil || m.Subject != "Store.Get" || string(m.Data) != "hello" {
 		t.Errorf("received %v, %v", m, err)
 	}
@@ -317,7 +314,7 @@ func TestHasInterestFollowsSubscriptions(t *testing.T) {
 
 func TestLiveEventsAreNotStored(t *testing.T) {
 	b := open(t, bus.Options{})
-	if _, err := b.Conn().Request(string(event.StoreSaved), nil, patience); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := b.Conn().Request(string(event.StoreSaved), nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a request on Store.Saved gets %v, want no responders", err)
 	}
 	b.Live(event.StoreSaved, []byte("{}"))
@@ -370,5 +367,5 @@ func eventually(t testing.TB, ok func() bool) {
 
 // connect connects with a plain NATS client.
 func connect(url string, options ...nats.Option) (*nats.Conn, error) {
-	return nats.Connect(url, append(options, nats.Timeout(patience))...)
+	return nats.Connect(url, append(options, nats.Timeout(kit.Limit))...)
 }

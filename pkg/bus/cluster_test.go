@@ -48,6 +48,7 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 			t.Fatal(err)
 		}
 		opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+		opts.AuthTimeout = kit.Limit.Seconds() // a client may stall while it logs in
 		s, err := server.NewServer(opts)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 		servers = append(servers, s)
 	}
 	for _, s := range servers {
-		if !s.ReadyForConnections(patience) {
+		if !s.ReadyForConnections(kit.Limit) {
 			t.Fatal("a server is not ready")
 		}
 		urls = append(urls, s.ClientURL())

@@ -66,7 +66,7 @@ func TestForgedRepliesOnTheInboxAreIgnored(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Flush(); err != nil {
+	if err := c.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 20 {
@@ -206,7 +206,7 @@ func TestRepeatedErrorIsLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return lines.count("Forbidden") > 0 })
-	if err := b.Conn().Flush(); err != nil {
+	if err := b.Conn().FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	if n := lines.count("level=WARN"); n > 2 {

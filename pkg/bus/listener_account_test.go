@@ -16,6 +16,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/interceptor"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )
 
@@ -92,7 +93,7 @@ func attack(t *testing.T, listener *nats.Conn, replies ...string) {
 		}
 	}
 	for what, r := range listenerRequests {
-		if _, err := listener.Request(r.subject, []byte(r.body), patience); err != nil {
+		if _, err := listener.Request(r.subject, []byte(r.body), kit.Limit); err != nil {
 			t.Errorf("the listener does not get %s: %v", what, err)
 		}
 	}
@@ -119,12 +120,12 @@ func TestAListenerCannotHaveRepliesStoredOrSentToOthers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := admin.Conn().Flush(); err != nil {
+			if err := admin.Conn().FlushTimeout(kit.Limit); err != nil {
 				t.Fatal(err)
 			}
 			listener, _ := connectAs(t, url, "listener")
 			attack(t, listener, slices.Concat(live, kept)...)
-			if err := admin.Conn().Flush(); err != nil {
+			if err := admin.Conn().FlushTimeout(kit.Limit); err != nil {
 				t.Fatal(err)
 			}
 			harm := map[string]bool{}
@@ -172,7 +173,7 @@ func TestAListenerCannotHaveRepliesExecutedByTheServer(t *testing.T) {
 			}
 			attack(t, listener, act)
 			for what := range listenerRequests {
-				if _, err := arrived.NextMsg(patience); err != nil {
+				if _, err := arrived.NextMsg(kit.Limit); err != nil {
 					t.Errorf("%s as a request on %s does not stay in the account: %v", what, act, err)
 				}
 			}
@@ -231,7 +232,7 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 	if _, err := listener.QueueSubscribeSync("intercept.*.*.other", "interceptor-other"); err != nil {
 		t.Fatal(err)
 	}
-	if err := listener.Flush(); err != nil {
+	if err := listener.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 
@@ -240,15 +241,15 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := admin.Conn().Request("intercept.save.Books.other", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := admin.Conn().Request("intercept.save.Books.other", []byte("{}"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a request to another interceptor: %v", err)
 	}
-	own, err := listener.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), patience)
+	own, err := listener.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), kit.Limit)
 	if err != nil || own.Reply == "" {
 		t.Fatal(own, err)
 	}
 	for {
-		m, err := everything.NextMsg(patience)
+		m, err := everything.NextMsg(kit.Limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,11 +270,11 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 			})...)
 		}
 	}
-	if err := errors.Join(everything.Unsubscribe(), listener.Flush()); err != nil { // it would be a responder that does not reply
+	if err := errors.Join(everything.Unsubscribe(), listener.FlushTimeout(kit.Limit)); err != nil { // it would be a responder that does not reply
 		t.Fatal(err)
 	}
 	for _, subject := range requests {
-		if m, err := listener.Request(subject, []byte("+TERM"), patience); !errors.Is(err, nats.ErrNoResponders) {
+		if m, err := listener.Request(subject, []byte("+TERM"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("a request on %s gets %v, %v", subject, m, err)
 		}
 	}
@@ -305,11 +306,11 @@ func TestAListenerGetsOneReplyToARequest(t *testing.T) {
 			}
 		}
 		for range requests {
-			if m, err := replies.NextMsg(patience); err != nil || !strings.Contains(string(m.Data), `"stream_name":"EVENTS"`) {
+			if m, err := replies.NextMsg(kit.Limit); err != nil || !strings.Contains(string(m.Data), `"stream_name":"EVENTS"`) {
 				t.Fatalf("%s: %v, %v", when, m, err)
 			}
 		}
-		if _, err := listener.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1,"no_wait":true}`), patience); err != nil {
+		if _, err := listener.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1,"no_wait":true}`), kit.Limit); err != nil {
 			t.Error(err)
 		}
 		if n, _, _ := replies.Pending(); n > 0 {
@@ -332,7 +333,7 @@ func TestAnInterceptorRepliesFromAnAccountOfItsOwn(t *testing.T) {
 	front := as(t, url, "belfry", nil)
 	listener, refusals := connectAs(t, url, "listener")
 	ask := func() (*nats.Msg, error) {
-		return front.Conn().Request(interceptor.Subject("save", "Books", "listener"), []byte(`{"op":"save","uuid":"emma"}`), patience)
+		return front.Conn().Request(interceptor.Subject("save", "Books", "listener"), []byte(`{"op":"save","uuid":"emma"}`), kit.Limit)
 	}
 	if _, err := ask(); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without an interceptor: %v", err)
@@ -364,7 +365,7 @@ func TestAnInterceptorRepliesFromAnAccountOfItsOwn(t *testing.T) {
 // take receives an event as a listener does and does not acknowledge it.
 func take(t *testing.T, c *nats.Conn, name string) *nats.Msg {
 	t.Helper()
-	m, err := c.Request(consumer+"MSG.NEXT.EVENTS."+name, []byte(`{"batch":1}`), patience)
+	m, err := c.Request(consumer+"MSG.NEXT.EVENTS."+name, []byte(`{"batch":1}`), kit.Limit)
 	if err != nil || m.Reply == "" {
 		t.Fatal(m, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
+	"belfry/test/kit"
 )
 
 const (
@@ -160,7 +161,7 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := admin.Conn().Flush(); err != nil {
+	if err := admin.Conn().FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	observer, _ := connectAs(t, url, "observer")
@@ -172,7 +173,7 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 		}
 	}
 	readAsObserver(t, observer, readable("e", 1)[0].Subject) // answered after the requests above
-	if err := admin.Conn().Flush(); err != nil {
+	if err := admin.Conn().FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{bus.StreamEvents, bus.StreamDead} {
@@ -193,16 +194,16 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 func TestOnlyTheSystemAccountManagesTheServer(t *testing.T) {
 	url := production(t)
 	system, _ := connectAs(t, url, "system")
-	if _, err := system.Request("$SYS.REQ.SERVER.PING", nil, patience); err != nil {
+	if _, err := system.Request("$SYS.REQ.SERVER.PING", nil, kit.Limit); err != nil {
 		t.Errorf("the system user gets %v", err)
 	}
 	admin, _ := connectAs(t, url, "admin")
-	if _, err := admin.Request("$SYS.REQ.SERVER.PING", nil, patience); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := admin.Request("$SYS.REQ.SERVER.PING", nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the admin gets %v", err)
 	}
-	if _, err := system.Request(stream+"NAMES", nil, patience); err == nil {
+	if _, err := system.Request(stream+"NAMES", nil, kit.Limit); err == nil {
 		var answer struct{ Error *struct{ Code int } }
-		m, _ := system.Request(stream+"NAMES", nil, patience)
+		m, _ := system.Request(stream+"NAMES", nil, kit.Limit)
 		if json.Unmarshal(m.Data, &answer) != nil || answer.Error == nil {
 			t.Errorf("the system user can list streams: %s", m.Data)
 		}
@@ -247,7 +248,7 @@ func refused(t *testing.T, refusals <-chan error, act, what, subject string) {
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(text, what) || !strings.Contains(text, strings.ToLower(`"`+subject+`"`)) {
 			t.Errorf("%s: %s %s: the server says %v", act, what, subject, err)
 		}
-	case <-time.After(patience):
+	case <-time.After(kit.Limit):
 		t.Errorf("%s: %s %s is not refused", act, what, subject)
 	}
 }

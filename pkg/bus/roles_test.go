@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )
 
@@ -106,11 +107,11 @@ func TestRolesOfNatsConfHaveTheNeededPermissions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := observer.Flush(); err != nil {
+			if err := observer.FlushTimeout(kit.Limit); err != nil {
 				t.Fatal(err)
 			}
 			front.Live(event.StoreSaved, []byte("{}"))
-			if _, err := live.NextMsg(patience); err != nil {
+			if _, err := live.NextMsg(kit.Limit); err != nil {
 				t.Error(err)
 			}
 
@@ -149,7 +150,7 @@ func readAsObserver(t *testing.T, observer *nats.Conn, subject string) {
 	if m, err := stream.GetLastMsgForSubject(t.Context(), subject); err != nil || m.Sequence != 1 {
 		t.Errorf("by subject the observer reads %v, %v", m, err)
 	}
-	m, err := observer.Request("$JS.belfry.API.STREAM.MSG.GET.EVENTS", []byte(`{"seq":1}`), patience)
+	m, err := observer.Request("$JS.belfry.API.STREAM.MSG.GET.EVENTS", []byte(`{"seq":1}`), kit.Limit)
 	if err != nil || !strings.Contains(string(m.Data), subject) {
 		t.Errorf("from the leader the observer reads %v, %v", m, err)
 	}

@@ -30,9 +30,6 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// patience is the limit of waits that succeed at once unless the machine stalls.
-const patience = 30 * time.Second
-
 // fixture is a store that is served on a real bus, and a client of it.
 type fixture struct {
 	*testing.T
@@ -88,7 +85,7 @@ func newFixture(t *testing.T) *fixture {
 	requests, err := store.Open(t.Context(), backend, idempotent.RequestsOptions("Requests"))
 	w.must(err)
 	w.options = natsapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
-	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 	w.client = client.New(w.conn)
@@ -100,7 +97,7 @@ func (w *fixture) serve() *natsapi.Server {
 	w.Helper()
 	s, err := natsapi.Start(w.options)
 	w.must(err)
-	w.must(w.bus.Conn().Flush())
+	w.must(w.bus.Conn().FlushTimeout(kit.Limit))
 	w.Cleanup(func() { _ = s.Stop(context.Background()) })
 	return s
 }
@@ -234,9 +231,11 @@ func TestErrors(t *testing.T) {
 func TestRequestIsRetriedUntilThereIsAReply(t *testing.T) {
 	w := newFixture(t)
 	w.client.SetAttemptTimeout(100 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit) // for as many attempts as it takes
+	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.books.Save(context.Background(), book{Title: "Emma"})
+		_, err := w.books.Save(ctx, book{Title: "Emma"})
 		done <- err
 	}()
 	kit.WaitFor(t, "it is retried", func() bool { return w.conn.Stats().OutMsgs >= 3 })
@@ -246,14 +245,14 @@ func TestRequestIsRetriedUntilThereIsAReply(t *testing.T) {
 	}
 	// Some requests are lost: another subscriber of the queue group receives them.
 	var lost atomic.Int32
-	conn, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
+	conn, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit))
 	w.must(err)
 	defer conn.Close()
 	front, err := conn.QueueSubscribe("store.Books.*", "q", func(*nats.Msg) { lost.Add(1) })
 	w.must(err)
-	w.must(conn.Flush())
+	w.must(conn.FlushTimeout(kit.Limit))
 	for i := range 10 {
-		if _, err := w.books.Save(t.Context(), book{UUID: fmt.Sprint("b", i)}); err != nil {
+		if _, err := w.books.Save(ctx, book{UUID: fmt.Sprint("b", i)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -267,15 +266,17 @@ func TestRequestIsRetriedUntilThereIsAReply(t *testing.T) {
 func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
 	w := newFixture(t)
 	w.client.SetAttemptTimeout(100 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit) // for as many attempts as it takes
+	defer cancel()
 	w.serve()
 	// The proxy between the client and belfry drops the first reply to each key.
-	proxy, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
+	proxy, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit))
 	w.must(err)
 	defer proxy.Close()
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	_, err = proxy.Subscribe("store.Lossy.*", func(m *nats.Msg) {
-		answer, err := proxy.RequestMsg(&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header}, patience)
+		answer, err := proxy.RequestMsg(&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header}, kit.Limit)
 		mu.Lock()
 		defer mu.Unlock()
 		if key := m.Header.Get("Idempotency-Key"); err == nil && seen[key] {
@@ -285,13 +286,13 @@ func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
 		}
 	})
 	w.must(err)
-	w.must(proxy.Flush())
+	w.must(proxy.FlushTimeout(kit.Limit))
 	lossy := w.client.Store("Lossy")
-	saved, err := lossy.Save(t.Context(), book{Title: "Emma"})
+	saved, err := lossy.Save(ctx, book{Title: "Emma"})
 	w.must(err)
-	_, err = lossy.Update(t.Context(), object.Object{"uuid": saved.Object["uuid"], "n": json.RawMessage("1")}, client.AtRevision(saved.Revision))
+	_, err = lossy.Update(ctx, object.Object{"uuid": saved.Object["uuid"], "n": json.RawMessage("1")}, client.AtRevision(saved.Revision))
 	w.must(err)
-	w.must(lossy.Delete(t.Context(), saved.UUID()))
+	w.must(lossy.Delete(ctx, saved.UUID()))
 	mu.Lock()
 	defer mu.Unlock()
 	if n := w.outbox.count(); n != 3 || len(seen) != 3 {
@@ -302,7 +303,7 @@ func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
 // expiring is a context whose deadline passes when the channel is closed.
 type expiring chan struct{}
 
-func (o expiring) Deadline() (time.Time, bool) { return time.Now().Add(patience), true }
+func (o expiring) Deadline() (time.Time, bool) { return time.Now().Add(kit.Limit), true }
 func (o expiring) Done() <-chan struct{}       { return o }
 func (o expiring) Value(any) any               { return nil }
 
@@ -317,7 +318,7 @@ func (o expiring) Err() error {
 
 func TestRequestEndsWithItsContext(t *testing.T) {
 	w := newFixture(t)
-	w.client.SetAttemptTimeout(patience)
+	w.client.SetAttemptTimeout(kit.Limit)
 	done := make(chan error, 1)
 	over := make(expiring)
 	go func() {
@@ -342,7 +343,7 @@ func TestMissingPermissionIsReportedAsDenied(t *testing.T) {
 			Publish: &server.SubjectPermission{Allow: []string{"store.Books.get"}},
 		}}},
 	})
-	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(patience), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

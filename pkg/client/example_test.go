@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -13,6 +12,7 @@ import (
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
+	"belfry/test/kit"
 )
 
 // exampleConn connects to a server with a fixed reply for each operation; a program
@@ -23,10 +23,10 @@ func exampleConn() (*nats.Conn, func()) {
 		log.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
+	if !s.ReadyForConnections(kit.Limit) {
 		log.Fatal("the server is not ready")
 	}
-	conn, err := nats.Connect(s.ClientURL())
+	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 func connect(t *testing.T) *nats.Conn {
 	t.Helper()
-	conn, err := nats.Connect(natsserver.Serve(t, &server.Options{}).ClientURL())
+	conn, err := nats.Connect(natsserver.Serve(t, &server.Options{}).ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestARequestThatFailsIsAnsweredAtOnce(t *testing.T) {
 		t.Helper()
 		var answer *nats.Msg
 		kit.WaitUntil(t, func() (err error) {
-			answer, err = conn.Request(interceptor.Subject("save", store, "a"), []byte(body), time.Minute)
+			answer, err = conn.Request(interceptor.Subject("save", store, "a"), []byte(body), kit.Limit)
 			return err
 		})
 		return string(answer.Data)
@@ -81,14 +81,14 @@ func TestARequestThatFailsIsAnsweredAtOnce(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.store, c.body, got, c.want)
 		}
 	}
-	if _, err := conn.Request(interceptor.Subject("save", "Cups", "a"), nil, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := conn.Request(interceptor.Subject("save", "Cups", "a"), nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a store that is not selected: %v", err)
 	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := conn.Request(interceptor.Subject("save", "Books", "a"), nil, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := conn.Request(interceptor.Subject("save", "Books", "a"), nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("after Serve: %v", err)
 	}
 }
@@ -99,10 +99,10 @@ func exampleServer() (*nats.Conn, func()) {
 		log.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
+	if !s.ReadyForConnections(kit.Limit) {
 		log.Fatal("the server is not ready")
 	}
-	conn, err := nats.Connect(s.ClientURL())
+	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestAnEventThatWaitsForTheBussClockIsRedelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := consumer.Fetch(events, jetstream.FetchMaxWait(time.Minute))
+	batch, err := consumer.Fetch(events, jetstream.FetchMaxWait(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestEventsThatWaitSinceBeforeTheStartAreRedelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := consumer.Next(jetstream.FetchMaxWait(time.Minute))
+	m, err := consumer.Next(jetstream.FetchMaxWait(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestEventsThatWaitAlthoughNobodySawAStepAreRedelivered(t *testing.T) {
 	}
 	gone := make(chan error, 1)
 	go func() {
-		m, err := consumer.Next(jetstream.FetchMaxWait(time.Minute))
+		m, err := consumer.Next(jetstream.FetchMaxWait(kit.Limit))
 		if err == nil {
 			err = m.NakWithDelay(time.Hour)
 		}

@@ -35,7 +35,7 @@ func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range limit {
-		m, err := consumer.Next(jetstream.FetchMaxWait(time.Minute))
+		m, err := consumer.Next(jetstream.FetchMaxWait(kit.Limit))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,9 +32,6 @@ import (
 	"belfry/test/kit"
 )
 
-// patience is the limit of waits that succeed at once unless the machine stalls.
-const patience = 30 * time.Second
-
 // fixture is stores served on a real bus. Its locker locks nothing, so that two
 // servers behave like two processes.
 type fixture struct {
@@ -126,7 +123,7 @@ func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
-	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 
@@ -156,6 +153,7 @@ func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.
 	w.must(err)
 	w.options = natsapi.Options{
 		Conn: w.bus.Conn(), Stores: []*store.Store{w.books}, Requests: w.requests, Logger: log, Now: w.now.now, TombstoneRetention: 24 * time.Hour,
+		Timeout: kit.Limit,
 	}
 	return w
 }
@@ -165,7 +163,7 @@ func (w *fixture) serve() *natsapi.Server {
 	w.Helper()
 	s, err := natsapi.Start(w.options)
 	w.must(err)
-	w.must(w.bus.Conn().Flush())
+	w.must(w.bus.Conn().FlushTimeout(kit.Limit))
 	w.Cleanup(func() { _ = s.Stop(context.Background()) })
 	return s
 }
@@ -201,7 +199,7 @@ func (w *fixture) ask(op, body string, headers ...string) answer {
 }
 
 func (w *fixture) try(op, body string, headers ...string) (answer, error) {
-	return w.within(40*time.Second, op, body, headers...)
+	return w.within(kit.Limit, op, body, headers...)
 }
 
 // within makes a request with a timeout for the reply.

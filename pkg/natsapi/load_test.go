@@ -153,7 +153,7 @@ func TestStopWaitsForRequestsInFlight(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(t.Context()) }()
 	kit.WaitFor(w, "no more requests are taken", func() bool {
-		_, err := w.conn.Request("store.Books.list", []byte("{}"), patience)
+		_, err := w.conn.Request("store.Books.list", []byte("{}"), kit.Limit)
 		return errors.Is(err, nats.ErrNoResponders)
 	})
 	select {
@@ -218,12 +218,15 @@ func TestRequestsAfterABusRestart(t *testing.T) {
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.must(w.bus.StopServer())
 	w.must(w.bus.StartServer(t.Context()))
+	var limit time.Duration // grows: what is sent meanwhile may be lost
 	kit.WaitFor(w, "belfry answers again", func() bool {
-		a, err := w.within(time.Second, wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
+		limit += time.Second
+		a, err := w.within(limit, wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 		return err == nil && a.status == ""
 	})
 	kit.WaitFor(w, "the service is seen again", func() bool {
-		_, err := w.conn.Request("$SRV.PING.store-Books", nil, time.Second)
+		limit += time.Second
+		_, err := w.conn.Request("$SRV.PING.store-Books", nil, limit)
 		return err == nil
 	})
 	if got := w.outbox.of("emma"); got != "Saved" {
@@ -246,13 +249,15 @@ func TestServerStopsWhileTheBusIsUnavailable(t *testing.T) {
 	w.want("", wire.Save, `{"object":{}}`)
 	w.must(w.bus.StopServer())
 	kit.WaitFor(w, "the connection is lost", func() bool { return !w.bus.Conn().IsConnected() })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	w.must(s.Stop(ctx))
 	w.must(s.Stop(ctx)) // once more is fine
 	w.must(w.bus.StartServer(t.Context()))
+	var limit time.Duration // grows: what is sent meanwhile may be lost
 	kit.WaitFor(w, "nobody answers any more", func() bool {
-		_, err := w.conn.Request("store.Books.list", []byte("{}"), time.Second)
+		limit += time.Second
+		_, err := w.conn.Request("store.Books.list", []byte("{}"), limit)
 		return errors.Is(err, nats.ErrNoResponders)
 	})
 }

@@ -247,7 +247,7 @@ func TestTheMicroProtocol(t *testing.T) {
 	w.want("404", wire.Get, `{"uuid":"none"}`)
 	ask := func(subject string, into any) {
 		t.Helper()
-		m, err := w.conn.Request(subject, nil, patience)
+		m, err := w.conn.Request(subject, nil, kit.Limit)
 		w.must(err)
 		w.must(json.Unmarshal(m.Data, into))
 	}
@@ -276,10 +276,10 @@ func TestTheMicroProtocol(t *testing.T) {
 		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 && save.AverageProcessingTime == save.ProcessingTime &&
 			get.NumRequests == 1 && get.NumErrors == 1 && strings.HasPrefix(get.LastError, `404:`)
 	})
-	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, patience); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
-	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/natsapi/wire"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )
 
@@ -30,7 +31,7 @@ func production(t *testing.T) string {
 func as(t *testing.T, url, user, variable string) (conn *nats.Conn, refusals chan error) {
 	t.Helper()
 	refusals = make(chan error, 100)
-	conn, err := nats.Connect(url, nats.Timeout(patience), nats.UserInfo(user, "pw-of-"+variable), nats.CustomInboxPrefix("_INBOX_"+user),
+	conn, err := nats.Connect(url, nats.Timeout(kit.Limit), nats.UserInfo(user, "pw-of-"+variable), nats.CustomInboxPrefix("_INBOX_"+user),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			w.options.Conn = front
 			s := w.serve()
 			defer func() { w.must(s.Stop(context.Background())) }()
-			w.must(front.Flush())
+			w.must(front.FlushTimeout(kit.Limit))
 			var refused chan error
 			w.conn, refused = as(t, url, "client", "CLIENT")
 
@@ -60,7 +61,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			w.want("", wire.Delete, `{"uuid":"emma"}`)
 
 			// No server answers for Authors here, but requests are permitted; the others are not.
-			if _, err := w.conn.Request("store.Authors.get", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
+			if _, err := w.conn.Request("store.Authors.get", []byte("{}"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 				t.Errorf("reading authors: %v", err)
 			}
 			for _, subject := range []string{
@@ -68,7 +69,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 				"$SRV.INFO", "events.1.Store.Saved.Books.x", "Store.Saved", "$JS.API.STREAM.PURGE.EVENTS", "_INBOX_front.x",
 			} {
 				w.must(w.conn.Publish(subject, []byte("{}")))
-				w.must(w.conn.Flush())
+				w.must(w.conn.FlushTimeout(kit.Limit))
 				if err := <-refused; !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(`publish to "`+subject)) {
 					t.Errorf("%s: %v", subject, err)
 				}
@@ -83,7 +84,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			}
 
 			admin, _ := as(t, url, "admin", "ADMIN")
-			if _, err := admin.Request("$SRV.PING.store-Books", nil, patience); err != nil {
+			if _, err := admin.Request("$SRV.PING.store-Books", nil, kit.Limit); err != nil {
 				t.Errorf("the admin requests the service: %v", err)
 			}
 			if len(lacks) > 0 {
@@ -113,14 +114,14 @@ func TestAListenerUsesTheStoresThatItsAccountImports(t *testing.T) {
 	w.options.Conn, _ = as(t, url, "front", "FRONT")
 	s := w.serve()
 	defer func() { w.must(s.Stop(context.Background())) }()
-	w.must(w.options.Conn.Flush())
+	w.must(w.options.Conn.FlushTimeout(kit.Limit))
 	w.conn, _ = as(t, url, "listener", "LISTENER")
 
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.want("409", wire.Save, `{"object":{"uuid":"emma"}}`)
 	for _, subject := range []string{"store.Books.get", "store.Books.delete", "store.Authors.save"} {
-		if _, err := w.conn.Request(subject, []byte(`{"uuid":"emma"}`), patience); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := w.conn.Request(subject, []byte(`{"uuid":"emma"}`), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", subject, err)
 		}
 	}

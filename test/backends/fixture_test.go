@@ -24,6 +24,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/pkg/event"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
@@ -70,7 +71,7 @@ type reply struct {
 
 func (r reply) get(path string) string { return gjson.GetBytes(r.body, path).String() }
 
-var client = &http.Client{Timeout: patience}
+var client = &http.Client{Timeout: kit.Limit}
 
 func ask(s *process.Server, method, path, body string) (reply, error) {
 	return request(s.URL, method, path, body)
@@ -187,7 +188,7 @@ type eventKey struct {
 func logged(t *testing.T, url string) map[eventKey]int {
 	t.Helper()
 	js := natsserver.JetStream(t, url)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	consumer, err := js.OrderedConsumer(ctx, "EVENTS", jetstream.OrderedConsumerConfig{})
 	if err != nil {
@@ -199,7 +200,7 @@ func logged(t *testing.T, url string) map[eventKey]int {
 	}
 	received := map[eventKey]int{}
 	want := int(stream.CachedInfo().State.Msgs) //nolint:gosec // small
-	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(patience))
+	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

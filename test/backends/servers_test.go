@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/mongostore"
 	"belfry/test/backing"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -84,7 +85,7 @@ func place() string { return fmt.Sprintf("t%d", taken.Add(1)) }
 func places() map[string]func(*testing.T) (open func() (driver.Backend, error)) {
 	onDynamo := func(server func() *backing.Dynamo) func(*testing.T) func() (driver.Backend, error) {
 		return func(t *testing.T) func() (driver.Backend, error) {
-			o := dynamostore.Options{Region: "eu-central-1", Endpoint: server().URL, TablePrefix: place() + "_", Timeout: patience}
+			o := dynamostore.Options{Region: "eu-central-1", Endpoint: server().URL, TablePrefix: place() + "_", Timeout: kit.Limit}
 			return func() (driver.Backend, error) { return dynamostore.Open(t.Context(), o) }
 		}
 	}
@@ -94,7 +95,7 @@ func places() map[string]func(*testing.T) (open func() (driver.Backend, error)) 
 			return func() (driver.Backend, error) { return filestore.Open(folder, filestore.Options{}) }
 		},
 		"FerretDB": func(t *testing.T) func() (driver.Backend, error) {
-			o := mongostore.Options{URL: servers.mongo().URL, Database: place()}
+			o := mongostore.Options{URL: patiently(servers.mongo().URL), Database: place()}
 			return func() (driver.Backend, error) { return mongostore.Open(t.Context(), o) }
 		},
 		"dynalite": onDynamo(servers.dynalite), "dynoxide": onDynamo(servers.dynoxide),
@@ -105,8 +106,12 @@ func places() map[string]func(*testing.T) (open func() (driver.Backend, error)) 
 func mongo() string { return mongoDatabase(place()) }
 
 func mongoDatabase(name string) string {
-	// Beside other work a command may wait for those of all other tests.
-	return fmt.Sprintf("{type: mongodb, database: %s, url: '%s?timeoutMS=%d'}", name, servers.mongo().URL, patience.Milliseconds())
+	return fmt.Sprintf("{type: mongodb, database: %s, url: '%s'}", name, patiently(servers.mongo().URL))
+}
+
+// patiently is the URL of a MongoDB whose commands may take long: beside other work one may wait for those of all other tests.
+func patiently(url string) string {
+	return fmt.Sprintf("%s?timeoutMS=%d", url, kit.Limit.Milliseconds())
 }
 
 // dynamo has new tables as a backend of a configuration.

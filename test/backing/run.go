@@ -16,10 +16,6 @@ import (
 	"belfry/test/kit/programs"
 )
 
-// patience is how long a server may take to start. Most need a tenth of a
-// second; a busy machine needs more.
-const patience = time.Minute
-
 // tailSize is enough for the last output of a server.
 const tailSize = 16 << 10
 
@@ -79,9 +75,9 @@ func (p *process) run() error {
 	return nil
 }
 
-// await polls until the server is ready or has ended, or patience has passed.
+// await polls until the server is ready or has ended, or kit.Limit has passed.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -91,7 +87,7 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 		case <-p.done:
 			return fmt.Errorf("it ended: %w", p.err)
 		case <-ctx.Done():
-			return fmt.Errorf("after %s: %w", patience, err)
+			return fmt.Errorf("after %s: %w", kit.Limit, err)
 		default:
 			if err == nil {
 				return nil

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"belfry/test/kit"
 )
 
 // program is one on this machine that users log in for, as RFC 8252 has it.
@@ -48,7 +50,7 @@ func (p program) token(t *testing.T, f *fixture) string {
 	var got url.Values
 	select {
 	case got = <-p.received:
-	case <-time.After(patience):
+	case <-time.After(kit.Limit):
 		t.Fatal("the program received nothing")
 	}
 	if got.Get("state") != "x & y" || got.Get("code") == "" {

@@ -27,7 +27,7 @@ import (
 	"belfry/test/process"
 )
 
-// patience is how long a page may take. Most need a tenth of a second; a busy machine needs more.
+// patience is how long a page may take, on a processor that does nothing else. Most need a tenth of a second.
 const patience = time.Minute
 
 // fixture is a belfry and a tab of the one browser of this package. Tests are its subtests, in their order: what one
@@ -102,7 +102,7 @@ func openProgram(t *testing.T, path string) context.Context {
 	for range starts {
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
 			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"), chromedp.Flag("disable-gpu", true),
-			chromedp.WSURLReadTimeout(patience))
+			chromedp.WSURLReadTimeout(kit.Limit))
 		if os.Getuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
 		}
@@ -150,7 +150,7 @@ func (f *fixture) checkComplaints(t *testing.T) {
 // an action has found it, and before it is used, the action is done again.
 func (f *fixture) run(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(f.tab, patience)
+	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
 	defer cancel()
 	for _, action := range actions {
 		err := chromedp.Do(ctx, action)
@@ -181,7 +181,7 @@ func evaluate[T any](t *testing.T, f *fixture, expression string, options ...chr
 
 // attempt is evaluate while a page may be replaced by another.
 func attempt[T any](f *fixture, expression string, options ...chromedp.EvaluateOption) (T, error) {
-	ctx, cancel := context.WithTimeout(f.tab, patience)
+	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
 	if err != nil {
@@ -268,7 +268,7 @@ func (f *fixture) until(t *testing.T, right func() error) {
 // screen sets size and color scheme.
 func (f *fixture) screen(t *testing.T, l look) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(f.tab, patience)
+	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
 	defer cancel()
 	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 900, DeviceScaleFactor: 1, Mobile: l.width < 600})
 	if err == nil {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"belfry/test/kit"
 )
 
 var (
@@ -89,7 +91,7 @@ func (f *fixture) picture(t *testing.T, name string) {
 		if (disk.length) [disk[1].textContent, disk[2].textContent] = ["71.0 GiB of 100.0 GiB", "29 %"];
 		return Math.ceil(document.querySelector("main").getBoundingClientRect().bottom);
 	})()`)
-	ctx, cancel := context.WithTimeout(f.tab, patience)
+	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
 	defer cancel()
 	_, err = chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: min(max(height, minPicture), maxPicture), DeviceScaleFactor: 1})
 	if err != nil {
@@ -179,7 +181,7 @@ func (f *fixture) variant(t *testing.T, name string) {
 	if *variants == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(f.tab, patience)
+	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
 	defer cancel()
 	taken, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err == nil {

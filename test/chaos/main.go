@@ -19,6 +19,7 @@ import (
 	"belfry/test/chaos/history"
 	"belfry/test/chaos/run"
 	"belfry/test/chaos/world"
+	"belfry/test/kit"
 )
 
 // errBroken is the result of a run that found violations.
@@ -80,7 +81,7 @@ func chaos(ctx context.Context, f flags) error {
 	}
 	err = rounds(ctx, f, r)
 	// The consumer of the run is deleted even when the run was interrupted.
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), kit.Limit)
 	defer cancel()
 	err = errors.Join(err, r.Close(closing))
 	report := r.Report()

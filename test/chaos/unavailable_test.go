@@ -29,7 +29,7 @@ var faults = []struct {
 func TestBelfryReportsThatMongoDBIsUnavailable(t *testing.T) {
 	t.Parallel()
 	p := backing.StartProxy(t, backing.StartMongo(t).Address)
-	reports(t, p, fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?serverSelectionTimeoutMS=1000&timeoutMS=2000'}", p.Address))
+	reports(t, p, fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?serverSelectionTimeoutMS=3000&timeoutMS=10000'}", p.Address))
 }
 
 func TestBelfryReportsThatDynamoDBIsUnavailable(t *testing.T) {

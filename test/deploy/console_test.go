@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -33,7 +34,7 @@ func (a *admins) do(method, path string, form url.Values) (status int, location,
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	req.Header.Set("Cookie", a.cookie)
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: time.Minute}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: kit.Limit}
 	res, err := client.Do(req)
 	if err != nil {
 		a.t.Fatal(err)

@@ -139,7 +139,7 @@ func (w *fixture) deploy() {
 		return nil
 	})
 	w.awaitLine(file, "Store.Saved letters")
-	if m, err := live.NextMsg(time.Minute); err != nil || !strings.Contains(string(m.Data), "ada") {
+	if m, err := live.NextMsg(kit.Limit); err != nil || !strings.Contains(string(m.Data), "ada") {
 		w.t.Errorf("the observer receives %v, %v", m, err)
 	}
 
@@ -165,7 +165,7 @@ func (w *fixture) deploy() {
 // browse reads the events of the log as a browser that reconnects.
 func (w *fixture) browse(uuid string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), kit.Limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.belfry.URL+"/events?store=Books", nil)
 	if err != nil {
@@ -188,12 +188,12 @@ func (w *fixture) browse(uuid string) {
 // request gets an object as a client of stores over the bus.
 func (w *fixture) request(uuid string) {
 	w.t.Helper()
-	c, err := nats.Connect(w.bus, nats.UserInfo("client", password("client")), nats.CustomInboxPrefix("_INBOX_client"))
+	c, err := nats.Connect(w.bus, nats.Timeout(kit.Limit), nats.UserInfo("client", password("client")), nats.CustomInboxPrefix("_INBOX_client"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer c.Close()
-	m, err := c.Request("store.Books.get", []byte(`{"uuid":"`+uuid+`"}`), time.Minute)
+	m, err := c.Request("store.Books.get", []byte(`{"uuid":"`+uuid+`"}`), kit.Limit)
 	if err != nil || !strings.Contains(string(m.Data), `"Letters"`) {
 		w.t.Errorf("a client of stores gets %v, %v", m, err)
 	}
@@ -223,7 +223,7 @@ func (w *fixture) degraded(what string) {
 // observe subscribes to live events, and reads the log, as the observer.
 func (w *fixture) observe() *nats.Subscription {
 	w.t.Helper()
-	c, err := nats.Connect(w.bus, nats.UserInfo("observer", password("observer")), nats.CustomInboxPrefix("_INBOX_observer"))
+	c, err := nats.Connect(w.bus, nats.Timeout(kit.Limit), nats.UserInfo("observer", password("observer")), nats.CustomInboxPrefix("_INBOX_observer"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belfry/test/backing"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
@@ -43,7 +44,7 @@ func (w *fixture) serveAs(user, roles string) *process.Server {
 // an id.
 func beginning(t *testing.T, s *process.Server, after string) (id, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events?lastEventId="+after, nil)
 	if err != nil {

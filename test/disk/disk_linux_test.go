@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"belfry/test/kit"
 	"belfry/test/process"
@@ -141,7 +140,7 @@ func (f *fixture) ask(method, path, body string) (status int, text string) {
 	req, err := http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body))
 	f.must(err)
 	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{Timeout: 20 * time.Second}
+	client := http.Client{Timeout: kit.Limit}
 	res, err := client.Do(req)
 	if err != nil {
 		return 0, err.Error()

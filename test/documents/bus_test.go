@@ -16,6 +16,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -33,7 +34,7 @@ func listen(t *testing.T, conn *nats.Conn, subjects ...string) *recorder {
 			t.Fatal(err)
 		}
 	}
-	if err := conn.Flush(); err != nil {
+	if err := conn.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -42,7 +43,7 @@ func listen(t *testing.T, conn *nats.Conn, subjects ...string) *recorder {
 // all returns the messages received since the last call.
 func (r *recorder) all(t *testing.T) (kept []*nats.Msg) {
 	t.Helper()
-	if err := r.conn.Flush(); err != nil {
+	if err := r.conn.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	for len(r.received) > 0 {
@@ -54,7 +55,7 @@ func (r *recorder) all(t *testing.T) (kept []*nats.Msg) {
 // logged returns the messages of a stream.
 func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) {
 	t.Helper()
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) 
 	}
 	count := int(s.CachedInfo().State.Msgs)
 	for len(all) < count {
-		m, err := c.Next(jetstream.FetchMaxWait(time.Minute))
+		m, err := c.Next(jetstream.FetchMaxWait(kit.Limit))
 		if err != nil {
 			t.Fatalf("%d of %d messages of %s: %v", len(all), count, stream, err)
 		}
@@ -137,7 +138,7 @@ func operate(m *messages, conn *nats.Conn) {
 			m.t.Fatalf("there is no operation %sBooks", op)
 		}
 		message := &nats.Msg{Subject: *requests.Address, Data: []byte(body), Header: nats.Header(headers(lines...))}
-		reply, err := conn.RequestMsg(message, time.Minute)
+		reply, err := conn.RequestMsg(message, kit.Limit)
 		if err != nil {
 			m.t.Fatalf("%s: %v", op, err)
 		}

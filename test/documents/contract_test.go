@@ -27,7 +27,7 @@ func decode(t *testing.T, body []byte) map[string]any {
 // connect connects to a belfry's bus.
 func connect(t *testing.T, s *server) *nats.Conn {
 	t.Helper()
-	conn, err := nats.Connect(s.Bus)
+	conn, err := nats.Connect(s.Bus, nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func serveInterceptor(t *testing.T, conn *nats.Conn) {
 		}
 	})
 	if err := kit.Await(time.Minute, func() error {
-		_, err := conn.Request("intercept.save.ready.check", []byte(`{}`), time.Second)
+		_, err := conn.Request("intercept.save.ready.check", []byte(`{}`), kit.Limit) // none responds: that is said at once
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func intercepted(c *client) {
 	c.ask(200, "PUT", "/shop/sold-things/lamp", `{"a":1}`)
 	c.ask(200, "PATCH", "/shop/sold-things/lamp", `{"a":null}`)
 	conn := connect(c.t, c.server)
-	if _, err := conn.Request("store.sold_things.save", []byte(`{"object":{"uuid":"it"}}`), 30*time.Second); err != nil {
+	if _, err := conn.Request("store.sold_things.save", []byte(`{"object":{"uuid":"it"}}`), kit.Limit); err != nil {
 		c.t.Fatal(err)
 	}
 	c.ask(200, "GET", "/sold_things/it", "")

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -81,7 +82,7 @@ func (u *uploads) uploadUntilKilled(t *testing.T, s *process.Server, answers int
 	for range answers {
 		select {
 		case <-answered:
-		case <-time.After(patience):
+		case <-time.After(kit.Limit):
 			t.Fatal("no upload is answered")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"belfry/test/process"
 )
 
-// patience is how long a script waits for an expected state.
+// patience is how long a script waits for an expected state, on a processor that does nothing else.
 const patience = time.Minute
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
@@ -262,7 +262,7 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func replay(ts *testscript.TestScript, _ bool, args []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	ts.Check(of(ts).recorder.replay(ctx, args[0]))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/test/kit"
 )
 
 // recorder records the messages of the bus, as any NATS client can.
@@ -30,7 +31,7 @@ func (r *recorder) attach(url string) error {
 		return nil
 	}
 	var err error
-	if r.conn, err = nats.Connect(url); err != nil {
+	if r.conn, err = nats.Connect(url, nats.Timeout(kit.Limit)); err != nil {
 		return err
 	}
 	for _, subject := range r.subjects {
@@ -59,7 +60,7 @@ func (r *recorder) listen(subject string) error {
 	if _, err := r.conn.ChanSubscribe(subject, r.queue()); err != nil {
 		return err
 	}
-	return r.conn.Flush()
+	return r.conn.FlushTimeout(kit.Limit)
 }
 
 // queue returns the channel of what is to be recorded.
@@ -73,7 +74,7 @@ func (r *recorder) queue() chan *nats.Msg {
 // catchUp receives everything that the bus has sent so far.
 func (r *recorder) catchUp() {
 	if r.conn != nil && r.conn.IsConnected() {
-		_ = r.conn.FlushTimeout(patience) // a bus that stops sends nothing more
+		_ = r.conn.FlushTimeout(kit.Limit) // a bus that stops sends nothing more
 	}
 	for {
 		select {
@@ -94,7 +95,7 @@ func (r *recorder) record(subject string, data []byte) {
 func (r *recorder) replay(ctx context.Context, subject string) error {
 	r.catchUp()
 	r.messages = nil
-	js, err := jetstream.New(r.conn)
+	js, err := jetstream.New(r.conn, jetstream.WithDefaultTimeout(kit.Limit))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"belfry/pkg/bus"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -132,7 +133,7 @@ func (s *secrets) in(text string) (found []string) {
 // sealed checks that no secret is in a log, an event or a reply.
 func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 	s := of(ts)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	ts.Check(s.server.Idle())
 	logs := s.logs + s.server.Log()
@@ -160,7 +161,7 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 
 // streams returns all messages of streams.
 func (r *recorder) streams(ctx context.Context, names ...string) (string, error) {
-	js, err := jetstream.New(r.conn)
+	js, err := jetstream.New(r.conn, jetstream.WithDefaultTimeout(kit.Limit))
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -43,7 +44,7 @@ type response struct {
 
 func newSession(env *testscript.Env, program, commands string) *session {
 	s := &session{
-		program: program, commands: commands, client: &http.Transport{ResponseHeaderTimeout: patience},
+		program: program, commands: commands, client: &http.Transport{ResponseHeaderTimeout: kit.Limit},
 		test: testOf(env), listeners: map[string]*testListener{}, mails: mails{read: map[string]int{}},
 	}
 	env.Defer(func() {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"belfry/test/kit"
 	"belfry/test/process"
@@ -108,7 +107,7 @@ func TestAnInterruptedCommandExitsWith130(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := process.Program(t) // which may have to be built first
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "import", "Books", "-", "--config", file, "--url", front.URL)
 	var stderr strings.Builder

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"belfry/test/kit"
 )
 
 // openStream returns once the stream is ready. It is read until belfry or the script ends.
@@ -88,7 +90,7 @@ func busRequest(ts *testscript.TestScript, neg bool, args []string) {
 
 // requestOver returns the reply to a request over a connection of its own, or what the bus has against it.
 func requestOver(bus, subject, body string) (*nats.Msg, error) {
-	conn, err := nats.Connect(bus, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // LastError has it
+	conn, err := nats.Connect(bus, nats.Timeout(kit.Limit), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // LastError has it
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +104,8 @@ func requestOver(bus, subject, body string) (*nats.Msg, error) {
 		return nil, err
 	}
 	// The bus reports a violation before it confirms this.
-	if err := errors.Join(conn.FlushTimeout(patience), conn.LastError()); err != nil {
+	if err := errors.Join(conn.FlushTimeout(kit.Limit), conn.LastError()); err != nil {
 		return nil, err
 	}
-	return replies.NextMsg(patience)
+	return replies.NextMsg(kit.Limit)
 }

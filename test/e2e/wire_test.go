@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -39,7 +40,7 @@ func dial(t *testing.T, s *process.Server) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(kit.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	return &wire{Conn: conn, in: bufio.NewReader(conn)}

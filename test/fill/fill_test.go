@@ -150,7 +150,7 @@ func (i *installation) any() string {
 	return ""
 }
 
-var client = &http.Client{Timeout: 20 * time.Second}
+var client = &http.Client{Timeout: kit.Limit}
 
 // do makes a request, which a kill may interrupt.
 func (i *installation) do(method, path, body string) ([]byte, error) {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"belfry/test/kit"
 	"belfry/test/process"
@@ -66,7 +65,7 @@ func TestTheImageServesInARootOfItsOwn(t *testing.T) {
 		cmd.Env = append(slices.Clone(i.env), "BELFRY_LISTEN=:"+port) // a port of its own: the network is that of the machine
 		cmd.SysProcAttr = confined(t, folder, i.user)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = time.Minute
+		cmd.WaitDelay = kit.Limit
 		return cmd
 	}
 	health := func() error {

@@ -79,7 +79,7 @@ func TestAnEventOfADeadWorkerIsRedeliveredAlthoughTheClockIsSetBack(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := dead.Next(jetstream.FetchMaxWait(time.Minute)); err != nil || m == nil {
+	if m, err := dead.Next(jetstream.FetchMaxWait(kit.Limit)); err != nil || m == nil {
 		t.Fatal("the first worker gets no event: ", err)
 	}
 

@@ -148,7 +148,7 @@ func (w *fixture) eventually(what string, condition func() bool) {
 		}
 		return errors.New(what)
 	}); err != nil {
-		w.t.Fatalf("not true after two minutes: %v\n%s", err, w.state())
+		w.t.Fatalf("%v\n%s", err, w.state())
 	}
 }
 

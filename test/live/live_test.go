@@ -331,7 +331,7 @@ func (w *fixture) log() []logged {
 		w.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.Context(), kit.Limit)
 	defer cancel()
 	var all []logged
 	if err := (eventlog.Reader{}).Each(ctx, c.JetStream(), func(e *eventlog.Entry) error {

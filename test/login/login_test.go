@@ -21,6 +21,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 	"belfry/test/provider"
@@ -225,7 +226,7 @@ func (w *fixture) replay(stream, subject string) (found []string) {
 	w.Helper()
 	w.must(w.server.Idle())
 	js := natsserver.JetStream(w, w.server.Bus)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
 	w.must(err)

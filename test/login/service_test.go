@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
+	"belfry/test/kit"
 	"belfry/test/model"
 	"belfry/test/provider"
 )
@@ -50,9 +52,10 @@ func newServiceFixture(t *testing.T) *serviceFixture {
 }
 
 // newService makes a service on the same records, as in another process.
-// timeout is that of providers; 0 is the default.
+// timeout is that of providers; 0 is one that is not reached.
 func (d *serviceFixture) newService(timeout time.Duration, change ...func(*auth.Options)) *auth.Service {
 	d.Helper()
+	timeout = cmp.Or(timeout, kit.Limit)
 	o := auth.Options{
 		BaseURL: baseURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
 		Users: d.store("Users"), Idents: d.store("Idents"), Sessions: d.store("Sessions"), Tokens: d.store("Tokens"),

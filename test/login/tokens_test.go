@@ -2,6 +2,7 @@ package login
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 	"belfry/test/provider"
 )
 
@@ -48,6 +50,7 @@ func newKeepingFixture(t *testing.T) *keepingFixture {
 // keep makes a service that keeps tokens, as in another process. The last key seals.
 func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *auth.Service {
 	k.Helper()
+	timeout = cmp.Or(timeout, kit.Limit)
 	return k.newService(timeout, func(o *auth.Options) {
 		var err error
 		o.Sealer, err = seal.NewWithKeys(keys, k.time)

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-smtp"
 
@@ -23,9 +22,6 @@ import (
 
 // Host is the name of the server, also in its certificate.
 const Host = "localhost"
-
-// patience is how long Await waits.
-const patience = time.Minute
 
 // Server is a mail server. Its methods are safe for concurrent use.
 type Server struct {
@@ -189,11 +185,12 @@ func (s *Server) Mails(to string) []Mail {
 // Await returns the mails to an address once there are at least n.
 func (s *Server) Await(t testing.TB, to string, n int) []Mail {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if found := s.Mails(to); len(found) >= n {
-			return found
-		} else if time.Now().After(end) {
-			t.Fatalf("mailbox: %d mails to %s after %s, want %d", len(found), to, patience, n)
+	var found []Mail
+	kit.WaitUntil(t, func() error {
+		if found = s.Mails(to); len(found) < n {
+			return fmt.Errorf("mailbox: %d mails to %s, want %d", len(found), to, n)
 		}
-	}
+		return nil
+	})
+	return found
 }

@@ -208,7 +208,7 @@ func TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled(t *testing.T) {
 	for range all {
 		select {
 		case <-fronts[1].held:
-		case <-time.After(time.Minute):
+		case <-time.After(kit.Limit):
 			t.Fatal("not all requests are at their write")
 		}
 	}

@@ -90,7 +90,7 @@ func (w *history) count() int {
 
 // send makes a request, however long that takes, and returns the reply.
 func (w *history) send(a request) (reply, uuid string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	var stored client.Stored
 	switch a.op {
@@ -263,7 +263,7 @@ func (w *history) searched(t *testing.T) {
 
 // effects counts the distinct events of each book in the log.
 func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]int, error) {
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(kit.Limit))
 	if err != nil {
 		return nil, err
 	}
@@ -276,14 +276,13 @@ func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]in
 		return nil, err
 	}
 	found, seen := map[string]map[event.Name]int{}, map[string]bool{}
-	for {
-		batch, err := consumer.Fetch(1000, jetstream.FetchMaxWait(200*time.Millisecond))
+	for left := consumer.CachedInfo().NumPending; left > 0; {
+		batch, err := consumer.Fetch(int(min(left, 1000)), jetstream.FetchMaxWait(kit.Limit))
 		if err != nil {
 			return nil, err
 		}
-		n := 0
 		for m := range batch.Messages() {
-			n++
+			left--
 			e, err := event.Decode(m.Data())
 			if err != nil {
 				return nil, err
@@ -297,10 +296,11 @@ func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]in
 			}
 			found[e.UUID][e.Event]++
 		}
-		if n == 0 {
-			return found, nil
+		if err := batch.Error(); err != nil {
+			return nil, err
 		}
 	}
+	return found, nil
 }
 
 func TestSoakEachRequestTakesEffectOnceWhenBelfryIsKilled(t *testing.T) {

@@ -67,7 +67,7 @@ func serveBus(folder string) error {
 		return err
 	}
 	go s.Start()
-	if !s.ReadyForConnections(time.Minute) {
+	if !s.ReadyForConnections(kit.Limit) {
 		return fmt.Errorf("the NATS server is not ready on port %d", port)
 	}
 	s.WaitForShutdown()

@@ -199,10 +199,6 @@ func (s *Server) follow(out io.Reader) {
 	close(s.done)
 }
 
-// patience is how long a process may take to start or to end. Most need a tenth of a second; a busy
-// machine needs more.
-const patience = time.Minute
-
 // serves waits for the banner.
 func (s *Server) serves() error {
 	select {
@@ -212,7 +208,7 @@ func (s *Server) serves() error {
 		}
 		<-s.done
 		return fmt.Errorf("belfry did not start: %w\n%s", s.err, s.stderr)
-	case <-time.After(patience):
+	case <-time.After(kit.Limit):
 		return s.hangs("did not start")
 	}
 }
@@ -233,7 +229,7 @@ func (s *Server) usesFreePorts() error {
 func (s *Server) hangs(what string) error {
 	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 	<-s.done
-	return fmt.Errorf("belfry %s within %s\n%s", what, patience, s.stderr)
+	return fmt.Errorf("belfry %s within %s\n%s", what, kit.Limit, s.stderr)
 }
 
 // Race returns the report of a data race in the process, or "".
@@ -275,7 +271,7 @@ func (s *Server) Wait() error {
 	select {
 	case <-s.done:
 		return s.err
-	case <-time.After(patience):
+	case <-time.After(kit.Limit):
 		return s.hangs("did not end")
 	}
 }
@@ -301,7 +297,7 @@ func Run(program string, args ...string) (stdout, stderr string, exit int, err e
 
 // RunIn is Run in a folder.
 func RunIn(folder, program string, args ...string) (stdout, stderr string, exit int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = folder, environment()
@@ -319,7 +315,7 @@ func RunIn(folder, program string, args ...string) (stdout, stderr string, exit 
 func Eventually(t testing.TB, patience time.Duration, right func() error) {
 	t.Helper()
 	if err := kit.Await(patience, right); err != nil {
-		t.Fatalf("still after %s: %v", patience, err)
+		t.Fatal(err)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/test/kit"
 	"belfry/test/kit/programs"
@@ -137,7 +136,7 @@ func (v *visitor) get(path string) object {
 // event returns the first event of a book after an id: the id to resume with, and its own.
 func (v *visitor) event(after string) (resume, id string) {
 	v.Helper()
-	ctx, cancel := context.WithTimeout(v.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(v.Context(), kit.Limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, v.server.URL+"/events?store=Books", nil)
 	if err != nil {

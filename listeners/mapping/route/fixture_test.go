@@ -19,7 +19,7 @@ import (
 
 const (
 	soon  = 5 * time.Millisecond // a heartbeat, where a test waits for some
-	never = time.Hour
+	never = 2 * kit.Limit
 )
 
 // process is one that shares targets. It ends rounds at once, unless it holds them.
@@ -143,7 +143,7 @@ func (p *process) forward(t *testing.T) *Forwarded {
 
 func wait(t *testing.T, f *Forwarded) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	err := f.Wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -155,7 +155,7 @@ func wait(t *testing.T, f *Forwarded) error {
 // stranger is a connection of something else on the bus.
 func stranger(t *testing.T, url string) *nats.Conn {
 	t.Helper()
-	c, err := nats.Connect(url)
+	c, err := nats.Connect(url, nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func publish(t *testing.T, c *nats.Conn, subject, text string) {
 	if err := c.Publish(subject, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Flush(); err != nil {
+	if err := c.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -180,7 +180,7 @@ func tap(t *testing.T, url, subject string) <-chan *nats.Msg {
 	if _, err := c.ChanSubscribe(subject, received); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Flush(); err != nil {
+	if err := c.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	return received

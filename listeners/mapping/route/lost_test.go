@@ -99,15 +99,24 @@ func TestARequestThatNobodyReceivesIsGivenUpAtOnce(t *testing.T) {
 
 // The connection of the owner is lost while it runs a round: it may still run it, so it is waited for as for one that is silent.
 func TestAnOwnerThatIsKilledIsGivenUpOnceItIsSilent(t *testing.T) {
-	a, b := pair(t, func(o *Options) { o.Silence, o.Expiry = 500*time.Millisecond, 500*time.Millisecond })
+	a, b := pair(t)
 	b.hold()
 	f := a.forward(t)
 	kit.WaitFor(t, "the round begins", func() bool { return b.rounds() == 1 })
 	b.client.Close()
+	a.expire(time.Now()) // it was not silent for long
+	select {
+	case <-f.done:
+		t.Fatalf("it is given up: %v", f.err)
+	default:
+	}
+	kit.WaitFor(t, "the owner is forgotten", func() bool {
+		a.expire(time.Now().Add(2 * never)) // once more for a heartbeat that arrives now
+		return a.Stats().Members == 1
+	})
 	if err := wait(t, f); !errors.Is(err, errSilent) {
 		t.Errorf("%v", err)
 	}
-	kit.WaitFor(t, "the owner is forgotten", func() bool { return a.Stats().Members == 1 })
 }
 
 func TestAProcessThatIsCutOffRunsItsRoundsAtOnce(t *testing.T) {
@@ -156,7 +165,7 @@ func TestAProcessLeaves(t *testing.T) {
 
 // A stop does not wait longer than it may. What is canceled then is reported by Close, so that nobody waits for it.
 func TestACanceledRoundIsReportedBeforeTheEnd(t *testing.T) {
-	a, b := pair(t, func(o *Options) { o.Gap = time.Minute })
+	a, b := pair(t, func(o *Options) { o.Gap = never })
 	first := a.forward(t) // what follows waits for the gap
 	if err := wait(t, first); err != nil {
 		t.Fatal(err)

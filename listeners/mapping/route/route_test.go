@@ -97,8 +97,9 @@ func TestAFailedRoundIsForTheAskerToRun(t *testing.T) {
 // What accumulates while a message is sent shares the next one.
 func TestManyRoundsShareMessages(t *testing.T) {
 	url := serve(t)
-	a := start(t, url, func(o *Options) { o.Gap = 50 * time.Millisecond })
-	b := start(t, url, func(o *Options) { o.Gap = 50 * time.Millisecond })
+	// So rare that also a slow machine sends few messages until all is done.
+	rarely := func(o *Options) { o.Gap, o.Heartbeat = time.Second/2, time.Second }
+	a, b := start(t, url, rarely), start(t, url, rarely)
 	together(t, a, b)
 	requests, replies := tap(t, url, prefix+b.id), tap(t, url, prefix+a.id)
 	var all []*Forwarded
@@ -171,7 +172,7 @@ func TestAMemberWhoseMappingsChangeIsForgotten(t *testing.T) {
 
 func TestAMemberWithoutHeartbeatsIsForgotten(t *testing.T) {
 	url := serve(t)
-	p := start(t, url, func(o *Options) { o.Expiry = 300 * time.Millisecond })
+	p := start(t, url, func(o *Options) { o.Expiry = 2 * time.Second }) // longer than between two looks
 	claims(t, url, "other", p)
 	kit.WaitFor(t, "it is none any more", func() bool { return p.Stats().Members == 1 })
 }

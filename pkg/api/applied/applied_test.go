@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
+	"belfry/test/kit"
 )
 
 // report is a report as any client of the bus may send it.
@@ -70,10 +71,10 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Conn().Flush(); err != nil {
+	if err := b.Conn().FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect(b.ClientURL())
+	conn, err := nats.Connect(b.ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func (w *fixture) raw(subject string, data []byte) {
 	if err := w.conn.Publish(subject, data); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.conn.Flush(); err != nil {
+	if err := w.conn.FlushTimeout(kit.Limit); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -140,7 +141,7 @@ func (r *request) notDone(t *testing.T, why string) {
 }
 
 const (
-	long  = 2 * time.Minute
+	long  = kit.Limit
 	short = 150 * time.Millisecond
 )
 
@@ -253,7 +254,7 @@ func TestForgedReportsUseBoundedMemory(t *testing.T) {
 	w := newFixture(t)
 	const limit = 2500
 	w.waiter.LimitMarks(limit)
-	r := w.request(time.Hour)
+	r := w.request(long)
 	r.start(saved("e1"))
 	large := strings.Repeat("x", 1000)
 	for i := range 5 {

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
 // outbox publishes nothing.
@@ -73,7 +74,7 @@ func reports(t *testing.T, w *worker, times int, numbered bool) []report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.conn.Flush(); err != nil {
+	if err := f.conn.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	handle := applied.Reporting(f.conn, "mapping", w.handle)
@@ -84,7 +85,7 @@ func reports(t *testing.T, w *worker, times int, numbered bool) []report {
 		}
 		_ = handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: "applied.test.1"}}, number)
 	}
-	if err := f.conn.Flush(); err != nil {
+	if err := f.conn.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	var all []report
@@ -161,7 +162,7 @@ func TestReportsGoToWaitSubjectsOnly(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := f.conn.Flush(); err != nil {
+	if err := f.conn.FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	var subjects []string

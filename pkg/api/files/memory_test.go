@@ -73,7 +73,7 @@ func TestClientsThatHoldUploadsOpenCostLittleMemory(t *testing.T) {
 	t.Cleanup(func() { _ = unused.Close() })
 	l := startLibrary(t, func(o *binary.Options, f *files.Options) {
 		o.Storage, o.MaxSize = unused, size
-		f.Memory = files.NewMemoryOf(2*share, share, 100*time.Millisecond)
+		f.Memory, f.Patience = files.NewMemoryOf(2*share, share, 100*time.Millisecond), kit.Limit
 	})
 	before := heap()
 	replies := make(chan string, clients)

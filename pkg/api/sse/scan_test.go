@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/api/sse"
 	"belfry/pkg/event"
+	"belfry/test/kit"
 )
 
 // Clients that begin with the oldest event don't read the log each.
@@ -20,7 +21,7 @@ func TestClientsThatCatchUpShareOneScanOfTheLog(t *testing.T) {
 	var reads atomic.Int64
 	_, err := w.bus.Conn().Subscribe("$JS.API.DIRECT.GET.>", func(*nats.Msg) { reads.Add(1) })
 	w.must(err)
-	w.must(w.bus.Conn().Flush())
+	w.must(w.bus.Conn().FlushTimeout(kit.Limit))
 	w.start()
 	var all []*testClient
 	for range clients {
@@ -31,7 +32,7 @@ func TestClientsThatCatchUpShareOneScanOfTheLog(t *testing.T) {
 	for _, e := range all {
 		e.receives("Store.Deleted Books b")
 	}
-	w.must(w.bus.Conn().Flush())
+	w.must(w.bus.Conn().FlushTimeout(kit.Limit))
 	// The events before the window once, and what the window itself takes.
 	if got, most := reads.Load(), int64(2*events/page); got > most {
 		t.Errorf("%d clients that read %d events caused %d reads of the log, want at most %d", clients, events, got, most)

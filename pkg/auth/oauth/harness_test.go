@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
+	"belfry/test/kit"
 	"belfry/test/provider"
 )
 
@@ -45,7 +47,7 @@ func start(t *testing.T) *provider.Server {
 	return s
 }
 
-// client makes the client of a provider; timeout 0 is the default.
+// client makes the client of a provider; timeout 0 is one that is not reached.
 func client(t *testing.T, s *provider.Server, name string, timeout time.Duration) oauth.Provider {
 	t.Helper()
 	return clientWith(t, s, name, timeout, false)
@@ -59,6 +61,7 @@ func keeper(t *testing.T, s *provider.Server, name string) oauth.Keeper {
 
 func clientWith(t *testing.T, s *provider.Server, name string, timeout time.Duration, keep bool) oauth.Provider {
 	t.Helper()
+	timeout = cmp.Or(timeout, kit.Limit)
 	app := s.Config(name)
 	site := oauth.SiteConfig{
 		ClientID: app.ClientID, ClientSecret: app.ClientSecret, Issuer: app.Issuer,

@@ -74,7 +74,7 @@ func (r *ranges) checker(timeout time.Duration, least int) checked {
 func TestBreachedPasswordsAreRefused(t *testing.T) {
 	const leaked = "a leaked password"
 	r := serveRanges(t, leaked, 3)
-	c := r.checker(time.Minute, 1)
+	c := r.checker(kit.Limit, 1)
 	refusal, err := c.Check(t.Context(), leaked, nil)
 	if err != nil || refusal == nil || refusal.Reason != weak.Breached || !strings.Contains(refusal.Message, "(3 times)") {
 		t.Errorf("%+v", refusal)
@@ -86,13 +86,13 @@ func TestBreachedPasswordsAreRefused(t *testing.T) {
 	if got := refused(t, c.Checker, "password"); got != weak.Common || r.requests.Load() != 2 {
 		t.Errorf("a common password: %q, %d requests", got, r.requests.Load())
 	}
-	if refusal, err := serveRanges(t, leaked, 1).checker(time.Minute, 1).Check(t.Context(), leaked, nil); err != nil || refusal == nil || !strings.Contains(refusal.Message, "(once)") {
+	if refusal, err := serveRanges(t, leaked, 1).checker(kit.Limit, 1).Check(t.Context(), leaked, nil); err != nil || refusal == nil || !strings.Contains(refusal.Message, "(once)") {
 		t.Errorf("%+v", refusal)
 	}
-	if got := refused(t, r.checker(time.Minute, 4).Checker, leaked); got != "" {
+	if got := refused(t, r.checker(kit.Limit, 4).Checker, leaked); got != "" {
 		t.Errorf("less often than minCount: %q", got)
 	}
-	if got := refused(t, serveRanges(t, leaked, 0).checker(time.Minute, 1).Checker, leaked); got != "" {
+	if got := refused(t, serveRanges(t, leaked, 0).checker(kit.Limit, 1).Checker, leaked); got != "" {
 		t.Errorf("padding: %q", got)
 	}
 	if got := c.counted(t, "belfry_passwords_refused_total"); got != "breached=1 common=1 weak=0" {
@@ -126,7 +126,7 @@ func TestAPasswordIsAcceptedWhereItsLookupFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := serveRanges(t, leaked, 3)
 			r.set(reply)
-			failsOpen(t, r.checker(time.Minute, 1), leaked, prefix)
+			failsOpen(t, r.checker(kit.Limit, 1), leaked, prefix)
 		})
 	}
 	for name, sent := range map[string]string{"no reply": "", "half a reply": strings.Repeat(fmt.Sprintf("%035d:1\r\n", 1), 1000)} {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/auth/weak"
+	"belfry/test/kit"
 )
 
 func TestPasswordsThatAreEasyToGuessAreRefused(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAUsersOwnWordsAreGuessedFirst(t *testing.T) {
 func TestTheOrderOfChecks(t *testing.T) {
 	r := serveRanges(t, "zvorkblin", 1)
 	waited := 0
-	c := weak.New(weak.Options{Common: true, MinScore: 3, Breaches: &weak.Breaches{URL: r.URL + "/range", Timeout: time.Minute, MinCount: 1},
+	c := weak.New(weak.Options{Common: true, MinScore: 3, Breaches: &weak.Breaches{URL: r.URL + "/range", Timeout: kit.Limit, MinCount: 1},
 		Slot: func(context.Context) (func(), error) { waited++; return func() {}, nil }})
 	for _, step := range []struct {
 		password         string

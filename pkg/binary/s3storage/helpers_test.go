@@ -23,6 +23,7 @@ import (
 	"belfry/pkg/binary/s3storage"
 	"belfry/pkg/errs"
 	"belfry/test/backing"
+	"belfry/test/kit"
 )
 
 // options are those of a storage on a server, independent of the environment.
@@ -30,6 +31,7 @@ func options(server *backing.S3Server) s3storage.Options {
 	return s3storage.Options{
 		Bucket: server.Bucket, Region: server.Region, Endpoint: server.Endpoint,
 		AccessKey: server.AccessKey, SecretKey: server.SecretKey, RootCAs: server.RootCAs,
+		IdleTimeout: kit.Limit,
 	}
 }
 

@@ -87,7 +87,7 @@ func TestAFullDisk(t *testing.T) {
 // outgrow publishes more than a small disk takes, and continues when there is more
 // room.
 func outgrow(folder string, d disk) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	if err := d.small(folder); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/test/kit"
 )
 
 func TestPageIsLimitedByEventsAndBytes(t *testing.T) {
@@ -87,7 +88,7 @@ func TestPageIsLimitedByEventsAndBytes(t *testing.T) {
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	if _, _, err := eventlog.Page(ctx, b.Conn(), 1, ten); !errors.Is(err, errs.Unavailable) || ctx.Err() != nil {
 		t.Errorf("no bus: %v", err)

@@ -185,7 +185,7 @@ func TestWhatAListenerHasMissedIsToldOnTheBusUntilItIsConfirmed(t *testing.T) {
 	f.must(f.bus.Conn().PublishRequest(missed.SubjectList, "Store.Saved", nil))
 	_, err = missed.Fetch(t.Context(), f.bus.Conn())
 	f.must(err)
-	f.must(f.bus.Conn().Flush())
+	f.must(f.bus.Conn().FlushTimeout(kit.Limit))
 	if n, _, err := events.Pending(); err != nil || n > 0 {
 		t.Errorf("%d replies to a subject that is no inbox, %v", n, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -108,6 +107,6 @@ func options(url string) dynamostore.Options {
 		Endpoint:    url,
 		TablePrefix: "belfry_",
 		Credentials: credentials.NewStaticCredentialsProvider("belfry", "secret", ""),
-		Timeout:     time.Minute,
+		Timeout:     kit.Limit,
 	}
 }

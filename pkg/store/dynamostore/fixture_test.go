@@ -18,6 +18,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
+	"belfry/test/kit"
 )
 
 // TestMain removes the settings for AWS tools from the environment.
@@ -69,7 +70,7 @@ func openBackend(t *testing.T, opts dynamostore.Options) *dynamostore.Backend {
 // closeBackend closes a backend and waits for its background tasks.
 func closeBackend(t *testing.T, b *dynamostore.Backend) {
 	t.Helper()
-	dynamostore.SetCloseTime(b, time.Minute)
+	dynamostore.SetCloseTime(b, kit.Limit)
 	if err := b.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}

@@ -60,7 +60,7 @@ func (w *fixture) intercepts(name string, handler interceptor.Handler) {
 	go func() { done <- interceptor.Serve(ctx, w.conn, interceptor.Spec{Name: name, Handler: handler}) }()
 	w.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(w, func() error {
-		_, err := w.conn.Request(interceptor.Subject("ping", "none", name), []byte(`{}`), time.Second)
+		_, err := w.conn.Request(interceptor.Subject("ping", "none", name), []byte(`{}`), kit.Limit) // none responds: that is said at once
 		return err
 	})
 }
@@ -84,7 +84,7 @@ func (w *fixture) save(text string) (store.Stored, error) {
 	return w.store.Save(w.client(), w.parse(text), "")
 }
 
-func rule(name string) intercept.Rule { return intercept.Rule{Name: name, Timeout: time.Minute} }
+func rule(name string) intercept.Rule { return intercept.Rule{Name: name, Timeout: kit.Limit} }
 
 func all(rules ...intercept.Rule) map[string][]intercept.Rule {
 	m := map[string][]intercept.Rule{}
@@ -265,7 +265,7 @@ func TestFailedInterceptorRejectsUnlessItFailsOpen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := w.conn.Flush(); err != nil {
+			if err := w.conn.FlushTimeout(kit.Limit); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.save(`{"title":"Emma"}`); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), f.says) {

@@ -28,7 +28,7 @@ func TestSoakConcurrency(t *testing.T) {
 		})
 		if run.Long() {
 			server := backing.MongoOnPostgres(t, backing.StartPostgres(t))
-			storetest.RunConcurrencyTests(t, harness(server.URL, 0), true)
+			storetest.RunConcurrencyTests(t, harness(patiently(server.URL), 0), true)
 		}
 	}
 }
@@ -36,11 +36,16 @@ func TestSoakConcurrency(t *testing.T) {
 // eachServer runs a suite against FerretDB and, where the environment names it,
 // another server.
 func eachServer(t *testing.T, run func(*testing.T, func(*testing.T) storetest.Harness)) {
-	t.Run("FerretDB", func(t *testing.T) { run(t, harness(backing.Mongo(t), 0)) })
+	t.Run("FerretDB", func(t *testing.T) { run(t, harness(patiently(backing.Mongo(t)), 0)) })
 	if url := os.Getenv(anyServer); url != "" {
 		// Clear does not wait for a majority, but Pending reads with majority read concern.
 		t.Run("another", func(t *testing.T) { run(t, harness(url, 2*time.Second)) })
 	}
+}
+
+// patiently is the URL of a server whose replies may take any time: after a timeout the outcome of a write is unknown.
+func patiently(url string) string {
+	return fmt.Sprintf("%s?timeoutMS=%d", url, kit.Limit.Milliseconds())
 }
 
 // databases counts those of this process.

@@ -27,9 +27,6 @@ import (
 	"belfry/test/kit"
 )
 
-// timeout bounds what takes milliseconds on an idle machine.
-const timeout = 30 * time.Second
-
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 func position(after []byte) (string, uint64) {
@@ -65,7 +62,7 @@ func start(t testing.TB, opts outbox.Options) *outbox.Relay {
 	}
 	r := outbox.NewRelay(opts)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 		defer cancel()
 		_ = r.Close(ctx)
 	})
@@ -74,7 +71,7 @@ func start(t testing.TB, opts outbox.Options) *outbox.Relay {
 
 func flush(t testing.TB, r *outbox.Relay) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	if err := r.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -96,7 +93,7 @@ func log(t testing.TB, b *bus.Bus) []event.Envelope {
 	if want == 0 {
 		return nil
 	}
-	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(timeout))
+	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +140,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Conn().Flush(); err != nil {
+	if err := b.Conn().FlushTimeout(kit.Limit); err != nil {
 		t.Fatal(err)
 	}
 	w := &writer{t: t, relay: r, store: s}
@@ -154,7 +151,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	verify(t, log(t, b), 100)
 	eventually(t, func() bool { return s.count() == 0 })
 	for range 100 {
-		if _, err := live.NextMsg(timeout); err != nil {
+		if _, err := live.NextMsg(kit.Limit); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/schema"
+	"belfry/test/kit"
 )
 
 // suiteGroup is a schema of the official suite and the documents to validate by it.
@@ -113,7 +113,7 @@ func verdict(err error) string {
 // validateInTime ends the test when Validate does not.
 func validateInTime(t *testing.T, s *schema.Schema, doc []byte) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- s.Validate(ctx, doc) }()

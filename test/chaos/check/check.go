@@ -5,7 +5,6 @@ package check
 
 import (
 	"fmt"
-	"time"
 
 	"belfry/test/chaos/history"
 )
@@ -71,9 +70,6 @@ type name string
 
 func (n name) String() string { return string(n) }
 
-// linearTimeout is how long the search for an order of one object's requests may take.
-const linearTimeout = 30 * time.Second
-
 // Segment makes every check that needs nothing but the segment.
 func Segment(s *history.Segment) *Report {
 	r := &Report{Objects: len(s.Final)}
@@ -83,7 +79,7 @@ func Segment(s *history.Segment) *Report {
 	durable(s, r)
 	stale(s, r)
 	tokens(s, r)
-	linear(s, r, linearTimeout)
+	linear(s, r)
 	arrays(s, r)
 	lists(s, r)
 	files(s, r)

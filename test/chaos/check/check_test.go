@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/event"
 	"belfry/test/chaos/history"
@@ -366,7 +365,7 @@ func TestManyRequestsWithoutAReplyAreDecided(t *testing.T) {
 		}
 	}
 	r := &Report{}
-	linear(s.Segment, r, time.Minute)
+	linear(s.Segment, r)
 	if len(r.Violations) > 0 {
 		t.Error(r.Violations)
 	}

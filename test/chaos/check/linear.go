@@ -12,12 +12,13 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"belfry/test/chaos/history"
+	"belfry/test/kit"
 )
 
 // linear checks that the requests about each object, reads and conditional writes, can be put into one
 // order in which every reply is right, and in which a request that returned before another was sent comes
 // before it. Revisions must grow in that order.
-func linear(s *history.Segment, r *Report, timeout time.Duration) {
+func linear(s *history.Segment, r *Report) {
 	logged := chains(s, nil)
 	ops := byObject(slices.Concat(s.Carried, s.Ops))
 	for _, o := range s.Objects() {
@@ -26,28 +27,36 @@ func linear(s *history.Segment, r *Report, timeout time.Duration) {
 			continue
 		}
 		requests := resolve(s, ops[o], logged[o])
-		switch search(model(store, s.Start[o], unseenCascade(s, o)), requests, s.Loss != nil, timeout) {
+		switch search(model(store, s.Start[o], unseenCascade(s, o)), requests, s.Loss != nil) {
 		case porcupine.Illegal:
 			r.add(NotLinearizable, o, "from %s on, no order explains:%s", stateOf(s.Start[o]), describe(requests))
 		case porcupine.Unknown:
-			r.add(Undecided, o, "no order of %d requests was found within %s, and none was excluded", len(requests), timeout)
+			r.add(Undecided, o, "no order of %d requests was found within %s, and none was excluded", len(requests), kit.Limit)
 		}
 	}
 }
 
 // search looks for an order of requests. Without a log any request of unknown outcome may have been made, and the
 // search through all of them takes too long: so it first tries orders in which those were not made that left no
-// trace. Such an order is an explanation like any other.
-func search(m porcupine.Model, requests []history.Op, logLost bool, timeout time.Duration) porcupine.CheckResult {
-	if logLost {
+// trace. Such an order is an explanation like any other. Which search ends is not known before, so the time of each grows.
+func search(m porcupine.Model, requests []history.Op, logLost bool) porcupine.CheckResult {
+	if !logLost {
+		return porcupine.CheckOperationsTimeout(m, operations(requests), kit.Limit)
+	}
+	for each := firstSearch; ; each *= 4 {
 		for _, fields := range [][]string{{"title"}, {"title", "value", "note"}} {
-			if porcupine.CheckOperationsTimeout(m, operations(traced(requests, fields)), timeout/3) == porcupine.Ok {
+			if porcupine.CheckOperationsTimeout(m, operations(traced(requests, fields)), each) == porcupine.Ok {
 				return porcupine.Ok
 			}
 		}
+		if found := porcupine.CheckOperationsTimeout(m, operations(requests), each); found != porcupine.Unknown || each > kit.Limit {
+			return found
+		}
 	}
-	return porcupine.CheckOperationsTimeout(m, operations(requests), timeout)
 }
+
+// firstSearch is the time that the first search for an order has.
+const firstSearch = 10 * time.Second
 
 // traced leaves out writes of unknown outcome whose fields of these names have values that no reply has.
 func traced(requests []history.Op, fields []string) []history.Op {

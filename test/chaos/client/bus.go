@@ -16,7 +16,7 @@ import (
 	"belfry/test/chaos/history"
 )
 
-// attempt is how long one attempt waits for its reply.
+// attempt is how long one attempt waits for its reply, which may be lost. The next one has the same key.
 const attempt = 3 * time.Second
 
 // connectBus connects to the bus, and stays connected through its outages.

@@ -16,8 +16,9 @@ import (
 	"belfry/test/chaos/history"
 )
 
-// timeout is how long a reply is awaited. After it the outcome is unknown.
-const timeout = 20 * time.Second
+// timeout is how long a reply is awaited, which a fault may have lost. After it the outcome is unknown, which checks take into
+// account: on a slow machine more outcomes are.
+const timeout = 2 * time.Minute
 
 // reply is what a request returned.
 type reply struct {

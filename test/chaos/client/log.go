@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/test/chaos/history"
+	"belfry/test/kit"
 )
 
 // Log reads the event log in two ways: as a durable listener while clients write, and from its last
@@ -53,15 +54,13 @@ func OpenLog(ctx context.Context, url, tag string) (*Log, error) {
 	return l, nil
 }
 
-const (
-	requestTimeout = 20 * time.Second // of one request to the bus
-	openTimeout    = 2 * time.Minute
-)
+// requestTimeout is that of one request to the bus, whose reply may be lost.
+const requestTimeout = 20 * time.Second
 
 // openWithRetry opens the log once the bus replies: the servers of a cluster that has just begun may
 // still elect the leader of the log.
 func (l *Log) openWithRetry(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	limited, cancel := context.WithTimeout(ctx, kit.Limit)
 	defer cancel()
 	for delays := backoff.New(100*time.Millisecond, time.Second); ; {
 		err := l.open(ctx)
@@ -229,15 +228,20 @@ func (l *Log) fail(text string) {
 	l.failures = append(l.failures, text)
 }
 
+// delivery is how long events may take to the listener, on a processor that does nothing else.
+const delivery = 30 * time.Second
+
+var errUndelivered = errors.New("events are not delivered")
+
 // Received returns the ids of the events that the durable listener received since the last call, and
-// what it received that is no event. It waits until all of want are there, or ctx ends.
+// what it received that is no event. It waits until all of want are there, or ctx ends, or for delivery.
 func (l *Log) Received(ctx context.Context, want []history.Event) (ids map[string]bool, failures []string) {
-	for ctx.Err() == nil && !l.hasAll(want) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
+	_ = kit.Await(delivery, func() error {
+		if ctx.Err() == nil && !l.hasAll(want) {
+			return errUndelivered
 		}
-	}
+		return nil
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids, failures = l.received, l.failures

@@ -10,6 +10,7 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/bus/missed"
 	"belfry/test/chaos/history"
+	"belfry/test/kit"
 )
 
 // Lost ends the listener of a log that was lost while its bus is stopped. It returns the events that the
@@ -28,10 +29,12 @@ func (l *Log) Lost() []history.Event {
 // Reopen listens to the log that follows a lost one, from its beginning, once it is there.
 func (l *Log) Reopen(ctx context.Context) error {
 	l.first, l.next = 1, 1
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
 	defer cancel()
 	for delays := backoff.New(100*time.Millisecond, time.Second); ; {
-		err := l.listen(ctx)
+		one, done := context.WithTimeout(ctx, requestTimeout)
+		err := l.listen(one)
+		done()
 		if err == nil {
 			return nil
 		}

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -16,10 +17,13 @@ import (
 func (p *Pool) Settle(ctx context.Context, l *Log) error {
 	var last uint64
 	idle := false // the observation before was idle
-	for {
-		now, err := p.observe(ctx, l)
+	for limit := 5 * time.Second; ; {
+		now, err := p.observe(ctx, l, limit)
 		if err == nil && idle && now == last {
 			return nil
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			limit *= 2 // a reply was lost, or the machine is slow
 		}
 		idle, last = err == nil, now
 		select {
@@ -34,8 +38,8 @@ func (p *Pool) Settle(ctx context.Context, l *Log) error {
 // no snapshot: a worker may have written an object and acknowledged the event that caused the write
 // between two of its reads. Workers are read first: if they were idle and then no event is pending, their
 // last writes have no further effect unless the log has grown.
-func (p *Pool) observe(ctx context.Context, l *Log) (last uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+func (p *Pool) observe(ctx context.Context, l *Log, limit time.Duration) (last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if last, err = l.handled(ctx); err != nil {
 		return 0, err

@@ -9,18 +9,19 @@ import (
 
 	"belfry/test/chaos/check"
 	"belfry/test/chaos/history"
+	"belfry/test/kit"
 )
 
 // transient are the kinds of violations that pending work may explain. They count only if they persist.
 var transient = []check.Kind{check.WrongArray, check.WrongList, check.Undeleted}
 
-// rechecks is how often they are checked again.
-const rechecks = 3
+// lateness is how long they may persist, on a processor that does nothing else.
+const lateness = 2 * time.Second
 
 // Check stops the clients, waits until nothing is pending, and makes every check. It returns an error when
 // a check could not be made; what was found is in the report.
 func (r *Run) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
 	defer cancel()
 	r.halt()
 	r.logf("clients have stopped")
@@ -33,11 +34,14 @@ func (r *Run) Check(ctx context.Context) error {
 		ClockSteps: r.opts.ClockSteps, Loss: r.loss, Unseen: r.unseen,
 	}
 	found, err := r.settled(ctx, s)
-	for n := 0; err == nil && n < rechecks && persists(found); n++ {
+	if err == nil && persists(found) {
 		r.report.Late++
-		if err = wait(ctx, time.Second/2); err == nil {
-			found, err = r.settled(ctx, s)
-		}
+		_ = kit.Await(lateness, func() error {
+			if found, err = r.settled(ctx, s); err == nil && persists(found) {
+				return errPersists
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		return err
@@ -103,6 +107,8 @@ func (r *Run) Verify(ctx context.Context) error {
 	return err
 }
 
+var errPersists = errors.New("there are violations")
+
 func persists(found *check.Report) bool {
 	return slices.ContainsFunc(found.Violations, func(v check.Violation) bool { return slices.Contains(transient, v.Kind) })
 }
@@ -127,9 +133,7 @@ func (r *Run) settled(ctx context.Context, s *history.Segment) (*check.Report, e
 	if s.Files, err = r.pool.Files(ctx, s.Final); err != nil {
 		return nil, err
 	}
-	delivery, cancel := context.WithTimeout(ctx, patience/4)
-	ids, failures := r.log.Received(delivery, events)
-	cancel()
+	ids, failures := r.log.Received(ctx, events)
 	for id := range ids {
 		s.Received[id] = true
 	}

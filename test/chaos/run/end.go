@@ -3,13 +3,14 @@ package run
 import (
 	"context"
 	"testing"
-	"time"
+
+	"belfry/test/kit"
 )
 
 // End ends a run, stops belfry, and verifies what is left. It logs the report, under a name.
 func (r *Run) End(t testing.TB, name string, stop func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	if err := r.Close(ctx); err != nil {
 		t.Error(err)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"belfry/pkg/bus/missed"
 	"belfry/test/chaos/check"
+	"belfry/test/kit"
 )
 
 // repaired are the listeners whose missed events belfry makes up for by itself.
@@ -42,21 +42,22 @@ func (r *Run) remembered(now map[string]missed.Status) {
 // awaitRepair waits until belfry has noticed the loss of the log, and has repaired what its workers missed. It
 // checks that the loss is reported for each listener that belfry knew, and confirms it for that of the run.
 func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	var now map[string]missed.Status
-	var state error
-	for {
-		if now, state = r.log.MissedEvents(limited); state == nil {
+	state := kit.Await(patience, func() (state error) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if now, state = r.log.MissedEvents(ctx); state == nil {
 			state = r.unreported(now)
 		}
-		if state == nil {
-			break
-		}
-		if err := wait(limited, 10*interval); err != nil {
-			found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "log", Text: state.Error()})
-			return ctx.Err()
-		}
+		return state
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if state != nil {
+		found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "log", Text: state.Error()})
+		return nil
 	}
 	r.logf("the loss of the log is reported and repaired")
 	r.report.Losses++
@@ -64,7 +65,7 @@ func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
 	if r.opts.Belfry == "" {
 		return nil
 	}
-	if err := r.listed(limited, found); err != nil {
+	if err := r.listed(ctx, found); err != nil {
 		return err
 	}
 	if s := now[r.log.Durable()]; s.Open() { // belfry had seen it before the loss
@@ -76,17 +77,19 @@ func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
 // listed checks that belfry listener list says the same. Another process may answer it, from what it read up to
 // ten seconds before.
 func (r *Run) listed(ctx context.Context, found *check.Report) error {
-	for {
-		now := &check.Report{}
-		if err := r.commands().Missed(ctx, repaired, now); err != nil {
-			return err
+	var now *check.Report
+	var err error
+	_ = kit.Await(patience, func() error {
+		now = &check.Report{}
+		if err = r.commands().Missed(ctx, repaired, now); err == nil && len(now.Violations) > 0 {
+			return errPersists
 		}
-		if len(now.Violations) > 0 && wait(ctx, time.Second) == nil {
-			continue
-		}
-		found.Violations = append(found.Violations, now.Violations...)
 		return nil
+	})
+	if err == nil {
+		found.Violations = append(found.Violations, now.Violations...)
 	}
+	return err
 }
 
 // unreported says what is not reported or repaired yet.

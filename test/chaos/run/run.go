@@ -17,6 +17,7 @@ import (
 	"belfry/test/chaos/client"
 	"belfry/test/chaos/history"
 	"belfry/test/chaos/world"
+	"belfry/test/kit"
 )
 
 // Options configures a run.
@@ -38,7 +39,7 @@ type Options struct {
 	Logf       func(format string, args ...any)
 }
 
-// patience is how long anything may take that ends by itself.
+// patience is how long anything may take that ends by itself, on a processor that does nothing else.
 const patience = 2 * time.Minute
 
 // interval is how often counts are read.
@@ -167,7 +168,7 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 	}
 	r.logf("round %d: %s", r.report.Rounds, strings.Join(names, ", "))
 	defer func() { r.logf("round %d: healed", r.report.Rounds) }()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
 	defer cancel()
 	for _, heal := range slices.Backward(heals) {
 		if err := heal(ctx); err != nil {
@@ -205,7 +206,7 @@ func (r *Run) hold(ctx context.Context, requests int, atMost time.Duration) {
 
 // awaitWrites waits until so many more writes were acknowledged.
 func (r *Run) awaitWrites(ctx context.Context, more int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
 	defer cancel()
 	from := r.history.Counts().Acknowledged
 	for n := 0; n < more; n = r.history.Counts().Acknowledged - from {

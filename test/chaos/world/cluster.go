@@ -55,7 +55,7 @@ func (w *World) isolate(name string, which func(context.Context, *rand.Rand) (*b
 	}}
 }
 
-// leaderPatience is how long an election may take.
+// leaderPatience is how long an election may take. While another fault is there it may not end.
 const leaderPatience = 5 * time.Second
 
 // leader returns the server that leads stream EVENTS.

@@ -28,7 +28,7 @@ func (w *World) Replace(programs ...string) Nemesis {
 			how = "killed"
 			u.kill()
 		} else {
-			err = u.stop(stopLimit)
+			err = u.stop()
 		}
 		w.t.Logf("%s is %s and replaced by %s", u.name, how, programs[0])
 		u.program = programs[0]

@@ -123,7 +123,7 @@ func (u *unit) goroutines() string {
 	_ = r.cmd.Process.Signal(syscall.SIGQUIT)
 	select {
 	case <-r.done:
-	case <-time.After(stopLimit):
+	case <-time.After(kit.Limit):
 		return "it does not end"
 	}
 	_, all, _ := strings.Cut(r.log.String(), "SIGQUIT")
@@ -131,7 +131,7 @@ func (u *unit) goroutines() string {
 }
 
 // stop asks the process to end, and returns how it ended.
-func (u *unit) stop(patience time.Duration) error {
+func (u *unit) stop() error {
 	u.mu.Lock()
 	u.wanted = false
 	r := u.run
@@ -142,10 +142,10 @@ func (u *unit) stop(patience time.Duration) error {
 	_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-r.done:
-	case <-time.After(patience):
+	case <-time.After(kit.Limit):
 		_ = r.cmd.Process.Signal(syscall.SIGQUIT)
 		<-r.done
-		return fmt.Errorf("%s did not stop within %s:\n%s", u.name, patience, r.log)
+		return fmt.Errorf("%s did not stop within %s:\n%s", u.name, kit.Limit, r.log)
 	}
 	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("%s stopped with exit code %d:\n%s", u.name, code, r.end())

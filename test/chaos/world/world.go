@@ -136,7 +136,7 @@ func start(t testing.TB, kind Kind, served string, steppable bool, program strin
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 	defer cancel()
 	if err := w.Ready(ctx); err != nil {
 		t.Fatalf("%v\n%s", err, w.Logs())
@@ -144,11 +144,7 @@ func start(t testing.TB, kind Kind, served string, steppable bool, program strin
 	return w
 }
 
-const (
-	startLimit = 2 * time.Minute
-	stopLimit  = time.Minute
-	raceLog    = "race" // with the process id appended
-)
+const raceLog = "race" // with the process id appended
 
 func (w *World) must(value string, err error) string {
 	w.t.Helper()
@@ -178,7 +174,7 @@ func (w *World) units() []*unit {
 
 // Ready waits until every process of belfry is ready.
 func (w *World) Ready(ctx context.Context) error {
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: kit.Limit, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, u := range w.belfries() {
 		for {
 			err := ready(ctx, client, u.url)
@@ -245,7 +241,7 @@ func (w *World) Goroutines() string {
 func (w *World) Stop() error {
 	var all []error
 	for _, u := range slices.Backward(w.units()) {
-		all = append(all, u.stop(stopLimit))
+		all = append(all, u.stop())
 	}
 	return errors.Join(all...)
 }
@@ -254,7 +250,7 @@ func (w *World) Stop() error {
 func (w *World) StopBelfry() error {
 	var all []error
 	for _, u := range slices.Backward(w.belfries()) {
-		all = append(all, u.stop(stopLimit))
+		all = append(all, u.stop())
 	}
 	return errors.Join(all...)
 }

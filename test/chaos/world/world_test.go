@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/test/kit"
 )
@@ -24,7 +23,7 @@ const served = `stores:
 // create creates a child of parent p through a front.
 func create(t *testing.T, front, uuid string) {
 	t.Helper()
-	client := &http.Client{Timeout: time.Minute}
+	client := &http.Client{Timeout: kit.Limit}
 	kit.WaitUntil(t, func() error {
 		res, err := client.Post(front+"/children", "application/json", strings.NewReader(fmt.Sprintf(`{"uuid":%q,"parent":"p","title":"t"}`, uuid)))
 		if err != nil {
@@ -87,7 +86,7 @@ func recovers(t *testing.T, kind Kind, r *rand.Rand) {
 	_ = res.Body.Close()
 	count := 0
 	for _, n := range append(w.Nemeses(), w.LogLoss()) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
 		heal, err := n.Inject(ctx, r)
 		if err != nil {
 			t.Fatalf("%s: %v", n.Name, err)

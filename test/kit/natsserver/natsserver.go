@@ -4,22 +4,20 @@ package natsserver
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-)
 
-// patience is the timeout of a client that stalls while it logs in, and of the start.
-const patience = 30 * time.Second
+	"belfry/test/kit"
+)
 
 // Serve starts a server on the options' port, 0 being none yet, and waits until it takes
 // connections.
 func Serve(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
-	o.AuthTimeout, o.TLSTimeout = patience.Seconds(), patience.Seconds()
+	o.AuthTimeout, o.TLSTimeout = kit.Limit.Seconds(), kit.Limit.Seconds() // a client may stall while it logs in
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
@@ -29,7 +27,7 @@ func Serve(t testing.TB, o *server.Options) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(time.Minute) {
+	if !s.ReadyForConnections(kit.Limit) {
 		t.Fatal("the server is not ready")
 	}
 	return s
@@ -56,12 +54,12 @@ func Options(t testing.TB, file string) *server.Options {
 // JetStream connects to a server as a stranger to belfry does, until the test ends.
 func JetStream(t testing.TB, url string, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
-	conn, err := nats.Connect(url, options...)
+	conn, err := nats.Connect(url, append([]nats.Option{nats.Timeout(kit.Limit)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"belfry/test/kit"
 )
 
 // headlessShell is the package of Debian, and its program.
@@ -28,7 +30,7 @@ func Chromium() (string, error) {
 	if os.Getuid() != 0 {
 		return "", errors.New("the tests of pages need Chromium: install it with apt-get install --no-install-recommends " + headlessShell + ", or run make prepare as root")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
 	env := []string{"DEBIAN_FRONTEND=noninteractive"}
 	if err := run(ctx, "/", env, "apt-get", "install", "-y", "--no-install-recommends", headlessShell); err != nil {
