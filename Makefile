@@ -15,7 +15,7 @@ VCS     ?= auto
 export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216
 
 # The race detector makes collections of the heap expensive, and tests have memory to spare.
-test test-unit soak: export GOGC ?= 400
+test test-all test-unit soak: export GOGC ?= 400
 
 # Only the race detector needs cgo. With it, a C compiler builds a library for compression that belfry does not use.
 run build vet lint format notices schema console-assets passwords bench fuzz demo plots: export CGO_ENABLED := 0
@@ -26,6 +26,9 @@ PACKAGES ?= 5
 
 # How many times make test runs them.
 COUNT ?= 1
+
+# Further flags of test/suite: -output FOLDER keeps the time of each test.
+SUITE ?=
 
 .DEFAULT_GOAL := help
 
@@ -51,14 +54,24 @@ build: ## Build bin/belfry
 LONGEST := ./test/browser ./pkg/store/dynamostore ./pkg/app ./test/backends ./test/e2e ./pkg/store/mongostore ./test/chaos ./pkg/listener ./pkg/binary/s3storage ./pkg/store \
            ./listeners/mapping ./pkg/bus ./test/listener ./test/login ./test/examples ./test/documents ./test/deploy ./pkg/app/certificate ./pkg/api/sse
 
+# In the order in which they are built and run.
+ALL := $(LONGEST) ./test/... ./pkg/store/... ./pkg/binary/... ./...
+
 .PHONY: test
-test: prepare ## Run every test with the race detector, and print the ten slowest packages
+test: ## Run the tests of every day: packages, conformance, end to end, a smoke test of the pages
+	@$(GO) run ./test/prepare -set test
 	@mkdir -p .cache
-	$(GO) run ./test/suite -timeout 10m -p $(PACKAGES) -count $(COUNT) $(LONGEST) ./test/... ./pkg/store/... ./pkg/binary/... ./... | tee .cache/test.log
+	$(GO) run ./test/suite -set test $(SUITE) -p $(PACKAGES) -count $(COUNT) $(ALL) | tee .cache/test.log
+	@$(MAKE) --no-print-directory slowest
+
+.PHONY: test-all
+test-all: prepare ## Run all other tests, which test/suite/rest lists: other servers, faults, looks of pages, long models
+	@mkdir -p .cache
+	$(GO) run ./test/suite -set rest $(SUITE) -p $(PACKAGES) -count $(COUNT) $(ALL) | tee .cache/test.log
 	@$(MAKE) --no-print-directory slowest
 
 .PHONY: slowest
-slowest: ## Print the ten slowest packages of the last make test
+slowest: ## Print the ten slowest packages of the last make test or test-all
 	@echo "The slowest packages:"
 	@awk '$$1 == "ok" {printf "%9s  cpu %7s  %s\n", $$3, $$5, $$2}' .cache/test.log | sort -rn | sed -n 1,10p
 
@@ -68,14 +81,14 @@ prepare: ## Build the programs that tests run into the user's cache
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need Go alone, no other server
-	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
+	$(GO) test -race -vet=off -timeout 1h -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
-# Packages whose belfry runs without the race detector in make test.
+# Packages whose belfry runs without the race detector in make test and make test-all.
 PLAIN := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login
 
 .PHONY: soak
 soak: prepare ## Run scripts and pages with the race detector, then the random tests for DURATION (10m), the first round of each at SEED (a random one)
-	BELFRY_TEST_RACE=1 $(GO) run ./test/suite -timeout 10m -p $(PACKAGES) $(PLAIN)
+	BELFRY_TEST_RACE=1 $(GO) run ./test/suite -p $(PACKAGES) $(PLAIN)
 	$(GO) run ./test/soak -duration $(or $(DURATION),10m) -seed $(or $(SEED),0)
 
 .PHONY: mutants
@@ -83,7 +96,7 @@ mutants: ## Take out each guard of test/mutants/list in turn: its tests must fai
 	$(GO) run ./test/mutants
 
 .PHONY: check
-check: lint vet test ## Format, lint, vet, and every test
+check: lint vet test test-all ## Format, lint, vet, and every test
 
 .PHONY: lint
 lint: ## Check go.mod, the format and the linters' rules

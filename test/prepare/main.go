@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 
@@ -10,7 +11,9 @@ import (
 )
 
 func main() {
-	if err := programs.All(func(path string) { fmt.Println(path) }); err != nil {
+	set := flag.String("set", "", "test: only the programs of make test")
+	flag.Parse()
+	if err := programs.All(*set != "test", func(path string) { fmt.Println(path) }); err != nil {
 		fmt.Fprintln(os.Stderr, "prepare:", err)
 		os.Exit(1)
 	}

@@ -18,38 +18,58 @@ import (
 	"time"
 
 	"belfry/test/kit/gotest"
+	"belfry/test/kit/programs"
 )
 
 func main() {
 	atOnce := flag.Int("p", 4, "how many packages are tested at once")
 	count := flag.Int("count", 1, "how many times everything is run")
-	timeout := flag.Duration("timeout", 10*time.Minute, "how long the tests of a package may take")
+	timeout := flag.Duration("timeout", time.Hour, "how long the tests of a package may take")
+	set := flag.String("set", "", "run the tests of this set alone: "+setTest+", or "+setRest+", those that test/suite/rest lists; none: all tests")
 	folder := flag.String("folder", ".cache", "where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
+	output := flag.String("output", "", "a folder for the whole output of each package, with the time of each test")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: suite [flags] packages")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	gotest.Main("suite", func(ctx context.Context) error {
-		return suite(ctx, os.Stdout, *folder, *atOnce, *count, *timeout, flag.Args())
+		return suite(ctx, os.Stdout, options{*set, *folder, *output, *atOnce, *count, *timeout}, flag.Args())
 	})
 }
 
-func suite(ctx context.Context, out io.Writer, within string, atOnce, count int, timeout time.Duration, patterns []string) error {
-	if atOnce < 1 {
+// options are the flags of the command.
+type options struct {
+	set, folder, output string
+	atOnce, count       int
+	timeout             time.Duration
+}
+
+func suite(ctx context.Context, out io.Writer, o options, patterns []string) error {
+	if o.atOnce < 1 {
 		return errors.New("-p: expected 1 or more")
 	}
-	if count < 1 {
+	if o.count < 1 {
 		return errors.New("-count: expected 1 or more")
 	}
-	if err := gotest.Positive("-timeout", timeout); err != nil {
+	if err := gotest.Positive("-timeout", o.timeout); err != nil {
 		return err
+	}
+	rest, err := parseRest(restText)
+	if err != nil {
+		return fmt.Errorf("test/suite/rest: %w", err)
 	}
 	all, err := list(ctx, patterns)
 	if err != nil {
 		return err
 	}
-	folder, err := makeFolder(within)
+	if err := keepOutput(o.output, all); err != nil {
+		return err
+	}
+	if all, err = choose(o.set, all, rest, parsePlain(plainText)); err != nil {
+		return err
+	}
+	folder, err := makeFolder(o.folder)
 	if err != nil {
 		return err
 	}
@@ -60,14 +80,19 @@ func suite(ctx context.Context, out io.Writer, within string, atOnce, count int,
 		return err
 	}
 	_, _ = fmt.Fprintf(out, "Built the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
+	if o.set == setTest {
+		if err := os.Setenv(programs.Prepared, "1"); err != nil {
+			return err
+		}
+	}
 	remove, err := useMemory(out)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	var failed error
-	for range count {
-		failed = errors.Join(failed, runAll(ctx, out, all, atOnce, timeout))
+	for range o.count {
+		failed = errors.Join(failed, runAll(ctx, out, all, o.atOnce, o.timeout))
 		if ctx.Err() != nil {
 			break
 		}
@@ -93,6 +118,10 @@ type target struct {
 	path   string // of its import
 	folder string // in which its tests run
 	binary string
+	args   []string // of the binary
+	must   []string // the names of tests that have to run
+	output string   // the file for the whole output; "": none
+	plain  bool     // it is built without the race detector
 }
 
 // list returns the packages with tests that patterns match, in their order.
@@ -116,19 +145,35 @@ func list(ctx context.Context, patterns []string) ([]*target, error) {
 	return all, nil
 }
 
-// batches divides packages so that the last elements of the paths in a batch are distinct: go test -c
-// names the binaries after them.
+// keepOutput names a file in a folder for the output of each package.
+func keepOutput(folder string, all []*target) error {
+	if folder == "" {
+		return nil
+	}
+	for _, t := range all {
+		t.output = filepath.Join(folder, strings.ReplaceAll(t.path, "/", "_")+".log")
+	}
+	return os.MkdirAll(folder, 0o755)
+}
+
+// batches divides packages so that those of a batch are built with the same flags, and the last elements of their paths are
+// distinct: go test -c names the binaries after them.
 func batches(all []*target) [][]*target {
 	var out [][]*target
-	seen := map[string]int{}
-	for _, t := range all {
-		name := path.Base(t.path)
-		at := seen[name]
-		seen[name]++
-		if at == len(out) {
-			out = append(out, nil)
+	at := map[string]int{} // of the next batch for a name
+	for _, plain := range []bool{false, true} {
+		first := len(out)
+		for _, t := range all {
+			if t.plain != plain {
+				continue
+			}
+			name := fmt.Sprint(path.Base(t.path), plain)
+			if first+at[name] == len(out) {
+				out = append(out, nil)
+			}
+			out[first+at[name]] = append(out[first+at[name]], t)
+			at[name]++
 		}
-		out[at] = append(out[at], t)
 	}
 	return out
 }
@@ -138,14 +183,17 @@ func build(ctx context.Context, folder string, all []*target) (spent time.Durati
 	for i, batch := range batches(all) {
 		into := filepath.Join(folder, fmt.Sprint(i)) + string(filepath.Separator)
 		// What debuggers read is left out, as in go test; stacks have their lines nevertheless.
-		args := append([]string{"test", "-c"}, gotest.Race()...)
+		args, env := append([]string{"test", "-c"}, gotest.Race()...), os.Environ()
+		if batch[0].plain { // as make build does, whose packages it shares
+			args, env = []string{"test", "-c", "-trimpath"}, append(env, "CGO_ENABLED=0")
+		}
 		args = append(args, "-vet=off", "-ldflags=-s -w", "-o", into)
 		for _, t := range batch {
 			t.binary = filepath.Join(into, path.Base(t.path)+".test")
 			args = append(args, t.path)
 		}
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stderr, os.Stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		if err := cmd.Run(); err != nil {
 			return 0, fmt.Errorf("building the tests: %w", err)

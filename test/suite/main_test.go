@@ -96,8 +96,8 @@ func TestAHangingTestIsEndedWithItsStack(t *testing.T) {
 
 func TestBatchesHaveDistinctNames(t *testing.T) {
 	var all []*target
-	for _, name := range []string{"p/a", "p/b", "q/a", "q/c", "r/a", "r/b"} {
-		all = append(all, &target{path: name})
+	for _, name := range []string{"p/a", "p/b", "q/a", "q/c", "r/a", "r/b", "s/a", "s/d", "t/a"} {
+		all = append(all, &target{path: name, plain: name > "s"})
 	}
 	var got []string
 	for _, batch := range batches(all) {
@@ -107,7 +107,7 @@ func TestBatchesHaveDistinctNames(t *testing.T) {
 		}
 		got = append(got, strings.Join(names, " "))
 	}
-	if want := []string{"p/a p/b q/c", "q/a r/b", "r/a"}; !slices.Equal(got, want) {
+	if want := []string{"p/a p/b q/c", "q/a r/b", "r/a", "s/a s/d", "t/a"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -76,7 +77,11 @@ func run(ctx context.Context, t *target, timeout time.Duration) result {
 	limited, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
 	// An os.Exit(0) within a test is a failure, as in go test.
-	cmd := exec.CommandContext(limited, t.binary, "-test.paniconexit0", "-test.timeout="+timeout.String())
+	args := append([]string{"-test.paniconexit0", "-test.timeout=" + timeout.String()}, t.args...)
+	if t.output != "" {
+		args = append(args, "-test.v")
+	}
+	cmd := exec.CommandContext(limited, t.binary, args...)
 	var output bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.folder, &output, &output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints its stacks
@@ -88,6 +93,12 @@ func run(ctx context.Context, t *target, timeout time.Duration) result {
 	}
 	if errors.Is(r.err, exec.ErrWaitDelay) {
 		r.err = fmt.Errorf("a process that the tests started continues: %w", r.err)
+	}
+	if t.output != "" {
+		r.err = errors.Join(r.err, os.WriteFile(t.output, r.output, 0o600))
+	}
+	if none := missing(t.must, r.output); r.err == nil && len(none) > 0 {
+		r.err = fmt.Errorf("these tests of test/suite/rest did not run: %s", strings.Join(none, " "))
 	}
 	return r
 }

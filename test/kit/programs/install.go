@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"belfry/test/kit"
 )
 
 // job is one build.
@@ -23,7 +25,13 @@ type job struct {
 	words   []string // what it depends on besides
 	build   func(ctx context.Context, root, target string) error
 	changes bool // with the project: earlier builds are removed
+
+	prepared bool // it must be in the cache
 }
+
+// Prepared, in the environment, says that all programs have been built. One that is missing is not built then, while other tests
+// run and wait.
+const Prepared = "BELFRY_TEST_PREPARED"
 
 var (
 	mu    sync.Mutex
@@ -45,6 +53,7 @@ func install(j job) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the cache for %s: %w", j.name, err)
 	}
+	j.prepared = os.Getenv(Prepared) != ""
 	folder, err := installInto(filepath.Join(user, "belfry-test"), root, j)
 	if err != nil {
 		return "", fmt.Errorf("building %s: %w", j.name, err)
@@ -63,7 +72,7 @@ func installInto(cache, root string, j job) (folder string, err error) {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*kit.Limit) // of another's build, and this one
 	defer cancel()
 	lock := flock.New(filepath.Join(cache, j.name+".lock"))
 	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
@@ -73,6 +82,9 @@ func installInto(cache, root string, j job) (folder string, err error) {
 	folder = filepath.Join(cache, j.name+"-"+sum)
 	if _, err := os.Stat(folder); err == nil {
 		return folder, os.Chtimes(folder, time.Time{}, time.Now())
+	}
+	if j.prepared {
+		return "", errors.New("make test does not build it: either its tests belong in test/suite/rest, or it belongs to the programs of make test in test/kit/programs")
 	}
 	if j.changes {
 		if err := removeOutdated(cache, j.name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +47,13 @@ func TestAProgramIsBuiltOncePerContentOfItsSources(t *testing.T) {
 	second, err := installInto(cache, root, j)
 	if err != nil || builds != 2 || first == second {
 		t.Errorf("%d builds, %v", builds, err)
+	}
+}
+
+func TestAProgramThatMustBeThereIsNotBuilt(t *testing.T) {
+	j := job{name: "p", prepared: true, build: func(context.Context, string, string) error { return errors.New("it is built") }}
+	if _, err := installInto(t.TempDir(), t.TempDir(), j); err == nil || !strings.Contains(err.Error(), "test/suite/rest") {
+		t.Error(err)
 	}
 }
 

@@ -14,14 +14,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
+	"belfry/test/kit"
 	"belfry/test/kit/clock"
 	"belfry/test/kit/gotest"
 )
-
-// buildLimit ends a build that hangs. On a fresh machine one takes minutes.
-const buildLimit = 15 * time.Minute
 
 // sources are the folders and files of the project that its own programs are built from, and the flags of their build.
 var sources = []string{"go.mod", "go.sum", "cmd", "config", "internal", "listeners", "pkg", "test/kit/gotest"}
@@ -212,7 +209,7 @@ func linkLibraries(folder string) error {
 func run(ctx context.Context, folder string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = kit.Limit
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
@@ -227,25 +224,38 @@ func toolchain() []string {
 	}
 }
 
-// All builds every program. report is called with each that is there.
-func All(report func(path string)) error {
-	for _, build := range []func() (string, error){
-		Belfry, BelfryWithoutRace, Examples, NATSWithClock, NATS,
-		func() (string, error) { return Module("mongo") },
-		func() (string, error) { return Tools("s3") },
-		func() (string, error) { return Tools("minio") },
-		func() (string, error) { return Tools("toxiproxy") },
-		func() (string, error) { return Tools("pebble") },
-		func() (string, error) { return NPM("test/servers/dynamo") },
-		Postgres,
-		func() (string, error) { return NPM("test/servers/documents") },
-		func() (string, error) { return NPM("listeners/examples/welcome-node") },
-		func() (string, error) { return NPM("test/servers/axe") },
-		WebExample,
-		Plots,
-		Chromium,
-	} {
-		path, err := build()
+// programs are all that tests run. make test runs those that are not of the rest.
+var programs = []struct {
+	build func() (string, error)
+	rest  bool
+}{
+	{Belfry, false},
+	{BelfryWithoutRace, false},
+	{NATS, false},
+	{func() (string, error) { return Module("mongo") }, false},
+	{func() (string, error) { return Tools("s3") }, false},
+	{func() (string, error) { return NPM("test/servers/dynamo") }, false},
+	{Chromium, false},
+	{Examples, true},
+	{NATSWithClock, true},
+	{func() (string, error) { return Tools("minio") }, true},
+	{func() (string, error) { return Tools("toxiproxy") }, true},
+	{func() (string, error) { return Tools("pebble") }, true},
+	{Postgres, true},
+	{func() (string, error) { return NPM("test/servers/documents") }, true},
+	{func() (string, error) { return NPM("listeners/examples/welcome-node") }, true},
+	{func() (string, error) { return NPM("test/servers/axe") }, true},
+	{WebExample, true},
+	{Plots, true},
+}
+
+// All builds every program, or those of make test alone. report is called with each that is there.
+func All(rest bool, report func(path string)) error {
+	for _, p := range programs {
+		if p.rest && !rest {
+			continue
+		}
+		path, err := p.build()
 		if err != nil {
 			return err
 		}
