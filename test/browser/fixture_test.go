@@ -41,7 +41,6 @@ type fixture struct {
 	worksOnly bool       // pages are not checked for what axe finds and how they look
 	tab       context.Context
 	axe       string          // the script
-	turned    bool            // see looks
 	pictures  map[string]bool // that docs show: whether they have been taken
 
 	mu         sync.Mutex
@@ -290,25 +289,15 @@ type look struct {
 // wide is how parts of the test find the screen.
 var wide = look{1280, "light"}
 
-// looks returns the looks in which the next page is checked: a small and a wide screen, one dark and one light, with the
-// next page the other way round. What pages have in common is so checked in all four; every page is where pictures are
-// taken.
-func (f *fixture) looks() []look {
-	if *screenshots != "" || *variants != "" {
-		return []look{{360, "dark"}, {360, "light"}, {1280, "dark"}, {1280, "light"}}
-	}
-	if f.turned = !f.turned; f.turned {
-		return []look{{360, "dark"}, {1280, "light"}}
-	}
-	return []look{{360, "light"}, {1280, "dark"}}
-}
+// looks are those in which each page is checked.
+var looks = []look{{360, "dark"}, {360, "light"}, {1280, "dark"}, {1280, "light"}}
 
 // good checks the page that is open: axe finds nothing serious, nothing sticks out, and the browser has no complaint.
 // It leaves a wide, light screen.
 func (f *fixture) good(t *testing.T, name string) {
 	t.Helper()
 	if !f.worksOnly {
-		for _, l := range f.looks() {
+		for _, l := range looks {
 			f.screen(t, l)
 			f.accessible(t, fmt.Sprintf("%s, %s at %d", name, l.scheme, l.width))
 			if is := evaluate[int64](t, f, `document.documentElement.scrollWidth`); is > l.width {
