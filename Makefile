@@ -1,5 +1,5 @@
-# The commands of the project. Each needs Go and nothing else, but for test, soak and
-# bench: DynamoDB's servers are from npm, which needs Node. What is used besides
+# The commands of the project. Each needs Go and nothing else, but for test, test-all, soak
+# and bench: DynamoDB's servers are from npm, which needs Node. What is used besides
 # is pinned in go.mod, tools/go.mod and test/servers.
 
 SHELL       := bash
@@ -24,7 +24,7 @@ run build vet lint format notices schema console-assets passwords bench fuzz dem
 # more than they compute.
 PACKAGES ?= 5
 
-# How many times make test runs them.
+# How many times the tests are run.
 COUNT ?= 1
 
 # Further flags of test/suite: -output FOLDER keeps the time of each test.
@@ -58,7 +58,7 @@ LONGEST := ./test/browser ./pkg/store/dynamostore ./pkg/app ./test/backends ./te
 ALL := $(LONGEST) ./test/... ./pkg/store/... ./pkg/binary/... ./...
 
 .PHONY: test
-test: ## Run the tests of every day: packages, conformance, end to end, a smoke test of the pages
+test: ## Run the tests for every change: packages, conformance, end to end, a smoke test of the pages
 	@$(GO) run ./test/prepare -set test
 	@mkdir -p .cache
 	$(GO) run ./test/suite -set test $(SUITE) -p $(PACKAGES) -count $(COUNT) $(ALL) | tee .cache/test.log
@@ -81,7 +81,7 @@ prepare: ## Build the programs that tests run into the user's cache
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need Go alone, no other server
-	$(GO) test -race -vet=off -timeout 1h -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
+	$(GO) test -race -vet=off -timeout 90m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
 # Packages whose belfry runs without the race detector in make test and make test-all.
 PLAIN := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login

@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // gets subscribes to announcements of gets. all returns the objects whose gets were announced, once that of
@@ -24,7 +25,7 @@ func (p *place) gets(a *App) (all func(last string) []string) {
 	kit.WaitFor(p, "the bus knows the subscription", func() bool { return a.bus.HasInterest(event.StoreGet) })
 	return func(last string) (all []string) {
 		for {
-			m, err := sub.NextMsg(kit.Limit)
+			m, err := natsserver.Next(sub)
 			if err != nil {
 				p.Fatalf("%v: announced are %q", err, all)
 			}

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/interceptor"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // serveInterceptor answers on the app's bus until the test ends.
@@ -22,7 +23,7 @@ func (p *place) serveInterceptor(a *App, op, store, name string, handler interce
 	}()
 	p.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(p, func() error {
-		_, err := a.bus.Conn().Request(interceptor.Subject(op, store, name), []byte(`{}`), kit.Limit) // none responds: that is said at once
+		_, err := natsserver.Request(a.bus.Conn(), interceptor.Subject(op, store, name), []byte(`{}`)) // without a responder it fails at once
 		return err
 	})
 }

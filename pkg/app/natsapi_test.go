@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/interceptor"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 const onBus = `
@@ -71,7 +72,7 @@ func TestStoresOverTheBus(t *testing.T) {
 		return err
 	})
 	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
-		if _, err := conn.Request("store."+name+".get", []byte(`{"uuid":"x"}`), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := natsserver.Request(conn, "store."+name+".get", []byte(`{"uuid":"x"}`)); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // Objects get an owner by a reload: the right holds at once, and the index of the owner is made by a restart.
@@ -108,7 +109,7 @@ stores:
 		t.Fatal(read)
 	}
 	overBus := func() error {
-		_, err := conn.Request("store.Books.get", []byte(`{"uuid":"b1"}`), kit.Limit)
+		_, err := natsserver.Request(conn, "store.Books.get", []byte(`{"uuid":"b1"}`))
 		return err
 	}
 	if err := overBus(); err != nil {
@@ -377,7 +378,7 @@ stores:
 	}
 	defer conn.Close()
 	save := func() (status string, err error) {
-		reply, err := conn.Request("store.Books.save", []byte(`{"object":{}}`), kit.Limit)
+		reply, err := natsserver.Request(conn, "store.Books.save", []byte(`{"object":{}}`))
 		if err != nil {
 			return "", err
 		}
@@ -409,7 +410,7 @@ stores:
 	defer conn.Close()
 	overHTTP := func() int { status, _ := p.do(a, "POST", "/books", "{}"); return status }
 	overBus := func() string {
-		reply, err := conn.Request("store.Books.list", []byte("{}"), kit.Limit)
+		reply, err := natsserver.Request(conn, "store.Books.list", []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}

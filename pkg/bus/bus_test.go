@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 func open(t testing.TB, opts bus.Options) *bus.Bus {
@@ -302,7 +303,7 @@ func TestHasInterestFollowsSubscriptions(t *testing.T) {
 	}
 	eventually(t, func() bool { return b.HasInterest(event.StoreGet) })
 	b.Live(event.StoreGet, []byte("hello"))
-	m, err := s.NextMsg(kit.Limit)
+	m, err := natsserver.Next(s)
 	if err != nil || m.Subject != "Store.Get" || string(m.Data) != "hello" {
 		t.Errorf("received %v, %v", m, err)
 	}
@@ -314,7 +315,7 @@ func TestHasInterestFollowsSubscriptions(t *testing.T) {
 
 func TestLiveEventsAreNotStored(t *testing.T) {
 	b := open(t, bus.Options{})
-	if _, err := b.Conn().Request(string(event.StoreSaved), nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(b.Conn(), string(event.StoreSaved), nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a request on Store.Saved gets %v, want no responders", err)
 	}
 	b.Live(event.StoreSaved, []byte("{}"))

@@ -100,6 +100,7 @@ func TestPublishDoesNotBufferWhileTheServerIsStopped(t *testing.T) {
 }
 
 func TestConcurrentPublish(t *testing.T) {
+	defer bus.SetPublishTimeout(kit.Limit)()
 	b := open(t, bus.Options{})
 	var wg sync.WaitGroup
 	for w := range 8 {

@@ -93,7 +93,7 @@ func attack(t *testing.T, listener *nats.Conn, replies ...string) {
 		}
 	}
 	for what, r := range listenerRequests {
-		if _, err := listener.Request(r.subject, []byte(r.body), kit.Limit); err != nil {
+		if _, err := natsserver.Request(listener, r.subject, []byte(r.body)); err != nil {
 			t.Errorf("the listener does not get %s: %v", what, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestAListenerCannotHaveRepliesExecutedByTheServer(t *testing.T) {
 			}
 			attack(t, listener, act)
 			for what := range listenerRequests {
-				if _, err := arrived.NextMsg(kit.Limit); err != nil {
+				if _, err := natsserver.Next(arrived); err != nil {
 					t.Errorf("%s as a request on %s does not stay in the account: %v", what, act, err)
 				}
 			}
@@ -241,15 +241,15 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := admin.Conn().Request("intercept.save.Books.other", []byte("{}"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(admin.Conn(), "intercept.save.Books.other", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a request to another interceptor: %v", err)
 	}
-	own, err := listener.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), kit.Limit)
+	own, err := natsserver.Request(listener, consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`))
 	if err != nil || own.Reply == "" {
 		t.Fatal(own, err)
 	}
 	for {
-		m, err := everything.NextMsg(kit.Limit)
+		m, err := natsserver.Next(everything)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, subject := range requests {
-		if m, err := listener.Request(subject, []byte("+TERM"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+		if m, err := natsserver.Request(listener, subject, []byte("+TERM")); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("a request on %s gets %v, %v", subject, m, err)
 		}
 	}
@@ -306,11 +306,11 @@ func TestAListenerGetsOneReplyToARequest(t *testing.T) {
 			}
 		}
 		for range requests {
-			if m, err := replies.NextMsg(kit.Limit); err != nil || !strings.Contains(string(m.Data), `"stream_name":"EVENTS"`) {
+			if m, err := natsserver.Next(replies); err != nil || !strings.Contains(string(m.Data), `"stream_name":"EVENTS"`) {
 				t.Fatalf("%s: %v, %v", when, m, err)
 			}
 		}
-		if _, err := listener.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1,"no_wait":true}`), kit.Limit); err != nil {
+		if _, err := natsserver.Request(listener, consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1,"no_wait":true}`)); err != nil {
 			t.Error(err)
 		}
 		if n, _, _ := replies.Pending(); n > 0 {
@@ -333,7 +333,7 @@ func TestAnInterceptorRepliesFromAnAccountOfItsOwn(t *testing.T) {
 	front := as(t, url, "belfry", nil)
 	listener, refusals := connectAs(t, url, "listener")
 	ask := func() (*nats.Msg, error) {
-		return front.Conn().Request(interceptor.Subject("save", "Books", "listener"), []byte(`{"op":"save","uuid":"emma"}`), kit.Limit)
+		return natsserver.Request(front.Conn(), interceptor.Subject("save", "Books", "listener"), []byte(`{"op":"save","uuid":"emma"}`))
 	}
 	if _, err := ask(); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without an interceptor: %v", err)
@@ -365,7 +365,7 @@ func TestAnInterceptorRepliesFromAnAccountOfItsOwn(t *testing.T) {
 // take receives an event as a listener does and does not acknowledge it.
 func take(t *testing.T, c *nats.Conn, name string) *nats.Msg {
 	t.Helper()
-	m, err := c.Request(consumer+"MSG.NEXT.EVENTS."+name, []byte(`{"batch":1}`), kit.Limit)
+	m, err := natsserver.Request(c, consumer+"MSG.NEXT.EVENTS."+name, []byte(`{"batch":1}`))
 	if err != nil || m.Reply == "" {
 		t.Fatal(m, err)
 	}

@@ -43,10 +43,9 @@ func (r *RejectedError) Error() string {
 	return fmt.Sprintf("the bus rejects %s; event %s: %s", count.Of(len(r.Events), "event"), r.Events[0].ID, r.Events[0].Reason)
 }
 
-const (
-	publishTimeout = 10 * time.Second
-	headerSize     = 256 // bytes of a message that its headers may take
-)
+const headerSize = 256 // bytes of a message that its headers may take
+
+var publishTimeout = 10 * time.Second // of a batch; longer in a test
 
 // Publish publishes events into stream EVENTS, in their order. When it returns nil
 // every one of them is stored and survives a crash of this process; see Sync for

@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 const (
@@ -194,16 +195,16 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 func TestOnlyTheSystemAccountManagesTheServer(t *testing.T) {
 	url := production(t)
 	system, _ := connectAs(t, url, "system")
-	if _, err := system.Request("$SYS.REQ.SERVER.PING", nil, kit.Limit); err != nil {
+	if _, err := natsserver.Request(system, "$SYS.REQ.SERVER.PING", nil); err != nil {
 		t.Errorf("the system user gets %v", err)
 	}
 	admin, _ := connectAs(t, url, "admin")
-	if _, err := admin.Request("$SYS.REQ.SERVER.PING", nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(admin, "$SYS.REQ.SERVER.PING", nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the admin gets %v", err)
 	}
-	if _, err := system.Request(stream+"NAMES", nil, kit.Limit); err == nil {
+	if _, err := natsserver.Request(system, stream+"NAMES", nil); err == nil {
 		var answer struct{ Error *struct{ Code int } }
-		m, _ := system.Request(stream+"NAMES", nil, kit.Limit)
+		m, _ := natsserver.Request(system, stream+"NAMES", nil)
 		if json.Unmarshal(m.Data, &answer) != nil || answer.Error == nil {
 			t.Errorf("the system user can list streams: %s", m.Data)
 		}
@@ -242,13 +243,15 @@ func connectAs(t *testing.T, url, user string) (*nats.Conn, <-chan error) {
 
 func refused(t *testing.T, refusals <-chan error, act, what, subject string) {
 	t.Helper()
+	ctx, cancel := kit.Patience(t.Context(), time.Minute)
+	defer cancel()
 	select {
 	case err := <-refusals:
 		text := strings.ToLower(err.Error())
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(text, what) || !strings.Contains(text, strings.ToLower(`"`+subject+`"`)) {
 			t.Errorf("%s: %s %s: the server says %v", act, what, subject, err)
 		}
-	case <-time.After(kit.Limit):
+	case <-ctx.Done():
 		t.Errorf("%s: %s %s is not refused", act, what, subject)
 	}
 }

@@ -111,7 +111,7 @@ func TestRolesOfNatsConfHaveTheNeededPermissions(t *testing.T) {
 				t.Fatal(err)
 			}
 			front.Live(event.StoreSaved, []byte("{}"))
-			if _, err := live.NextMsg(kit.Limit); err != nil {
+			if _, err := natsserver.Next(live); err != nil {
 				t.Error(err)
 			}
 
@@ -150,7 +150,7 @@ func readAsObserver(t *testing.T, observer *nats.Conn, subject string) {
 	if m, err := stream.GetLastMsgForSubject(t.Context(), subject); err != nil || m.Sequence != 1 {
 		t.Errorf("by subject the observer reads %v, %v", m, err)
 	}
-	m, err := observer.Request("$JS.belfry.API.STREAM.MSG.GET.EVENTS", []byte(`{"seq":1}`), kit.Limit)
+	m, err := natsserver.Request(observer, "$JS.belfry.API.STREAM.MSG.GET.EVENTS", []byte(`{"seq":1}`))
 	if err != nil || !strings.Contains(string(m.Data), subject) {
 		t.Errorf("from the leader the observer reads %v, %v", m, err)
 	}

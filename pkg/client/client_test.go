@@ -89,6 +89,7 @@ func newFixture(t *testing.T) *fixture {
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 	w.client = client.New(w.conn)
+	w.client.SetAttemptTimeout(kit.Limit)
 	w.books = w.client.Store("Books")
 	return w
 }
@@ -276,7 +277,7 @@ func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	_, err = proxy.Subscribe("store.Lossy.*", func(m *nats.Msg) {
-		answer, err := proxy.RequestMsg(&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header}, kit.Limit)
+		answer, err := natsserver.RequestMsg(proxy, &nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header})
 		mu.Lock()
 		defer mu.Unlock()
 		if key := m.Header.Get("Idempotency-Key"); err == nil && seen[key] {
@@ -350,7 +351,9 @@ func TestMissingPermissionIsReportedAsDenied(t *testing.T) {
 	defer conn.Close()
 	c := client.New(conn)
 	c.SetAttemptTimeout(500 * time.Millisecond)
-	if err := c.Store("Books").Delete(t.Context(), "emma"); !errors.Is(err, errs.Denied) || !strings.Contains(err.Error(), "store.Books.delete") {
+	ctx, cancel := kit.Patience(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.Store("Books").Delete(ctx, "emma"); !errors.Is(err, errs.Denied) || !strings.Contains(err.Error(), "store.Books.delete") {
 		t.Error(err)
 	}
 }

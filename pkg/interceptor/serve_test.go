@@ -65,7 +65,7 @@ func TestARequestThatFailsIsAnsweredAtOnce(t *testing.T) {
 		t.Helper()
 		var answer *nats.Msg
 		kit.WaitUntil(t, func() (err error) {
-			answer, err = conn.Request(interceptor.Subject("save", store, "a"), []byte(body), kit.Limit)
+			answer, err = natsserver.Request(conn, interceptor.Subject("save", store, "a"), []byte(body))
 			return err
 		})
 		return string(answer.Data)
@@ -81,14 +81,14 @@ func TestARequestThatFailsIsAnsweredAtOnce(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.store, c.body, got, c.want)
 		}
 	}
-	if _, err := conn.Request(interceptor.Subject("save", "Cups", "a"), nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(conn, interceptor.Subject("save", "Cups", "a"), nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a store that is not selected: %v", err)
 	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := conn.Request(interceptor.Subject("save", "Books", "a"), nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(conn, interceptor.Subject("save", "Books", "a"), nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("after Serve: %v", err)
 	}
 }

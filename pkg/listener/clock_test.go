@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 func TestTheBussClockIsBehindOnlyWhenItWasSetBack(t *testing.T) {
@@ -59,7 +58,7 @@ func TestAnEventThatWaitsForTheBussClockIsRedelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := consumer.Fetch(events, jetstream.FetchMaxWait(kit.Limit))
+	batch, err := consumer.Fetch(events, natsserver.Wait()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func TestEventsThatWaitSinceBeforeTheStartAreRedelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := consumer.Next(jetstream.FetchMaxWait(kit.Limit))
+	m, err := consumer.Next(natsserver.Wait()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +124,7 @@ func TestEventsThatWaitAlthoughNobodySawAStepAreRedelivered(t *testing.T) {
 	}
 	gone := make(chan error, 1)
 	go func() {
-		m, err := consumer.Next(jetstream.FetchMaxWait(kit.Limit))
+		m, err := consumer.Next(natsserver.Wait()...)
 		if err == nil {
 			err = m.NakWithDelay(time.Hour)
 		}

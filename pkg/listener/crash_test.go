@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // An event whose handler ends the process never reaches the end of an attempt: only
@@ -35,7 +34,7 @@ func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range limit {
-		m, err := consumer.Next(jetstream.FetchMaxWait(kit.Limit))
+		m, err := consumer.Next(natsserver.Wait()...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -263,7 +263,7 @@ func TestStopFinishesEventsInFlight(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	stop := run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
+	stop := run(t, b, listener.Spec{Concurrency: 4, AckWait: kit.Limit, Handler: handler})
 	kit.WaitFor(t, "four are in flight", func() bool { return len(started.all()) == 4 })
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
@@ -277,7 +277,7 @@ func TestStopFinishesEventsInFlight(t *testing.T) {
 	// Prefetched events are redelivered at once, not after AckWait, which is longer
 	// than the limit of this wait.
 	before := len(finished.all())
-	run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
+	run(t, b, listener.Spec{Concurrency: 4, AckWait: kit.Limit, Handler: handler})
 	kit.WaitFor(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
 	if n := len(finished.all()); n != 20 {
 		t.Errorf("%d calls for 20 events, %d before the stop", n, before)

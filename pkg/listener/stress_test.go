@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // TestEventsInBackoffDoNotBlockOthers has more events in a backoff of an hour than
@@ -135,7 +136,7 @@ func TestConsumerInSyncIsNotUpdated(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := run(t, b, listener.Spec{Handler: handler})
-	if _, err := changed.NextMsg(kit.Limit); err != nil { // the server reports the creation when it gets to it
+	if _, err := natsserver.Next(changed); err != nil { // the server reports the creation when it gets to it
 		t.Fatalf("the consumer is not created: %v", err)
 	}
 	kit.WaitFor(t, "the consumers exist", func() bool {
@@ -158,7 +159,7 @@ func TestConsumerInSyncIsNotUpdated(t *testing.T) {
 			t.Error(err)
 		}
 		for range n {
-			if m, err := sub.NextMsg(kit.Limit); err != nil {
+			if m, err := natsserver.Next(sub); err != nil {
 				t.Error(err)
 			} else {
 				t.Errorf("the consumer was created or updated: %s %s", m.Subject, m.Data)

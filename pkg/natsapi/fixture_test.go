@@ -199,16 +199,24 @@ func (w *fixture) ask(op, body string, headers ...string) answer {
 }
 
 func (w *fixture) try(op, body string, headers ...string) (answer, error) {
-	return w.within(kit.Limit, op, body, headers...)
+	ctx, cancel := kit.Patience(context.Background(), time.Minute)
+	defer cancel()
+	return w.request(ctx, op, body, headers...)
 }
 
 // within makes a request with a timeout for the reply.
 func (w *fixture) within(limit time.Duration, op, body string, headers ...string) (answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return w.request(ctx, op, body, headers...)
+}
+
+func (w *fixture) request(ctx context.Context, op, body string, headers ...string) (answer, error) {
 	m := &nats.Msg{Subject: wire.Subject("Books", op), Data: []byte(body), Header: nats.Header{}}
 	for i := 0; i+1 < len(headers); i += 2 {
 		m.Header[headers[i]] = append(m.Header[headers[i]], headers[i+1])
 	}
-	got, err := w.conn.RequestMsg(m, limit)
+	got, err := w.conn.RequestMsgWithContext(ctx, m)
 	if err != nil {
 		return answer{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // held returns a fixture whose saves wait until release is closed.
@@ -153,7 +154,7 @@ func TestStopWaitsForRequestsInFlight(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(t.Context()) }()
 	kit.WaitFor(w, "no more requests are taken", func() bool {
-		_, err := w.conn.Request("store.Books.list", []byte("{}"), kit.Limit)
+		_, err := natsserver.Request(w.conn, "store.Books.list", []byte("{}"))
 		return errors.Is(err, nats.ErrNoResponders)
 	})
 	select {

@@ -18,6 +18,7 @@ import (
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/schema"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 func TestOperations(t *testing.T) {
@@ -247,7 +248,7 @@ func TestTheMicroProtocol(t *testing.T) {
 	w.want("404", wire.Get, `{"uuid":"none"}`)
 	ask := func(subject string, into any) {
 		t.Helper()
-		m, err := w.conn.Request(subject, nil, kit.Limit)
+		m, err := natsserver.Request(w.conn, subject, nil)
 		w.must(err)
 		w.must(json.Unmarshal(m.Data, into))
 	}
@@ -276,10 +277,10 @@ func TestTheMicroProtocol(t *testing.T) {
 		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 && save.AverageProcessingTime == save.ProcessingTime &&
 			get.NumRequests == 1 && get.NumErrors == 1 && strings.HasPrefix(get.LastError, `404:`)
 	})
-	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(w.conn, "$SRV.PING.store-Requests", nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
-	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(w.conn, "store.Requests.list", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			w.want("", wire.Delete, `{"uuid":"emma"}`)
 
 			// No server answers for Authors here, but requests are permitted; the others are not.
-			if _, err := w.conn.Request("store.Authors.get", []byte("{}"), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+			if _, err := natsserver.Request(w.conn, "store.Authors.get", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
 				t.Errorf("reading authors: %v", err)
 			}
 			for _, subject := range []string{
@@ -84,7 +84,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			}
 
 			admin, _ := as(t, url, "admin", "ADMIN")
-			if _, err := admin.Request("$SRV.PING.store-Books", nil, kit.Limit); err != nil {
+			if _, err := natsserver.Request(admin, "$SRV.PING.store-Books", nil); err != nil {
 				t.Errorf("the admin requests the service: %v", err)
 			}
 			if len(lacks) > 0 {
@@ -121,7 +121,7 @@ func TestAListenerUsesTheStoresThatItsAccountImports(t *testing.T) {
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.want("409", wire.Save, `{"object":{"uuid":"emma"}}`)
 	for _, subject := range []string{"store.Books.get", "store.Books.delete", "store.Authors.save"} {
-		if _, err := w.conn.Request(subject, []byte(`{"uuid":"emma"}`), kit.Limit); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := natsserver.Request(w.conn, subject, []byte(`{"uuid":"emma"}`)); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", subject, err)
 		}
 	}

@@ -200,7 +200,7 @@ func logged(t *testing.T, url string) map[eventKey]int {
 	}
 	received := map[eventKey]int{}
 	want := int(stream.CachedInfo().State.Msgs) //nolint:gosec // small
-	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(kit.Limit))
+	batch, err := consumer.Fetch(want, natsserver.Wait()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ authentication:
 // call sends a command of the protocol to a tab.
 func call[P, R any](t *testing.T, f *fixture, command cdp.Command[P, R], params P) R {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
+	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	r, err := chromedp.Call(ctx, command, params)
 	if err != nil {

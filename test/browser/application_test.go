@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
-	"time"
 
 	"belfry/test/kit"
 )
@@ -48,9 +47,11 @@ func (p program) page() string {
 func (p program) token(t *testing.T, f *fixture) string {
 	t.Helper()
 	var got url.Values
+	ctx, cancel := kit.Patience(t.Context(), patience)
+	defer cancel()
 	select {
 	case got = <-p.received:
-	case <-time.After(kit.Limit):
+	case <-ctx.Done():
 		t.Fatal("the program received nothing")
 	}
 	if got.Get("state") != "x & y" || got.Get("code") == "" {

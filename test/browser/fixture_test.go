@@ -149,7 +149,7 @@ func (f *fixture) checkComplaints(t *testing.T) {
 // an action has found it, and before it is used, the action is done again.
 func (f *fixture) run(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
+	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	for _, action := range actions {
 		err := chromedp.Do(ctx, action)
@@ -180,7 +180,7 @@ func evaluate[T any](t *testing.T, f *fixture, expression string, options ...chr
 
 // attempt is evaluate while a page may be replaced by another.
 func attempt[T any](f *fixture, expression string, options ...chromedp.EvaluateOption) (T, error) {
-	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
+	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
 	if err != nil {
@@ -267,7 +267,7 @@ func (f *fixture) until(t *testing.T, right func() error) {
 // screen sets size and color scheme.
 func (f *fixture) screen(t *testing.T, l look) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
+	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 900, DeviceScaleFactor: 1, Mobile: l.width < 600})
 	if err == nil {

@@ -3,7 +3,6 @@ package browser
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"flag"
 	"image"
@@ -91,7 +90,7 @@ func (f *fixture) picture(t *testing.T, name string) {
 		if (disk.length) [disk[1].textContent, disk[2].textContent] = ["71.0 GiB of 100.0 GiB", "29 %"];
 		return Math.ceil(document.querySelector("main").getBoundingClientRect().bottom);
 	})()`)
-	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
+	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	_, err = chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: min(max(height, minPicture), maxPicture), DeviceScaleFactor: 1})
 	if err != nil {
@@ -181,7 +180,7 @@ func (f *fixture) variant(t *testing.T, name string) {
 	if *variants == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(f.tab, kit.Limit)
+	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	taken, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err == nil {

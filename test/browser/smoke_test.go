@@ -55,6 +55,9 @@ func TestSmoke(t *testing.T) {
 	if err != nil || len(templates) == 0 {
 		t.Fatalf("%v, %v", templates, err)
 	}
+	if len(templates) != len(hosted)+1 { // with the layout
+		t.Errorf("%d pages are opened, there are templates for %d", len(hosted), len(templates)-1)
+	}
 	program := startProgram(t)
 	for _, template := range templates {
 		name := strings.TrimSuffix(filepath.Base(template), ".html")

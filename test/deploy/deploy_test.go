@@ -139,7 +139,7 @@ func (w *fixture) deploy() {
 		return nil
 	})
 	w.awaitLine(file, "Store.Saved letters")
-	if m, err := live.NextMsg(kit.Limit); err != nil || !strings.Contains(string(m.Data), "ada") {
+	if m, err := natsserver.Next(live); err != nil || !strings.Contains(string(m.Data), "ada") {
 		w.t.Errorf("the observer receives %v, %v", m, err)
 	}
 
@@ -193,7 +193,7 @@ func (w *fixture) request(uuid string) {
 		w.t.Fatal(err)
 	}
 	defer c.Close()
-	m, err := c.Request("store.Books.get", []byte(`{"uuid":"`+uuid+`"}`), kit.Limit)
+	m, err := natsserver.Request(c, "store.Books.get", []byte(`{"uuid":"`+uuid+`"}`))
 	if err != nil || !strings.Contains(string(m.Data), `"Letters"`) {
 		w.t.Errorf("a client of stores gets %v, %v", m, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 
@@ -69,7 +70,7 @@ func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) 
 	}
 	count := int(s.CachedInfo().State.Msgs)
 	for len(all) < count {
-		m, err := c.Next(jetstream.FetchMaxWait(kit.Limit))
+		m, err := c.Next(natsserver.Wait()...)
 		if err != nil {
 			t.Fatalf("%d of %d messages of %s: %v", len(all), count, stream, err)
 		}
@@ -138,7 +139,7 @@ func operate(m *messages, conn *nats.Conn) {
 			m.t.Fatalf("there is no operation %sBooks", op)
 		}
 		message := &nats.Msg{Subject: *requests.Address, Data: []byte(body), Header: nats.Header(headers(lines...))}
-		reply, err := conn.RequestMsg(message, kit.Limit)
+		reply, err := natsserver.RequestMsg(conn, message)
 		if err != nil {
 			m.t.Fatalf("%s: %v", op, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"belfry/pkg/interceptor"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 func decode(t *testing.T, body []byte) map[string]any {
@@ -57,7 +58,7 @@ func serveInterceptor(t *testing.T, conn *nats.Conn) {
 		}
 	})
 	if err := kit.Await(time.Minute, func() error {
-		_, err := conn.Request("intercept.save.ready.check", []byte(`{}`), kit.Limit) // none responds: that is said at once
+		_, err := natsserver.Request(conn, "intercept.save.ready.check", []byte(`{}`)) // without a responder it fails at once
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -401,7 +402,7 @@ func intercepted(c *client) {
 	c.ask(200, "PUT", "/shop/sold-things/lamp", `{"a":1}`)
 	c.ask(200, "PATCH", "/shop/sold-things/lamp", `{"a":null}`)
 	conn := connect(c.t, c.server)
-	if _, err := conn.Request("store.sold_things.save", []byte(`{"object":{"uuid":"it"}}`), kit.Limit); err != nil {
+	if _, err := natsserver.Request(conn, "store.sold_things.save", []byte(`{"object":{"uuid":"it"}}`)); err != nil {
 		c.t.Fatal(err)
 	}
 	c.ask(200, "GET", "/sold_things/it", "")

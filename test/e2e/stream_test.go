@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // openStream returns once the stream is ready. It is read until belfry or the script ends.
@@ -107,5 +108,5 @@ func requestOver(bus, subject, body string) (*nats.Msg, error) {
 	if err := errors.Join(conn.FlushTimeout(kit.Limit), conn.LastError()); err != nil {
 		return nil, err
 	}
-	return replies.NextMsg(kit.Limit)
+	return natsserver.Next(replies)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"belfry/test/kit"
 	"belfry/test/process"
@@ -65,7 +66,7 @@ func TestTheImageServesInARootOfItsOwn(t *testing.T) {
 		cmd.Env = append(slices.Clone(i.env), "BELFRY_LISTEN=:"+port) // a port of its own: the network is that of the machine
 		cmd.SysProcAttr = confined(t, folder, i.user)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = kit.Limit
+		cmd.WaitDelay = time.Minute
 		return cmd
 	}
 	health := func() error {

@@ -3,13 +3,15 @@
 package kit
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
 
 // Limit ends what hangs: a request, a process, a wait of a test that expects it to end. It is no measure of how long
-// something may take, as a busy machine may take any time for it.
+// something may take, as a busy machine may take any time for it. The tests of a package have half an hour more.
 const Limit = time.Hour
 
 // patience is how long a condition may take to become true, on a processor that does nothing else. It is far longer than
@@ -47,36 +49,63 @@ func WaitUntil(t testing.TB, check func() error) {
 	}
 }
 
-// Await calls check until it returns nil. It returns the last error when so much time has passed, of which only that share
-// counts that a process gets of a busy machine, or Limit.
+// Await calls check until it returns nil. It gives up after so much time of a processor, or Limit, and returns the last error of
+// two or more.
 func Await(patience time.Duration, check func() error) error {
+	w := newWait(share)
 	interval := minInterval
-	begin := time.Now()
-	var counted time.Duration
-	for last := begin; ; {
+	for checks := 1; ; checks++ {
 		checking := time.Now()
 		err := check()
 		if err == nil {
 			return nil
 		}
-		now := time.Now()
-		counted += time.Duration(float64(now.Sub(last)) * share())
-		last = now
-		if counted > patience || now.Sub(begin) > Limit {
-			return &lateError{now.Sub(begin), err}
+		if w.passed() > patience && checks > 1 || w.took() > Limit {
+			return fmt.Errorf("after %s: %w", w.took().Round(time.Millisecond), err)
 		}
-		<-time.After(max(interval, min(perCheck*now.Sub(checking), time.Second)))
+		<-time.After(max(interval, min(perCheck*time.Since(checking), time.Second)))
 		interval = min(interval*3/2, maxInterval)
 	}
 }
 
-// lateError is the last error of a check that was waited for in vain.
-type lateError struct {
-	took time.Duration
-	err  error
+// Patience returns a context that ends after so much time of a processor, or Limit. It is for calls that do not return when the test
+// has found a defect; each call of a test that is no such defect returns long before.
+func Patience(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	go func() {
+		defer cancel()
+		tick := time.NewTicker(maxInterval)
+		defer tick.Stop()
+		for w := newWait(share); w.passed() <= patience; {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
-func (e *lateError) Error() string {
-	return "after " + e.took.Round(time.Millisecond).String() + ": " + e.err.Error()
+// wait counts the time of a processor that a test has waited: of a busy machine only the share that a process gets.
+type wait struct {
+	share       func() float64
+	begin, last time.Time
+	before      float64 // the share at last
+	counted     time.Duration
 }
-func (e *lateError) Unwrap() error { return e.err }
+
+func newWait(share func() float64) *wait {
+	now := time.Now()
+	return &wait{share: share, begin: now, last: now, before: share()}
+}
+
+// passed returns what has been counted until now. Between two calls the machine counts as busy as it was at the busier one.
+func (w *wait) passed() time.Duration {
+	now, after := time.Now(), w.share()
+	w.counted += time.Duration(float64(now.Sub(w.last)) * min(w.before, after))
+	w.last, w.before = now, after
+	return w.counted
+}
+
+func (w *wait) took() time.Duration { return time.Since(w.begin) }

@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
 	"belfry/test/kit/clock"
+	"belfry/test/kit/natsserver"
 	"belfry/test/kit/programs"
 )
 
@@ -79,7 +78,7 @@ func TestAnEventOfADeadWorkerIsRedeliveredAlthoughTheClockIsSetBack(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := dead.Next(jetstream.FetchMaxWait(kit.Limit)); err != nil || m == nil {
+	if m, err := dead.Next(natsserver.Wait()...); err != nil || m == nil {
 		t.Fatal("the first worker gets no event: ", err)
 	}
 

@@ -23,6 +23,7 @@ import (
 	"belfry/pkg/store/object"
 	"belfry/test/backing"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 
@@ -277,7 +278,7 @@ func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]in
 	}
 	found, seen := map[string]map[event.Name]int{}, map[string]bool{}
 	for left := consumer.CachedInfo().NumPending; left > 0; {
-		batch, err := consumer.Fetch(int(min(left, 1000)), jetstream.FetchMaxWait(kit.Limit))
+		batch, err := consumer.Fetch(int(min(left, 1000)), natsserver.Wait()...)
 		if err != nil {
 			return nil, err
 		}

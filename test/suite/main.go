@@ -24,7 +24,7 @@ import (
 func main() {
 	atOnce := flag.Int("p", 4, "how many packages are tested at once")
 	count := flag.Int("count", 1, "how many times everything is run")
-	timeout := flag.Duration("timeout", time.Hour, "how long the tests of a package may take")
+	timeout := flag.Duration("timeout", 90*time.Minute, "how long the tests of a package may take")
 	set := flag.String("set", "", "run the tests of this set alone: "+setTest+", or "+setRest+", those that test/suite/rest lists; none: all tests")
 	folder := flag.String("folder", ".cache", "where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
 	output := flag.String("output", "", "a folder for the whole output of each package, with the time of each test")
@@ -68,6 +68,9 @@ func suite(ctx context.Context, out io.Writer, o options, patterns []string) err
 	}
 	if all, err = choose(o.set, all, rest, parsePlain(plainText)); err != nil {
 		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("the set %s has no test of %s", o.set, strings.Join(patterns, " "))
 	}
 	folder, err := makeFolder(o.folder)
 	if err != nil {
@@ -184,7 +187,7 @@ func build(ctx context.Context, folder string, all []*target) (spent time.Durati
 		into := filepath.Join(folder, fmt.Sprint(i)) + string(filepath.Separator)
 		// What debuggers read is left out, as in go test; stacks have their lines nevertheless.
 		args, env := append([]string{"test", "-c"}, gotest.Race()...), os.Environ()
-		if batch[0].plain { // as make build does, whose packages it shares
+		if batch[0].plain { // as make build does, many of whose packages it shares
 			args, env = []string{"test", "-c", "-trimpath"}, append(env, "CGO_ENABLED=0")
 		}
 		args = append(args, "-vet=off", "-ldflags=-s -w", "-o", into)

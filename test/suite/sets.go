@@ -65,8 +65,8 @@ func parsePlain(text string) (all []string) {
 	return all
 }
 
-// choose returns the packages of a set, each with the arguments by which its tests run that are in the set. What make test runs
-// without the race detector is in the rest with it. Without the name of a set it returns all.
+// choose returns the packages of a set, each with the arguments that select its tests of that set. Packages that make test runs
+// without the race detector are in the rest too, with it. Without the name of a set it returns all.
 func choose(set string, all []*target, rest []moved, plain []string) ([]*target, error) {
 	switch set {
 	case "":
@@ -87,6 +87,9 @@ func choose(set string, all []*target, rest []moved, plain []string) ([]*target,
 			}
 		}
 		isPlain := slices.Contains(plain, name)
+		if whole && isPlain {
+			return nil, fmt.Errorf("%s is in test/suite/rest and in test/suite/plain, which is about make test", name)
+		}
 		switch {
 		case set == setTest && whole, set == setRest && len(tests) == 0 && !isPlain:
 			continue

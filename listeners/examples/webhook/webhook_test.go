@@ -28,7 +28,7 @@ func posting(t *testing.T, h http.HandlerFunc) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &receiver{url: server.URL + "/hook?token=hunter2", sign: sign, client: newClient(10*time.Second, true), giveUp: time.Hour, stopping: t.Context()}
+	return &receiver{url: server.URL + "/hook?token=hunter2", sign: sign, client: newClient(time.Hour, true), giveUp: time.Hour, stopping: t.Context()}
 }
 
 func happened(ago time.Duration) *listener.Event {
@@ -153,7 +153,7 @@ func TestErrorsDoNotContainTheURL(t *testing.T) {
 	if err == nil || listener.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("aborted: %v", err)
 	}
-	r.client = newClient(10*time.Second, false)
+	r.client = newClient(time.Hour, false)
 	err = r.handle(t.Context(), happened(0))
 	if !listener.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "-allow-private") {
 		t.Errorf("refused: %v", err)

@@ -21,6 +21,7 @@ import (
 	"belfry/pkg/store/intercept"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // fixture is a store with interceptors on a real bus.
@@ -60,7 +61,7 @@ func (w *fixture) intercepts(name string, handler interceptor.Handler) {
 	go func() { done <- interceptor.Serve(ctx, w.conn, interceptor.Spec{Name: name, Handler: handler}) }()
 	w.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(w, func() error {
-		_, err := w.conn.Request(interceptor.Subject("ping", "none", name), []byte(`{}`), kit.Limit) // none responds: that is said at once
+		_, err := natsserver.Request(w.conn, interceptor.Subject("ping", "none", name), []byte(`{}`)) // without a responder it fails at once
 		return err
 	})
 }

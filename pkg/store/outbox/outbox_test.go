@@ -25,6 +25,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/outbox"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
@@ -93,7 +94,7 @@ func log(t testing.TB, b *bus.Bus) []event.Envelope {
 	if want == 0 {
 		return nil
 	}
-	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(kit.Limit))
+	batch, err := consumer.Fetch(want, natsserver.Wait()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	verify(t, log(t, b), 100)
 	eventually(t, func() bool { return s.count() == 0 })
 	for range 100 {
-		if _, err := live.NextMsg(kit.Limit); err != nil {
+		if _, err := natsserver.Next(live); err != nil {
 			t.Fatal(err)
 		}
 	}

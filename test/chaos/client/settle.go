@@ -23,7 +23,7 @@ func (p *Pool) Settle(ctx context.Context, l *Log) error {
 			return nil
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			limit *= 2 // a reply was lost, or the machine is slow
+			limit = min(2*limit, time.Minute) // a reply was lost, or the machine is slow
 		}
 		idle, last = err == nil, now
 		select {

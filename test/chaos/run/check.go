@@ -15,13 +15,16 @@ import (
 // transient are the kinds of violations that pending work may explain. They count only if they persist.
 var transient = []check.Kind{check.WrongArray, check.WrongList, check.Undeleted}
 
-// lateness is how long they may persist, on a processor that does nothing else.
-const lateness = 2 * time.Second
+// They may persist so long, on a processor that does nothing else, and for so many checks.
+const (
+	lateness = 2 * time.Second
+	rechecks = 3
+)
 
 // Check stops the clients, waits until nothing is pending, and makes every check. It returns an error when
 // a check could not be made; what was found is in the report.
 func (r *Run) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
+	ctx, cancel := kit.Patience(ctx, 3*patience)
 	defer cancel()
 	r.halt()
 	r.logf("clients have stopped")
@@ -36,11 +39,16 @@ func (r *Run) Check(ctx context.Context) error {
 	found, err := r.settled(ctx, s)
 	if err == nil && persists(found) {
 		r.report.Late++
+		checks := 0
 		_ = kit.Await(lateness, func() error {
-			if found, err = r.settled(ctx, s); err == nil && persists(found) {
-				return errPersists
+			for checks++; ; checks++ {
+				if found, err = r.settled(ctx, s); err != nil || !persists(found) {
+					return nil
+				}
+				if checks >= rechecks {
+					return errPersists
+				}
 			}
-			return nil
 		})
 	}
 	if err != nil {

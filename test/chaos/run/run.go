@@ -168,7 +168,7 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 	}
 	r.logf("round %d: %s", r.report.Rounds, strings.Join(names, ", "))
 	defer func() { r.logf("round %d: healed", r.report.Rounds) }()
-	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
+	ctx, cancel := kit.Patience(ctx, patience)
 	defer cancel()
 	for _, heal := range slices.Backward(heals) {
 		if err := heal(ctx); err != nil {
@@ -206,7 +206,7 @@ func (r *Run) hold(ctx context.Context, requests int, atMost time.Duration) {
 
 // awaitWrites waits until so many more writes were acknowledged.
 func (r *Run) awaitWrites(ctx context.Context, more int) error {
-	ctx, cancel := context.WithTimeout(ctx, kit.Limit)
+	ctx, cancel := kit.Patience(ctx, patience)
 	defer cancel()
 	from := r.history.Counts().Acknowledged
 	for n := 0; n < more; n = r.history.Counts().Acknowledged - from {

@@ -136,7 +136,7 @@ func start(t testing.TB, kind Kind, served string, steppable bool, program strin
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Limit)
+	ctx, cancel := kit.Patience(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := w.Ready(ctx); err != nil {
 		t.Fatalf("%v\n%s", err, w.Logs())

@@ -82,7 +82,7 @@ func Run(ctx context.Context, out io.Writer, args ...string) error {
 	cmd.Stdout, cmd.Stderr = out, out
 	// On an interrupt go test ends its child processes; when it is killed they continue.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Hour
+	cmd.WaitDelay = time.Minute
 	return cmd.Run()
 }
 

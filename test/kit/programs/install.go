@@ -84,7 +84,7 @@ func installInto(cache, root string, j job) (folder string, err error) {
 		return folder, os.Chtimes(folder, time.Time{}, time.Now())
 	}
 	if j.prepared {
-		return "", errors.New("make test does not build it: either its tests belong in test/suite/rest, or it belongs to the programs of make test in test/kit/programs")
+		return "", errors.New("make test does not build it: either its tests belong in test/suite/rest, or it belongs to the programs of make test in test/kit/programs; or its sources have changed since make test began: run it again")
 	}
 	if j.changes {
 		if err := removeOutdated(cache, j.name); err != nil {

@@ -1,8 +1,8 @@
 // Package programs builds the programs that tests run, once for all packages: belfry and the
 // examples with the race detector, and the servers that test/servers pins. They are kept in the
 // user's cache folder under a hash of everything they are built from, so that a program that is
-// there is never out of date. `make test` builds all of them before it runs the tests; a test that
-// runs alone builds what it needs.
+// there is never out of date. `make test` builds those that its tests run before it runs the tests, `make test-all`
+// all of them; a test that runs alone builds what it needs.
 package programs
 
 import (
@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
-	"belfry/test/kit"
 	"belfry/test/kit/clock"
 	"belfry/test/kit/gotest"
 )
@@ -209,7 +209,7 @@ func linkLibraries(folder string) error {
 func run(ctx context.Context, folder string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
-	cmd.WaitDelay = kit.Limit
+	cmd.WaitDelay = time.Minute
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
@@ -224,7 +224,7 @@ func toolchain() []string {
 	}
 }
 
-// programs are all that tests run. make test runs those that are not of the rest.
+// programs are those that make test and make test-all run. make test runs those that are not of the rest.
 var programs = []struct {
 	build func() (string, error)
 	rest  bool
