@@ -83,12 +83,12 @@ prepare: ## Build the programs that tests run into the user's cache
 test-unit: ## Run the tests that need Go alone, no other server
 	$(GO) test -race -vet=off -timeout 90m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
-# Packages whose belfry runs without the race detector in make test and make test-all.
-PLAIN := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login
+# Packages whose belfry runs without the race detector in make test and make test-all; make soak runs them with it.
+SCRIPTS := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login
 
 .PHONY: soak
 soak: prepare ## Run scripts and pages with the race detector, then the random tests for DURATION (10m), the first round of each at SEED (a random one)
-	BELFRY_TEST_RACE=1 $(GO) run ./test/suite -p $(PACKAGES) $(PLAIN)
+	BELFRY_TEST_RACE=1 $(GO) run ./test/suite -p $(PACKAGES) $(SCRIPTS)
 	$(GO) run ./test/soak -duration $(or $(DURATION),10m) -seed $(or $(SEED),0)
 
 .PHONY: mutants
