@@ -23,7 +23,7 @@ func TestListsOverTheBusCountInTheMemoryOfLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, nil, nil)
 			w.options.Pages = pagememory.NewWithPatience(store.MaxPageBytes, c.patience)
-			w.options.Timeout, w.options.MaxInFlight = kit.Limit, 1
+			w.options.MaxInFlight = 1
 			w.serve()
 			for i := range 20 {
 				w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"T"}}`, i))
@@ -34,7 +34,7 @@ func TestListsOverTheBusCountInTheMemoryOfLists(t *testing.T) {
 			if c.want == "" {
 				select {
 				case a := <-waiting:
-					t.Errorf("there was no memory: %+v", a)
+					t.Fatalf("there was no memory: %+v", a)
 				default:
 				}
 				release(first)
