@@ -202,24 +202,31 @@ func (c *population) check() {
 	}
 }
 
-// open requests a page as the admin, and returns how many records were read for it.
+// open requests a page as the admin, and returns how many records were read for it. A view waits a second for the bus: a
+// page without what the bus has is requested again.
 func (c *population) open(path string) (read, requests int64, page string) {
 	c.Helper()
-	counts := &reads{}
-	r := httptest.NewRequestWithContext(context.WithValue(c.Context(), readsKey{}, counts), "GET", "http://"+c.app.HTTPAddress()+path, nil)
-	r.Header.Set("Authorization", "Bearer "+c.admin)
-	w := httptest.NewRecorder()
-	c.app.ServeHTTP(w, r)
-	if w.Code >= http.StatusBadRequest {
-		c.Fatalf("%s: %d %s", path, w.Code, w.Body)
-	}
-	return counts.records.Load(), counts.requests.Load(), w.Body.String()
+	kit.WaitFor(c.T, path+" with what the bus has", func() bool {
+		counts := &reads{}
+		r := httptest.NewRequestWithContext(context.WithValue(c.Context(), readsKey{}, counts), "GET", "http://"+c.app.HTTPAddress()+path, nil)
+		r.Header.Set("Authorization", "Bearer "+c.admin)
+		w := httptest.NewRecorder()
+		c.app.ServeHTTP(w, r)
+		if w.Code >= http.StatusBadRequest && w.Code != http.StatusServiceUnavailable {
+			c.Fatalf("%s: %d %s", path, w.Code, w.Body)
+		}
+		read, requests, page = counts.records.Load(), counts.requests.Load(), w.Body.String()
+		return w.Code < http.StatusBadRequest && !incomplete.MatchString(page)
+	})
+	return read, requests, page
 }
 
 var (
 	links   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
 	named   = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
 	skipped = regexp.MustCompile(`^/console/assets/`)
+	// incomplete is a page without what the bus has.
+	incomplete = regexp.MustCompile(`The lag is not known|The (history|listeners?) can't be read`)
 )
 
 // shape is a path without what differs between pages of one view.
