@@ -217,8 +217,8 @@ func (c *Config) readEmail(s *section) *Email {
 		},
 		Undo: MailText{
 			Subject: "The address of your account is to be changed",
-			HTML:    `<p>Somebody, probably you, has asked to replace the address {{.Login}} of your account by another one. If that was not you, <a href="{{.Link}}">undo it</a>.</p>`,
-			Text:    "Somebody, probably you, has asked to replace the address {{.Login}} of your account by another one. If that was not you, undo it: {{.Link}}",
+			HTML:    `<p>Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, <a href="{{.Link}}">undo it</a>; if it was, say so there, so that nobody can undo it any more.</p>`,
+			Text:    "Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, undo it; if it was, say so there, so that nobody can undo it any more: {{.Link}}",
 		},
 		Login: MailLogin{
 			TTL: 10 * time.Minute,
@@ -284,10 +284,20 @@ func notices() map[string]MailText {
 		"password":      {"Your password was set", "The password of your account {{.Login}} at {{.Link}} was set"},
 		"factorAdded":   {"A way to prove who you are was added", "A second factor or a passkey was added to your account {{.Login}} at {{.Link}}"},
 		"factorRemoved": {"A way to prove who you are was removed", "A second factor or a passkey was removed from your account {{.Login}} at {{.Link}}"},
-		"address":       {"The address of your account was changed", "The address of your account at {{.Link}} is now {{.Login}}"},
+		"address":       {"The address of your account was changed", "An address of your account {{.Login}} at {{.Link}} is now {{.About}}"},
+		"recoveryCodes": {"Your recovery codes were replaced", "The recovery codes of your account {{.Login}} at {{.Link}} were replaced"},
+		"loginAdded":    {"A login was added to your account", "A login, {{.About}}, was added to your account {{.Login}} at {{.Link}}"},
+		"loginRemoved":  {"A login was removed from your account", "A login, {{.About}}, was removed from your account {{.Login}} at {{.Link}}"},
+		"keyAdded":      {"An API key was added to your account", "An API key, {{.About}}, was added to your account {{.Login}} at {{.Link}}"},
+		"keyRemoved":    {"An API key of your account was revoked", "An API key, {{.About}}, of your account {{.Login}} at {{.Link}} was revoked"},
+		"disabled":      {"Your account was disabled", "Those who run {{.Link}} have disabled your account {{.Login}}"},
+		"deleted":       {"Your account was deleted", "Those who run {{.Link}} have deleted your account {{.Login}}"},
 		"deletion":      {"Your account is to be deleted", "Somebody, probably you, has asked to delete your account {{.Login}} at {{.Link}}"},
 	} {
-		body := what[1] + ": {{.Time}}{{with .Device}}, {{.}}{{end}}{{if .Address}}, from {{.Address}}{{with .Place}} ({{.}}){{end}}{{end}}. If that was not you, set a new password there and end all sessions."
+		body := what[1] + ": {{.Time}}{{with .Device}}, {{.}}{{end}}{{if .Address}}, from {{.Address}}{{with .Place}} ({{.}}){{end}}{{end}}."
+		if kind != "disabled" && kind != "deleted" {
+			body += " If that was not you, set a new password there and end all sessions."
+		}
 		texts[kind] = MailText{Subject: what[0], HTML: "<p>" + body + "</p>", Text: body}
 	}
 	return texts

@@ -25,6 +25,7 @@ type userCmd struct {
 	Password     userPasswordCmd     `cmd:"" help:"Set a user's password: all sessions end."`
 	Delete       userDeleteCmd       `cmd:"" help:"Delete a user, their idents and sessions, and what else cascades."`
 	UndoDeletion userUndoDeletionCmd `cmd:"" help:"Take back a deletion that a user has planned."`
+	KeepChanges  userKeepChangesCmd  `cmd:"" help:"End the rights to undo changes of a user's addresses."`
 	Key          userKeyCmd          `cmd:"" help:"Create and revoke API keys of a user."`
 
 	Sessions    userSessionsCmd    `cmd:"" help:"List the sessions of a user."`
@@ -223,6 +224,14 @@ type userUndoDeletionCmd struct{ oneUser }
 // Run takes back a deletion that a user has planned.
 func (c *userUndoDeletionCmd) Run(ctx context.Context, s streams) error {
 	_, err := c.act(ctx, s, app.UserRequest{Act: app.UndoDelete, User: c.User}, "the account will not be deleted")
+	return err
+}
+
+type userKeepChangesCmd struct{ oneUser }
+
+// Run ends the rights to undo changes of address.
+func (c *userKeepChangesCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.KeepChanges, User: c.User}, "the changes of address can't be undone any more")
 	return err
 }
 

@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// Limiter allows each network address a number of requests a minute, all of
+// Limiter allows each network address a number of requests in a period, all of
 // which may come at once. It is safe for concurrent use.
 type Limiter struct {
-	perMinute float64
-	now       func() time.Time
+	number float64
+	period time.Duration
+	now    func() time.Time
 
 	mu      sync.Mutex
 	buckets *Table[bucket]
@@ -30,24 +31,27 @@ type bucket struct {
 	at     time.Time
 }
 
-// New makes a limiter; perMinute 0 allows everything.
-func New(perMinute int, now func() time.Time) *Limiter {
-	l := &Limiter{perMinute: float64(perMinute), now: now}
-	l.buckets = NewTable(func(b *bucket) bool { return l.now().Sub(b.at) > time.Minute })
+// New makes a limiter of a number a minute; 0 allows everything.
+func New(perMinute int, now func() time.Time) *Limiter { return NewIn(perMinute, time.Minute, now) }
+
+// NewIn makes a limiter of a number in a period; 0 allows everything.
+func NewIn(number int, period time.Duration, now func() time.Time) *Limiter {
+	l := &Limiter{number: float64(number), period: period, now: now}
+	l.buckets = NewTable(func(b *bucket) bool { return l.now().Sub(b.at) > period })
 	return l
 }
 
 // Take takes a token of an address. When there is none it reports how long it
 // takes until there is one; otherwise wait is 0.
 func (l *Limiter) Take(address string) (wait time.Duration) {
-	if l.perMinute <= 0 {
+	if l.number <= 0 {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.bucket(address)
 	if b.tokens < 1 {
-		return max(1, time.Duration((1-b.tokens)/l.perMinute*float64(time.Minute)))
+		return max(1, time.Duration((1-b.tokens)/l.number*float64(l.period)))
 	}
 	b.tokens--
 	return 0
@@ -55,13 +59,13 @@ func (l *Limiter) Take(address string) (wait time.Duration) {
 
 // Return returns a token that an address has taken.
 func (l *Limiter) Return(address string) {
-	if l.perMinute <= 0 {
+	if l.number <= 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.bucket(address)
-	b.tokens = min(b.tokens+1, l.perMinute)
+	b.tokens = min(b.tokens+1, l.number)
 }
 
 // bucket returns the bucket of an address, refilled up to now.
@@ -69,9 +73,9 @@ func (l *Limiter) bucket(address string) *bucket {
 	now := l.now()
 	b, created := l.buckets.GetOrCreate(Key(address))
 	if created {
-		b.tokens = l.perMinute
+		b.tokens = l.number
 	} else {
-		b.tokens = min(l.perMinute, b.tokens+now.Sub(b.at).Minutes()*l.perMinute)
+		b.tokens = min(l.number, b.tokens+float64(now.Sub(b.at))/float64(l.period)*l.number)
 	}
 	b.at = now
 	return b

@@ -34,6 +34,7 @@ const (
 
 	ResetFactors UserAct = "reset-factors"
 	UndoDelete   UserAct = "undo-deletion"
+	KeepChanges  UserAct = "keep-changes"
 )
 
 // UserRequest asks for an act.
@@ -176,6 +177,8 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 			return user, users.EndSession(ctx, user.UUID, q.Session)
 		}
 		return users.EndSessions(ctx, user.UUID)
+	case KeepChanges:
+		return users.KeepChangesFor(ctx, user.UUID)
 	case UndoDelete:
 		return users.UndoDeletionFor(ctx, user.UUID)
 	case UnlinkIdent:

@@ -19,6 +19,7 @@ type Account struct {
 	HasPassword bool          `json:"hasPassword"`
 	HasFactor   bool          `json:"hasSecondFactor"`
 	Deletion    *DeletionPlan `json:"deletion,omitempty"` // nil: none is planned
+	Undoable    []Undoable    `json:"undoable,omitempty"` // changes of address that can be undone
 
 	User json.RawMessage `json:"user"` // without the fields that never leave the server
 
@@ -55,7 +56,7 @@ func (s *Service) Account(ctx context.Context, user store.Stored) (Account, erro
 	password, _ := stored.Text(fieldPassword)
 	return Account{
 		UUID: user.UUID, Admin: s.admins.Holds(ctx, seen), Disabled: isMarked(stored, markDisabled),
-		HasPassword: password != "", HasFactor: factorsOf(user.Body).any(), Deletion: planOf(stored), User: seen.Encode(),
+		HasPassword: password != "", HasFactor: factorsOf(user.Body).any(), Deletion: planOf(stored), Undoable: s.undoable(user.Body), User: seen.Encode(),
 	}, nil
 }
 

@@ -13,17 +13,31 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// A change of address is in the record of its user from the request on, so that all that decides about it is in one
-// record: whether it can still be confirmed, or undone, and which changes came after it.
+// A change of address, or the removal of one that was proven, is in the record of its user from the request on, so that all that
+// decides about it is in one record: whether it can still be confirmed, or undone, by whom, and which changes came after it.
 type addressChange struct {
 	ID    string `json:"id"`
-	Ident string `json:"ident"` // the uuid of the ident that is replaced
-	To    string `json:"to"`    // the new address
+	Ident string `json:"ident"`           // the uuid of the ident that is replaced or removed
+	From  string `json:"from,omitempty"`  // its address
+	Since string `json:"since,omitempty"` // since when that was proven; "" if it was not
+	To    string `json:"to,omitempty"`    // the new address; "" for a removal
 	At    string `json:"at"`
 
+	// Holder is the address that alone can undo the change: the owner address of the account when it was requested; "" for none, and
+	// in a change that a release requested which did not know it.
+	Holder string `json:"holder,omitempty"`
+	Kept   bool   `json:"kept,omitempty"` // the right to undo it has ended
+
 	// Of a change that is being undone: an interrupted undoing can be repeated.
-	Undoing bool     `json:"undoing,omitempty"`
-	Later   []string `json:"later,omitempty"` // the addresses of the changes that came after it
+	Undoing bool            `json:"undoing,omitempty"`
+	Later   []string        `json:"later,omitempty"`   // the new addresses of the changes that came after it
+	Restore []formerAddress `json:"restore,omitempty"` // what is restored besides From
+}
+
+// formerAddress is an address of an account before a change.
+type formerAddress struct {
+	Address string `json:"address"`
+	Since   string `json:"since"`
 }
 
 // fieldChanges holds the changes of address of a user, the oldest first.
@@ -61,7 +75,12 @@ func (s *Service) changesOf(user []byte) (all []addressChange) {
 }
 
 // undoTTL is how long the token of an undoing is valid from the request of the change.
-func (s *Service) undoTTL() time.Duration { return UndoTTL + s.email.TokenTTL }
+func (s *Service) undoTTL() time.Duration {
+	if s.email == nil { // any more: admins see the changes of before still
+		return UndoTTL
+	}
+	return UndoTTL + s.email.TokenTTL
+}
 
 func changeAt(all []addressChange, id string) int {
 	return slices.IndexFunc(all, func(c addressChange) bool { return c.ID == id })
@@ -91,8 +110,7 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 		return err
 	}
 	ctx = asService(ctx, me.User.UUID)
-	old, err := s.ownAddress(ctx, me, ident)
-	if err != nil {
+	if _, err := s.ownAddress(ctx, me, ident); err != nil {
 		return err
 	}
 	if hasPassword(me) {
@@ -112,7 +130,23 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 	if owner.UUID != "" {
 		why = purposeTaken
 	}
-	return s.startChange(ctx, me, addressChange{ID: object.NewUUID(), Ident: ident, To: id.providerID, At: timestamp(s.now())}, old, why)
+	change, err := s.newChange(ctx, me.User, ident, id.providerID)
+	if err != nil {
+		return err
+	}
+	return s.startChange(ctx, me, change, why)
+}
+
+// newChange returns a change of the address of an ident, with who may undo it.
+func (s *Service) newChange(ctx context.Context, user store.Stored, ident, to string) (addressChange, error) {
+	found, err := s.standingsOf(ctx, user)
+	c := addressChange{ID: object.NewUUID(), Ident: ident, To: to, At: timestamp(s.now()), Holder: found.owner()}
+	for _, a := range found.all {
+		if emailIdentity(a.address).uuid() == ident {
+			c.From, c.Since = a.address, a.since
+		}
+	}
+	return c, err
 }
 
 func errNoSession() error {
@@ -145,37 +179,79 @@ func (s *Service) ownAddress(ctx context.Context, me *Session, ident string) (st
 	return address, nil
 }
 
-// startChange records a change, and requests its mails. The old address is informed first, also of a change that can't
+// startChange records a change, and requests its mails. Who may undo it is informed first, also of a change that can't
 // be confirmed: who asks learns nothing from that.
-func (s *Service) startChange(ctx context.Context, me *Session, c addressChange, old string, why purpose) error {
-	user, err := me.User.Object()
+func (s *Service) startChange(ctx context.Context, me *Session, c addressChange, why purpose) error {
+	with, err := pendingField(me.User, c)
 	if err != nil {
 		return err
-	}
-	with := func(_ []byte, request mailRequest) object.Object {
-		fields := object.Object{}
-		fields.Set(fieldChange, pendingChange{Mail: request.ID, User: me.User.UUID, Epoch: epoch(user), Change: c.ID})
-		return fields
 	}
 	if err := s.checkChanges(me.User); err != nil {
 		return err
 	}
-	if err := s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(old, undoMailbox), address: old, why: purposeUndo, with: with}); err != nil {
+	if err := s.offerUndo(ctx, me.User, c); err != nil {
 		return err
 	}
 	_, err = s.users.Mutate(ctx, me.User.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, me.User) {
 			return store.Mutation{}, errSessionEnded()
 		}
-		fields := object.Object{}
-		fields.Set(fieldChanges, append(s.changesOf(now.Body), c))
-		return store.Mutation{Fields: fields}, s.checkChanges(now)
+		return store.Mutation{Fields: s.withChange(now, c)}, s.checkChanges(now)
 	})
 	if err != nil {
 		return err
 	}
 	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.To, changeMailbox), address: c.To, why: why, with: with})
 }
+
+// withChange returns the field of a user to which a change is added.
+func (s *Service) withChange(user store.Stored, c addressChange) object.Object {
+	fields := object.Object{}
+	fields.Set(fieldChanges, append(s.changesOf(user.Body), c))
+	return fields
+}
+
+// pendingField returns the field of a mailbox that says what its mail is about.
+func pendingField(user store.Stored, c addressChange) (func([]byte, mailRequest) object.Object, error) {
+	o, err := user.Object()
+	return func(_ []byte, request mailRequest) object.Object {
+		fields := object.Object{}
+		fields.Set(fieldChange, pendingChange{Mail: request.ID, User: user.UUID, Epoch: epoch(o), Change: c.ID})
+		return fields
+	}, err
+}
+
+// offerUndo requests the mail by which a change can be undone, before the change is recorded. Where nobody may undo it, whoever can be
+// reached gets a notice. Limited until the mail of the change before was sent: none takes the place of another.
+func (s *Service) offerUndo(ctx context.Context, user store.Stored, c addressChange) error {
+	if c.Holder == "" {
+		return s.announce(ctx, user, announcement{kind: NoticeAddress, about: c.To})
+	}
+	with, err := pendingField(user, c)
+	if err != nil {
+		return err
+	}
+	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.Holder, undoMailbox), address: c.Holder, why: purposeUndo, with: with,
+		delay: func(mailbox store.Stored) time.Duration {
+			wait := s.mailDelay(mailbox, s.now())
+			last, ordered := mailRequestOf(object.Field(mailbox.Body, fieldMail))
+			sent, _ := object.Text(object.Field(mailbox.Body, fieldSent))
+			if at, _ := time.Parse(timeFormat, last.At); ordered && sent != last.ID && s.now().Sub(at) < unsentFor {
+				wait = max(wait, unsentDelay)
+			}
+			return wait
+		},
+	})
+}
+
+const (
+	// unsentFor is how long the next change waits for a mail that is not sent: longer than mail servers fail, but not for ever where
+	// the mailbox does not exist any more.
+	unsentFor = 24 * time.Hour
+
+	// unsentDelay is after what time a client tries again meanwhile.
+	unsentDelay = 10 * time.Second
+)
 
 // checkChanges reports Limited for a user who has requested too many changes.
 func (s *Service) checkChanges(user store.Stored) error {
@@ -273,7 +349,10 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 	if err := ignoreUsed(s.consumeToken(ctx, v)); err != nil {
 		return err
 	}
-	s.notify(asService(ctx, me.User.UUID), me.User, NoticeAddress)
+	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {
+		// Who may undo the change was informed when it was requested.
+		s.log.ErrorContext(ctx, "auth: requesting a notice failed", "user", me.User.UUID, "notice", NoticeAddress, "error", err)
+	}
 	return nil
 }
 

@@ -102,6 +102,7 @@ type Service struct {
 	weak      *weak.Checker // of passwords that are set
 	accounts  *accountLimiter
 	addresses *ratelimit.Limiter
+	codes     *ratelimit.Limiter // wrong codes by network address
 	rules     keyRules
 	exports   chan struct{}  // holds those in progress
 	pending   sync.WaitGroup // background work that no reply waits for
@@ -135,6 +136,7 @@ func New(o Options) *Service {
 	o.Passwords.Slot = func(ctx context.Context) (func(), error) { return s.hasher.acquire(ctx) }
 	s.weak = weak.New(o.Passwords)
 	s.addresses = ratelimit.New(o.Limits.Address, s.now)
+	s.codes = ratelimit.NewIn(min(o.Limits.Address, 1)*wrongCodes, wrongCodesIn, s.now)
 	s.accounts = newAccountLimiter(o.Limits.Account, s.now)
 	if before := o.Previous; before != nil {
 		s.inherit(before)
@@ -149,7 +151,7 @@ func (s *Service) inherit(before *Service) {
 		s.hasher = before.hasher
 	}
 	if s.limits.Address == before.limits.Address {
-		s.addresses = before.addresses
+		s.addresses, s.codes = before.addresses, before.codes
 	}
 	if s.limits.Account == before.limits.Account {
 		s.accounts = before.accounts

@@ -115,6 +115,11 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 	if err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
+	if o, err := me.User.Object(); err == nil && planOf(o) == nil {
+		if err := s.announce(ctx, me.User, announcement{kind: NoticeDeletion}); err != nil {
+			return DeletionPlan{}, IssuedSession{}, err
+		}
+	}
 	plan, user, err := s.writePlan(ctx, me)
 	if err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
@@ -128,7 +133,6 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 		_, err := s.deleteDue(context.WithoutCancel(ctx), user.UUID)
 		return plan, IssuedSession{}, err
 	}
-	s.notify(ctx, user, NoticeDeletion)
 	session, err := s.saveSession(ctx, user, next, from)
 	return plan, session, err
 }

@@ -31,6 +31,8 @@ const fieldDevices = "_devices"
 type knownDevice struct {
 	Hash string `json:"hash"`
 	At   string `json:"at"` // of the last login, to a month
+
+	Since string `json:"since,omitempty"` // fieldDeviceEpoch of the user
 }
 
 func devicesOf(body []byte) (all []knownDevice) {
@@ -49,6 +51,7 @@ func (s *Service) recordDevice(ctx context.Context, user store.Stored, c Client)
 	if secret == "" {
 		secret = newSecret()
 	}
+	since := string(object.Field(user.Body, fieldDeviceEpoch))
 	browser, place := digest(user.UUID+" device "+secret), digest(user.UUID+" place "+c.Address+" "+c.UserAgent)
 	uuid := "devices-" + hexDigest(user.UUID)
 	known, first := false, false
@@ -56,14 +59,16 @@ func (s *Service) recordDevice(ctx context.Context, user store.Stored, c Client)
 	for range maxAttempts {
 		first = false
 		_, err = s.tokens.Mutate(ctx, uuid, func(now store.Stored) (m store.Mutation, _ error) {
-			m.Fields, known = s.deviceFields(now.Body, browser, place)
+			all := s.devicesSince(now.Body, since)
+			first = since != "" && len(all) == 0
+			m.Fields, known = s.deviceFields(all, knownDevice{Hash: browser, Since: since}, knownDevice{Hash: place, Since: since})
 			return m, nil
 		})
 		if !errors.Is(err, errs.NotFound) {
 			break
 		}
 		first = true
-		fields, _ := s.deviceFields(nil, browser, place)
+		fields, _ := s.deviceFields(nil, knownDevice{Hash: browser, Since: since}, knownDevice{Hash: place, Since: since})
 		if _, err = s.tokens.Save(ctx, fields, uuid); !errors.Is(err, errs.Exists) {
 			break
 		}
@@ -80,13 +85,18 @@ func (s *Service) recordDevice(ctx context.Context, user store.Stored, c Client)
 	return secret
 }
 
-// deviceFields returns the fields of a record to which a device is added, nil for none to change, and whether it was
+// devicesSince returns the devices of a record that are known still.
+func (s *Service) devicesSince(body []byte, since string) []knownDevice {
+	old := timestamp(s.now().Add(-DeviceTTL))
+	return slices.DeleteFunc(devicesOf(body), func(d knownDevice) bool { return d.At <= old || d.Since != since })
+}
+
+// deviceFields returns the fields of a record with devices to which one is added, nil for none to change, and whether it was
 // known: by its browser or by its place.
-func (s *Service) deviceFields(body []byte, browser, place string) (fields object.Object, known bool) {
+func (s *Service) deviceFields(all []knownDevice, browser, place knownDevice) (fields object.Object, known bool) {
 	now := s.now()
-	all := slices.DeleteFunc(devicesOf(body), func(d knownDevice) bool { return d.At <= timestamp(now.Add(-DeviceTTL)) })
-	has := func(hash string) int {
-		return slices.IndexFunc(all, func(d knownDevice) bool { return d.Hash == hash })
+	has := func(one knownDevice) int {
+		return slices.IndexFunc(all, func(d knownDevice) bool { return d.Hash == one.Hash })
 	}
 	seen := has(browser)
 	if seen < 0 {
@@ -98,10 +108,22 @@ func (s *Service) deviceFields(body []byte, browser, place string) (fields objec
 		}
 		all[seen].At = timestamp(now)
 	} else {
-		all = append(all, knownDevice{browser, timestamp(now)}, knownDevice{place, timestamp(now)})
+		browser.At, place.At = timestamp(now), timestamp(now)
+		all = append(all, browser, place)
 	}
 	fields = object.Object{}
 	fields.Set(fieldDevices, all[max(0, len(all)-maxDevices):])
 	fields.Set(fieldExpires, timestamp(now.Add(DeviceTTL)))
 	return fields, seen >= 0
+}
+
+// fieldDeviceEpoch is the epoch of a user before which no device is known: the write of the user forgets all of them. The first login
+// after it is no news, as that of a new user is not.
+const fieldDeviceEpoch = "_deviceEpoch"
+
+// forgetDevices returns the fields of a user whose devices are forgotten with the end of all sessions.
+func forgetDevices(user object.Object) object.Object {
+	fields := object.Object{}
+	fields.Set(fieldDeviceEpoch, epoch(user)+1)
+	return fields
 }

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -22,8 +23,8 @@ func (s *Service) requireEnrollableEmail(ctx context.Context, me *Session) error
 	if err := s.requireEnrollable(ctx, me, FactorEmail, factorsOf(me.User.Body).Email != nil); err != nil {
 		return err
 	}
-	if byMail(me.Methods) {
-		return errs.New(errs.Conflict, "you have logged in by a mail, to which a code of another mail adds nothing: log in in another way, or add another second factor")
+	if provesMailbox(me.Methods, me.User) {
+		return errs.New(errs.Conflict, "you have logged in by a mail, or by a password that was set by one, to which a code of another mail adds nothing: log in in another way, or add another second factor")
 	}
 	return nil
 }
@@ -57,11 +58,11 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	if err != nil {
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, FactorEmail, func(_ store.Stored, f *factors, at string) error {
+	codes, err = s.addFactor(ctx, me, FactorEmail, func(_ store.Stored, f *factors, at, _ string) error {
 		if f.Email != nil {
 			return errFactorExists(FactorEmail)
 		}
-		f.Email = &factor{at}
+		f.Email = &factor{Created: at}
 		return nil
 	})
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *Service) MailSecondCode(ctx context.Context, secret string, from Client
 	if err != nil {
 		return err
 	}
-	if !hasUsable(user, methods, FactorEmail) {
+	if !slices.Contains(s.usable(user, methods), FactorEmail) {
 		return errNoFactor()
 	}
 	return s.sendSecondCode(ctx, user, flow)

@@ -108,3 +108,12 @@ func (s *Service) VerifyVector(registration, assertion json.RawMessage, first, s
 	}
 	return nil, s.verifyAssertion(got, p, user, second, true)
 }
+
+// LeftOfUsers returns what becomes of the fields of a user by an act: recovery, firstProof, undoing or reset.
+func LeftOfUsers(act string) map[string]string {
+	all := map[string]string{}
+	for name, l := range leftOfUsers {
+		all[name] = string(map[string]fate{"recovery": l.recovery, "firstProof": l.firstProof, "undoing": l.undoing, "reset": l.reset}[act])
+	}
+	return all
+}

@@ -37,6 +37,7 @@ type factors struct {
 // factor is a second factor without data of its own.
 type factor struct {
 	Created string `json:"created"`
+	From    string `json:"from,omitempty"` // since when it counts, where it was added without a second factor
 }
 
 type totpFactor struct {
@@ -67,13 +68,13 @@ func (f factors) addedBefore(at string) factors {
 // list returns the second factors, without recovery codes.
 func (f factors) list() (all []FactorInfo) {
 	if f.TOTP != nil {
-		all = append(all, FactorInfo{FactorTOTP, f.TOTP.Created})
+		all = append(all, FactorInfo{FactorTOTP, f.TOTP.Created, f.TOTP.From})
 	}
 	if f.Passkey != nil {
-		all = append(all, FactorInfo{FactorPasskey, f.Passkey.Created})
+		all = append(all, FactorInfo{FactorPasskey, f.Passkey.Created, f.Passkey.From})
 	}
 	if f.Email != nil {
-		all = append(all, FactorInfo{FactorEmail, f.Email.Created})
+		all = append(all, FactorInfo{FactorEmail, f.Email.Created, f.Email.From})
 	}
 	return all
 }
@@ -98,23 +99,18 @@ func (f factors) has(kind string) bool {
 // any reports whether there is a second factor.
 func (f factors) any() bool { return f.TOTP != nil || f.Passkey != nil || f.Email != nil }
 
-// usable returns the types with which a login that began by some methods can be completed: what proves the first factor
-// is no second one.
-func (f factors) usable(methods []string) (all []string) {
+// usable returns the types with which a login can be completed at a time: what proves the first factor, which may be a mailbox, is no
+// second one.
+func (f factors) usable(mailbox bool, now string) (all []string) {
 	for _, one := range f.list() {
-		if t := one.Type; t != FactorEmail || !byMail(methods) {
-			all = append(all, t)
+		if (one.Type != FactorEmail || !mailbox) && one.From <= now {
+			all = append(all, one.Type)
 		}
 	}
 	if f.any() && len(f.Recovery) > 0 {
 		all = append(all, FactorRecovery)
 	}
 	return all
-}
-
-// byMail reports whether a login by some methods has proven a mailbox.
-func byMail(methods []string) bool {
-	return slices.Contains(methods, MethodLink) || slices.Contains(methods, MethodCode)
 }
 
 // fields returns the fields of a user that hold the factors.
@@ -130,6 +126,7 @@ func (f factors) fields() object.Object {
 type FactorInfo struct {
 	Type    string `json:"type"`
 	Created string `json:"created"`
+	From    string `json:"from,omitempty"` // since when it counts, of one that was added without a second factor
 }
 
 // Factors are the second factors of a user as they see them.
@@ -169,15 +166,22 @@ func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor str
 }
 
 // addFactor adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
-// returned and stored nowhere. Of two that add a factor of the same type at once, one does.
-func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add func(now store.Stored, f *factors, at string) error) (codes []string, err error) {
-	at := timestamp(s.now())
+// returned and stored nowhere; in a limited session there are none, and the factor counts from a later time. Of two that add a factor
+// of the same type at once, one does.
+func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add func(now store.Stored, f *factors, at, from string) error) (codes []string, err error) {
+	at, from := timestamp(s.now()), ""
+	if me.limited {
+		from = timestamp(s.now().Add(EnrollDelay))
+	}
+	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
+		return nil, err
+	}
 	err = s.changeFactors(ctx, me, func(now store.Stored, f *factors) (store.ExtraEvent, error) {
 		codes = nil
-		if err := add(now, f, at); err != nil {
+		if err := add(now, f, at, from); err != nil {
 			return nil, err
 		}
-		if len(f.Recovery) == 0 {
+		if len(f.Recovery) == 0 && !me.limited {
 			codes, f.RecoveryCreated = f.renewCodes(me.User.UUID), at
 		}
 		return s.audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
@@ -185,7 +189,6 @@ func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add f
 	if err != nil {
 		return nil, err
 	}
-	s.notify(asService(ctx, me.User.UUID), me.User, NoticeFactorAdded)
 	return codes, nil
 }
 
@@ -216,9 +219,15 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 		return err
 	}
 	required := s.mfa.of(ctx, me.Visible) == MFARequired
-	err := s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
+	if !factorsOf(me.User.Body).has(kind) {
+		return errNoSuchFactor(kind)
+	}
+	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorRemoved}); err != nil {
+		return err
+	}
+	return s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
 		if !f.has(kind) {
-			return nil, errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
+			return nil, errNoSuchFactor(kind)
 		}
 		f.remove(kind)
 		if required && !f.any() {
@@ -226,10 +235,10 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 		}
 		return s.audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
 	})
-	if err == nil {
-		s.notify(asService(ctx, me.User.UUID), me.User, NoticeFactorRemoved)
-	}
-	return err
+}
+
+func errNoSuchFactor(kind string) error {
+	return errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
 }
 
 // ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
@@ -239,7 +248,14 @@ func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, 
 	if isOneself(ctx, uuid) {
 		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
 	}
-	reset, err := s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
+	user, err := s.users.Get(managing(ctx), uuid)
+	if err != nil {
+		return user, err
+	}
+	if err := s.announce(managing(ctx), user, announcement{kind: NoticeFactorRemoved, always: true}); err != nil {
+		return store.Stored{}, err
+	}
+	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
 		user, err := now.Object()
 		if err != nil {
 			return store.Mutation{}, err
@@ -249,8 +265,4 @@ func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, 
 		removed := s.audit(event.AuthFactorRemoved, uuid, event.AuthDetails{Factor: "all", Reason: "reset"})
 		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{removed}}, nil
 	})
-	if err == nil {
-		s.notify(managing(ctx), store.Stored{UUID: uuid}, NoticeFactorRemoved)
-	}
-	return reset, err
 }

@@ -99,6 +99,9 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 	if err := s.checkActive(ctx, me); err != nil {
 		return KeyInfo{}, "", err
 	}
+	if err := s.announce(ctx, me.User, announcement{kind: NoticeKeyAdded, about: k.Name}); err != nil {
+		return KeyInfo{}, "", err
+	}
 	info, token, err := s.saveKey(ctx, k, me.User, from)
 	if err == nil {
 		s.returnAttempt(from)
@@ -109,6 +112,9 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 // IssueKey makes an API key for a user on behalf of an admin, as the methods of manage.go.
 func (s *Service) IssueKey(ctx context.Context, user store.Stored, k NewKey) (KeyInfo, string, error) {
 	if err := s.validateKey(k); err != nil {
+		return KeyInfo{}, "", err
+	}
+	if err := s.announce(managing(ctx), user, announcement{kind: NoticeKeyAdded, about: k.Name, always: true}); err != nil {
 		return KeyInfo{}, "", err
 	}
 	return s.saveKey(managing(ctx), k, user, Client{})
@@ -286,9 +292,12 @@ func (s *Service) revoke(ctx context.Context, user, id string, key bool) error {
 	if owner, _ := o.Text(fieldUser); owner != user || isKey(o) != key {
 		return missing
 	}
-	ended := s.auditEnd(user, id, reasonRevoked)
-	if key {
-		ended = s.audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id})
+	if !key {
+		return s.endSession(ctx, id, s.auditEnd(user, id, reasonRevoked))
 	}
-	return s.endSession(ctx, id, ended)
+	name, _ := o.Text(fieldName)
+	if err := s.announce(ctx, store.Stored{UUID: user}, announcement{kind: NoticeKeyRemoved, about: name, always: actsForOthers(ctx, user)}); err != nil {
+		return err
+	}
+	return s.endSession(ctx, id, s.audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id}))
 }

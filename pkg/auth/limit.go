@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -47,6 +48,26 @@ func (s *Service) returnAttempts(from Client, method string) {
 	if method == MethodPasskey {
 		s.returnAttempt(from)
 	}
+}
+
+// Six digits are guessed with luck by whoever tries many accounts, each a few times. So a network address has this many wrong codes a day
+// for all accounts together, where attempts are limited at all: with three codes of an app that are right at a moment, one of 1,700
+// addresses finds one in a day.
+const (
+	wrongCodes   = 200
+	wrongCodesIn = 24 * time.Hour
+)
+
+// tryCode makes a try of a code of a network address; it counts unless it succeeds, or fails for another reason than the code.
+func (s *Service) tryCode(from Client, try func() error) error {
+	if wait := s.codes.Take(from.Address); wait > 0 {
+		return errLimited("too many wrong codes from your network address", wait)
+	}
+	err := try()
+	if !errors.Is(err, errs.Denied) {
+		s.codes.Return(from.Address)
+	}
+	return err
 }
 
 // failures are the consecutive failed logins of an account. They are kept in its

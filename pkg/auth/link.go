@@ -35,6 +35,16 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 	if owner.UUID != "" && owner.UUID != me.User.UUID {
 		return IssuedSession{}, id.errTaken()
 	}
+	if owner.UUID == "" {
+		if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeLoginAdded, about: id.providerID}); err != nil {
+			return IssuedSession{}, err
+		}
+	}
+	if newPassword != nil {
+		if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticePassword}); err != nil {
+			return IssuedSession{}, err
+		}
+	}
 	if id.validated, err = s.consumeRegistrationToken(ctx, id, c.Token); err != nil {
 		return IssuedSession{}, err
 	}
@@ -44,9 +54,6 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 	user, err := s.updateCurrentUser(ctx, me, func(object.Object) object.Object { return newPassword }, s.auditPassword(me.User, reasonFirst))
 	if err != nil {
 		return IssuedSession{}, err
-	}
-	if newPassword != nil {
-		s.notify(asService(ctx, user.UUID), user, NoticePassword)
 	}
 	s.requestValidation(ctx, id)
 	return s.replaceSession(ctx, user, me.proof(), from)
@@ -65,8 +72,11 @@ func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, passwor
 	if err != nil {
 		return nil, err
 	}
-	fields = object.Object{}
+	fields = object.Object{markByMail: nil}
 	fields.Set(fieldPassword, hash)
+	if provesMailboxAlone(me.Methods, me.User) {
+		fields.Set(markByMail, true)
+	}
 	return fields, nil
 }
 

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"belfry/pkg/errs"
@@ -103,12 +102,16 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	}
 	ctx = asService(ctx, "")
 	id := emailIdentity(login)
-	asked, right, err := s.tryMailLogin(ctx, mailboxUUID(id.providerID, loginMailbox), digest(from.Binding), code)
-	if err != nil {
+	var asked mailLogin
+	if err := s.tryCode(from, func() (err error) {
+		right := false
+		asked, right, err = s.tryMailLogin(ctx, mailboxUUID(id.providerID, loginMailbox), digest(from.Binding), code)
+		if err == nil && !right {
+			err = errWrongMailCode()
+		}
+		return err
+	}); err != nil {
 		return IssuedSession{}, err
-	}
-	if !right {
-		return IssuedSession{}, errWrongMailCode()
 	}
 	user, ident, err := s.findOwner(ctx, id)
 	if err != nil {
@@ -137,7 +140,7 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 func (s *Service) proveAddress(ctx context.Context, id identity, user, ident store.Stored, from Client) (store.Stored, error) {
 	switch {
 	case isProven(ident):
-		return user, nil
+		return s.endRights(ctx, user, id)
 	case from.Session != nil && from.Session.User.UUID == user.UUID:
 		return user, s.markValidated(ctx, ident.UUID, true)
 	}
@@ -209,10 +212,11 @@ func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login s
 	if err := s.requireEmail(); err != nil {
 		return err
 	}
-	address, err := s.noticeAddress(ctx, user.UUID)
+	found, err := s.standingsOf(ctx, user)
 	if err != nil {
 		return err
 	}
+	address := found.forCodes()
 	if address == "" {
 		return errs.New(errs.Conflict, "the account has no e-mail address that is known to be the user's")
 	}
@@ -237,25 +241,3 @@ func secondMailbox(user string) string { return "second-" + hexDigest(user) }
 
 // secondBinding binds a code to a pending login, and is no binding of a browser.
 func secondBinding(login string) string { return digest("second factor:" + login) }
-
-// noticeAddress returns the address at which mails about an account reach its user: the oldest that is proven, or else
-// the only one; "" for none. Of several that nobody has proven, any may be a stranger's.
-func (s *Service) noticeAddress(ctx context.Context, user string) (string, error) {
-	proven, since, all := "", "", []string{}
-	err := forEachOwned(asService(ctx, ""), s.idents, user, func(stored store.Stored, ident object.Object) error {
-		kind, _ := ident.Text("type")
-		address, _ := ident.Text("_id")
-		if kind != emailType || address == "" {
-			return nil
-		}
-		all = append(all, address)
-		if created, _ := ident.Text("created"); isProven(stored) && (proven == "" || strings.Compare(created+address, since+proven) < 0) {
-			proven, since = address, created
-		}
-		return nil
-	})
-	if err != nil || proven != "" || len(all) != 1 {
-		return proven, err
-	}
-	return all[0], nil
-}

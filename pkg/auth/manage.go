@@ -139,6 +139,17 @@ func (s *Service) SetDisabled(ctx context.Context, uuid string, disabled bool) (
 	if disabled && isOneself(ctx, uuid) {
 		return store.Stored{}, errOneself("disable yourself")
 	}
+	if disabled {
+		user, err := s.users.Get(managing(ctx), uuid)
+		if err != nil {
+			return user, err
+		}
+		if !IsDisabled(user) {
+			if err := s.announce(managing(ctx), user, announcement{kind: NoticeDisabled, always: true}); err != nil {
+				return store.Stored{}, err
+			}
+		}
+	}
 	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
 		fields := mark(user, fieldDisabled, markDisabled, disabled)
 		if disabled && len(fields) > 0 {
@@ -185,14 +196,17 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 	if err != nil {
 		return store.Stored{}, err
 	}
-	user, err = s.changeUser(ctx, uuid, func(user object.Object) object.Object { return passwordFields(user, hash) }, func(user store.Stored) []store.ExtraEvent {
+	if err := s.announce(managing(ctx), user, announcement{kind: NoticePassword, always: true}); err != nil {
+		return store.Stored{}, err
+	}
+	user, err = s.changeUser(ctx, uuid, func(user object.Object) object.Object {
+		return passwordFields(user, hash, false).Merge(forgetDevices(user))
+	}, func(user store.Stored) []store.ExtraEvent {
 		return []store.ExtraEvent{s.auditPassword(user, reasonAdmin)}
 	})
 	if err != nil {
 		return user, err
 	}
-	user.UUID = uuid
-	s.notify(managing(ctx), user, NoticePassword)
 	return user, forEachOwned(managing(ctx), s.idents, uuid, func(ident store.Stored, _ object.Object) error {
 		s.accounts.succeed(ident.UUID)
 		if failuresOf(ident).Count == 0 {
@@ -209,6 +223,13 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 func (s *Service) DeleteUser(ctx context.Context, uuid string) error {
 	if isOneself(ctx, uuid) {
 		return errOneself("delete yourself")
+	}
+	user, err := s.users.Get(managing(ctx), uuid)
+	if err != nil {
+		return err
+	}
+	if err := s.announce(managing(ctx), user, announcement{kind: NoticeDeleted, always: true}); err != nil {
+		return err
 	}
 	return s.users.Delete(managing(ctx), uuid, 0)
 }

@@ -16,6 +16,7 @@ func notices(o *auth.Options) {
 	o.Email.Notices = map[auth.Notice]*mail.Templates{}
 	for _, kind := range []auth.Notice{
 		auth.NoticeDevice, auth.NoticePassword, auth.NoticeFactorAdded, auth.NoticeFactorRemoved, auth.NoticeAddress, auth.NoticeDeletion,
+		auth.NoticeRecoveryCodes, auth.NoticeLoginAdded, auth.NoticeLoginRemoved, auth.NoticeKeyAdded, auth.NoticeKeyRemoved, auth.NoticeDisabled, auth.NoticeDeleted,
 	} {
 		t, err := mail.ParseTemplates(string(kind), "", "{{.Login}} {{.Time}} {{.Address}} {{.Place}} {{.Device}}")
 		if err != nil {
@@ -138,7 +139,7 @@ func TestNoticesAreSentOfWhatProtectsTheAccount(t *testing.T) {
 	// Nobody gets one who is disabled or gone, and none is sent that is not configured.
 	w.Notify(t.Context(), in.User, auth.NoticeDeletion)
 	must(w.SetDisabled(t.Context(), in.User.UUID, true))
-	w.wantKinds(ada, "password", "password", "password", "factorAdded", "factorRemoved", "deletion")
+	w.wantKinds(ada, "password", "password", "password", "factorAdded", "factorRemoved", "deletion", "disabled")
 	quiet := newFixture(t, validatedFirst)
 	in = quiet.register(ada, password)
 	quiet.Notify(t.Context(), in.User, auth.NoticeDeletion)
@@ -201,10 +202,10 @@ func TestANoticeGoesToAnAddressOfTheUser(t *testing.T) {
 	in, _, err := w.Register(t.Context(), credentials(bob, password), with(in))
 	w.must(err)
 	w.Notify(t.Context(), in.User, auth.NoticePassword)
-	w.wantKinds(ada, "password") // of two that nobody has proven none
+	w.wantKinds(ada, "password", "loginAdded") // of two that nobody has proven none
 	w.wantKinds(bob)
 	must(w.FollowLink(t.Context(), bob, w.lastMail(bob).token, with(in)))
 	w.Notify(t.Context(), in.User, auth.NoticePassword)
 	w.wantKinds(bob, "password")
-	w.wantKinds(ada, "password")
+	w.wantKinds(ada, "password", "loginAdded")
 }

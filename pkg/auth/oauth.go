@@ -213,6 +213,9 @@ func (s *Service) linkProvider(ctx context.Context, id identity, user string, fr
 	if err := s.requireSecond(ctx, from.Session); err != nil {
 		return IssuedSession{}, err
 	}
+	if err := s.announce(asService(ctx, user), from.Session.User, announcement{kind: NoticeLoginAdded, about: id.provider}); err != nil {
+		return IssuedSession{}, err
+	}
 	return IssuedSession{Session: *from.Session}, s.linkIdent(ctx, id, from.Session)
 }
 

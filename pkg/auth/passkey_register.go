@@ -23,6 +23,9 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 	if err := s.requireFreshToEnroll(ctx, me); err != nil {
 		return PasskeyChallenge{}, err
 	}
+	if err := s.requireSecond(ctx, me); err != nil { // a passkey is two factors at once, so no limited session may add one
+		return PasskeyChallenge{}, err
+	}
 	ctx = asService(ctx, me.User.UUID)
 	own, err := s.passkeyDescriptors(ctx, me.User.UUID)
 	if err != nil {
@@ -93,10 +96,12 @@ func (s *Service) AddPasskey(ctx context.Context, name string, a PasskeyAnswer, 
 	id.fields.Set(fieldName, name)
 	id.fields.Set(fieldCredential, p)
 	id.events = []store.ExtraEvent{s.audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Method: MethodPasskey, Factor: id.uuid(), Session: me.ID})}
+	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
+		return PasskeyInfo{}, err
+	}
 	if err := s.linkIdent(ctx, id, me); err != nil {
 		return PasskeyInfo{}, err
 	}
-	s.notify(asService(ctx, me.User.UUID), me.User, NoticeFactorAdded)
 	stored, err := s.idents.Get(asService(ctx, me.User.UUID), id.uuid())
 	if err != nil {
 		return PasskeyInfo{}, err

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -32,7 +33,7 @@ func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []st
 	if err := s.requirePasskeys(); err != nil {
 		return nil, err
 	}
-	return s.addFactor(ctx, me, FactorPasskey, func(now store.Stored, f *factors, at string) error {
+	return s.addFactor(ctx, me, FactorPasskey, func(now store.Stored, f *factors, at, from string) error {
 		if f.Passkey != nil {
 			return errFactorExists(FactorPasskey)
 		}
@@ -43,7 +44,7 @@ func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []st
 		case !has:
 			return errs.New(errs.Conflict, "your account has no passkey: add one first")
 		}
-		f.Passkey = &factor{at}
+		f.Passkey = &factor{Created: at, From: from}
 		return nil
 	})
 }
@@ -59,7 +60,7 @@ func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from 
 	if err != nil {
 		return PasskeyChallenge{}, err
 	}
-	if secret != "" && !hasUsable(user, methods, FactorPasskey) {
+	if secret != "" && !slices.Contains(s.usable(user, methods), FactorPasskey) {
 		return PasskeyChallenge{}, errNoFactor()
 	}
 	return s.passkeyOptions(ctx, &user, passkeySecondFactor(flow)) // whoever proves it gets the attempt back

@@ -17,14 +17,14 @@ func (s *Service) PendingFactors(ctx context.Context, secret string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	return factorsOf(user.Body).usable(proofOf(login).methods), nil
+	return s.usable(user, proofOf(login).methods), nil
 }
 
 // StepUpBy returns by what StepUp authenticates the user who is logged in: the types of their second factors if they have one,
 // else their password, and FactorPasskey if they have passkeys. With neither they log in again.
 func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, password bool, err error) {
 	if s.asksForSecond(ctx, me) {
-		return factorsOf(me.User.Body).usable(me.Methods), false, nil
+		return s.usable(me.User, me.Methods), false, nil
 	}
 	if s.PasskeysEnabled() {
 		own, err := s.passkeyDescriptors(asService(ctx, me.User.UUID), me.User.UUID)

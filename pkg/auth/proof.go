@@ -24,6 +24,7 @@ type proof struct {
 	aal      int      // 1, or 2 if the methods are two factors together
 	at       time.Time
 	again    bool // the session replaces one whose user has proven again who they are
+	limited  bool // the user has a second factor that could not be asked for
 }
 
 // proofBy is a proof by one method, now.
@@ -33,7 +34,7 @@ func (s *Service) proofBy(provider, method string, aal int) proof {
 
 // proof is how the user of a session has proven who they are, for a session that replaces it.
 func (me *Session) proof() proof {
-	return proof{provider: me.Type, methods: me.Methods, aal: me.AAL, at: me.AuthenticatedAt}
+	return proof{provider: me.Type, methods: me.Methods, aal: me.AAL, at: me.AuthenticatedAt, limited: me.limited}
 }
 
 // Fields of a session that hold a proof.
@@ -48,6 +49,9 @@ func (p proof) write(session object.Object) {
 	session.Set(fieldMethods, p.methods)
 	session.Set(fieldAAL, p.aal)
 	session.Set(fieldAuthenticatedAt, timestamp(p.at))
+	if p.limited {
+		session.Set(fieldLimited, true)
+	}
 }
 
 // proofOf reads the proof of a session. A session of an earlier release began with one factor. An API key has no
@@ -57,6 +61,7 @@ func proofOf(session object.Object) proof {
 	p.provider, _ = session.Text("type")
 	_ = json.Unmarshal(session[fieldMethods], &p.methods)
 	_ = json.Unmarshal(session[fieldAAL], &p.aal)
+	p.limited = isMarked(session, fieldLimited)
 	if p.at.IsZero() && !isKey(session) {
 		p.at = timeField(session, "created")
 	}

@@ -62,15 +62,31 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err != nil {
 		return err
 	}
+	if err := s.announceRecovery(asService(ctx, user.UUID), id, user, ident); err != nil {
+		return err
+	}
 	if err := s.consumeToken(ctx, token); err != nil {
 		return err
 	}
-	if user, err = s.recoverAccount(ctx, id, user, ident, hash); err != nil {
+	if _, err = s.recoverAccount(ctx, id, user, ident, hash); err != nil {
 		return err
 	}
-	s.notify(asService(ctx, user.UUID), user, NoticePassword)
 	s.accounts.succeed(id.uuid())
 	return nil
+}
+
+// announceRecovery requests the notice of a recovery. Who recovers an account by its owner address, or one that nobody had proven, is
+// never refused for the notices that others have caused.
+func (s *Service) announceRecovery(ctx context.Context, id identity, user, ident store.Stored) error {
+	to := id.providerID
+	if isProven(ident) {
+		found, err := s.standingsOf(ctx, user)
+		if err != nil {
+			return err
+		}
+		to = found.forNotices()
+	}
+	return s.announce(ctx, user, announcement{kind: NoticePassword, to: to, always: to == id.providerID})
 }
 
 // recoverAccount sets the password of the account that the owner of an address
@@ -89,7 +105,7 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 			return user, err
 		}
 	}
-	user, err := s.setPassword(ctx, user, hash, proven, reasonRecovery)
+	user, err := s.setPassword(ctx, user, hash, id, proven)
 	if err != nil {
 		return user, err
 	}
@@ -123,21 +139,23 @@ func (s *Service) wasAddedToAccount(ctx context.Context, user, ident store.Store
 // moveToOwnAccount removes an address from an account and creates an account
 // with it. If that fails, the address is free to be registered.
 func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.Stored, ident, hash string) (store.Stored, error) {
-	if err := s.unlinkOwn(ctx, &Session{User: user}, ident); err != nil {
+	if err := s.unlinkOwn(ctx, &Session{User: user}, ident, true); err != nil {
 		return user, err
 	}
 	id.validated = true
 	reg := registration{identity: id, fields: object.Object{}, datas: object.Object{}}
 	if hash != "" {
 		reg.fields.Set(fieldPassword, hash)
+		reg.fields.Set(markByMail, true)
 	}
 	reg.datas.Set(fieldLogin, id.providerID)
 	return s.createUser(ctx, reg)
 }
 
-// setPassword sets a hash, or removes that of the user if it is "", and ends all sessions, atomically. It removes the second factors unless they are the
-// owner's. Denied when the password has changed since the user was read.
-func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, ownFactors bool, reason string) (store.Stored, error) {
+// setPassword sets a hash for who has proven to have an address, or removes that of the user if it is "", and ends all sessions, and a
+// deletion that was planned, atomically. Where the address had been proven before, the second factors are the owner's, and its own rights
+// to undo end alone. Denied when the password has changed since the user was read.
+func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, address identity, provenBefore bool) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, user) {
 			return store.Mutation{}, errWrongToken()
@@ -146,19 +164,29 @@ func (s *Service) setPassword(ctx context.Context, user store.Stored, hash strin
 		if err != nil {
 			return store.Mutation{}, err
 		}
-		fields := passwordFields(o, hash)
-		if !ownFactors {
+		fields := passwordFields(o, hash, hash != "").Merge(forgetDevices(o)).Merge(noPlan())
+		if provenBefore {
+			fields.Set(fieldChanges, withoutRightsOf(s.changesOf(now.Body), address))
+		} else {
+			fields[fieldChanges] = nil
 			fields = fields.Merge(factors{}.fields())
 		}
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{s.auditPassword(now, reason)}}, nil
+		events := []store.ExtraEvent{s.auditPassword(now, reasonRecovery)}
+		if planOf(o) != nil {
+			events = append(events, s.audit(event.AuthDeletionUndone, user.UUID, event.AuthDetails{Reason: reasonRecovery}))
+		}
+		return store.Mutation{Fields: fields, ExtraEvents: events}, nil
 	})
 }
 
-// passwordFields are the fields of a user that change with the password; "" removes it.
-func passwordFields(user object.Object, hash string) object.Object {
-	fields := object.Object{fieldPassword: nil}
+// passwordFields are the fields of a user that change with the password; "" removes it. byMail says that it proves the mailbox alone.
+func passwordFields(user object.Object, hash string, byMail bool) object.Object {
+	fields := object.Object{fieldPassword: nil, markByMail: nil}
 	if hash != "" {
 		fields.Set(fieldPassword, hash)
+	}
+	if byMail {
+		fields.Set(markByMail, true)
 	}
 	fields.Set(fieldEpoch, epoch(user)+1)
 	return fields
@@ -166,12 +194,13 @@ func passwordFields(user object.Object, hash string) object.Object {
 
 // markValidated marks the address of an ident as validated, and as proven if the
 // owner of the account did it, and resets its failed logins.
-func (s *Service) markValidated(ctx context.Context, ident string, proven bool) error {
-	_, err := s.idents.Mutate(asService(ctx, ""), ident, func(store.Stored) (store.Mutation, error) {
+func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) error {
+	_, err := s.idents.Mutate(asService(ctx, ""), uuid, func(ident store.Stored) (store.Mutation, error) {
 		fields := object.Object{fieldFailures: failures{At: s.now()}.encode()}
 		fields.Set("validated", true)
-		if proven {
+		if proven && !isProven(ident) {
 			fields.Set(fieldProven, true)
+			fields.Set(fieldProvenAt, timestamp(s.now()))
 		}
 		return store.Mutation{Fields: fields}, nil
 	})
@@ -242,10 +271,13 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := s.checkActive(asService(ctx, me.User.UUID), me); err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object { return passwordFields(now, hash) }, s.auditPassword(me.User, reasonChange))
+	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticePassword}); err != nil {
+		return IssuedSession{}, err
+	}
+	byMail := provesMailboxAlone(me.Methods, me.User)
+	user, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object { return passwordFields(now, hash, byMail) }, s.auditPassword(me.User, reasonChange))
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	s.notify(asService(ctx, user.UUID), user, NoticePassword)
 	return s.replaceSession(ctx, user, me.proof(), from)
 }

@@ -80,10 +80,17 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, me *Session) (codes []
 	if err := s.requireFresh(ctx, me); err != nil {
 		return nil, err
 	}
+	none := errs.New(errs.Conflict, "recovery codes take the place of a second factor: add one first")
+	if !factorsOf(me.User.Body).any() {
+		return nil, none
+	}
+	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeRecoveryCodes}); err != nil {
+		return nil, err
+	}
 	at := timestamp(s.now())
 	err = s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
 		if !f.any() {
-			return nil, errs.New(errs.Conflict, "recovery codes take the place of a second factor: add one first")
+			return nil, none
 		}
 		codes, f.RecoveryCreated = f.renewCodes(me.User.UUID), at
 		return s.audit(event.AuthRecoveryCodes, me.User.UUID, event.AuthDetails{Session: me.ID}), nil

@@ -42,8 +42,7 @@ func Pending(err error) *PendingLogin {
 // completeLogin logs in a user who has proven who they are. Who has a second factor has to prove that as well, unless
 // the proof is two factors: the error then has a PendingLogin. Every login ends here.
 func (s *Service) completeLogin(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
-	usable := factorsOf(user.Body).usable(p.methods)
-	if p.aal >= 2 || len(usable) == 0 {
+	if p.aal >= 2 || !factorsOf(user.Body).any() {
 		return s.startSession(ctx, user, p, c)
 	}
 	o, err := user.Object()
@@ -58,6 +57,11 @@ func (s *Service) completeLogin(ctx context.Context, user store.Stored, p proof,
 		return IssuedSession{}, err
 	}
 	if s.mfa.of(ctx, visible) == MFAOff {
+		return s.startSession(ctx, user, p, c)
+	}
+	usable := s.usable(user, p.methods)
+	if len(usable) == 0 {
+		p.limited = true
 		return s.startSession(ctx, user, p, c)
 	}
 	pending := &PendingLogin{Secret: newSecret(), Factors: usable, Expires: s.now().Add(PendingTTL)}
@@ -107,7 +111,7 @@ func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFact
 		return IssuedSession{Application: from.Application}, err
 	}
 	p := proofOf(login)
-	method, err := s.verifySecond(ctx, user, f, p.methods, flow.UUID)
+	method, err := s.verifySecond(ctx, user, f, p.methods, flow.UUID, from)
 	if err != nil {
 		return IssuedSession{Application: from.Application}, err
 	}
@@ -116,6 +120,9 @@ func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFact
 	}
 	s.returnAttempts(from, method)
 	p.methods, p.aal, p.at = append(p.methods, method), 2, s.now()
+	if err := s.passwordKnown(ctx, user, p.methods); err != nil {
+		return IssuedSession{Application: from.Application}, err
+	}
 	return s.startSession(ctx, user, p, from)
 }
 
@@ -167,16 +174,21 @@ func (s *Service) pendingUser(ctx context.Context, login object.Object) (store.S
 	return user, nil
 }
 
-// consumePending ends a pending login. Of two that complete it at once, one does.
+// consumePending ends a pending login. Of two that complete it at once, one does. Others count their tries in the same record: that
+// they write it keeps nobody from completing, whose recovery code is used up by now.
 func (s *Service) consumePending(ctx context.Context, uuid string) error {
-	now, err := s.tokens.Get(ctx, uuid)
-	if err == nil {
-		err = s.tokens.Delete(ctx, uuid, now.Revision)
+	for {
+		now, err := s.tokens.Get(ctx, uuid)
+		if err == nil {
+			err = s.tokens.Delete(ctx, uuid, now.Revision)
+		}
+		switch {
+		case errors.Is(err, errs.NotFound):
+			return errPending()
+		case !errors.Is(err, errs.Mismatch): // at most maxTries of them
+			return err
+		}
 	}
-	if err != nil && ignoreStale(err) == nil {
-		return errPending()
-	}
-	return err
 }
 
 // pendingLogin returns a pending login without counting a try.
@@ -194,34 +206,36 @@ func (s *Service) pendingLogin(ctx context.Context, secret string) (flow store.S
 	return flow, login, err
 }
 
-// hasUsable reports whether a user has a second factor that can be used after a login by some methods.
-func hasUsable(user store.Stored, methods []string, factor string) bool {
-	return slices.Contains(factorsOf(user.Body).usable(methods), factor)
+// usable returns the types of second factors with which a login of a user that began by some methods can be completed.
+func (s *Service) usable(user store.Stored, methods []string) []string {
+	return factorsOf(user.Body).usable(provesMailbox(methods, user), timestamp(s.now()))
 }
 
 // verifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
 // it is proven for. Errors: Denied; Invalid; Limited.
-func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondFactor, methods []string, flow string) (method string, err error) {
+func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondFactor, methods []string, flow string, from Client) (method string, err error) {
 	if f.Type == "" {
 		f.Type = FactorTOTP
 	}
 	has := factorsOf(user.Body)
-	if !hasUsable(user, methods, f.Type) {
+	if !slices.Contains(s.usable(user, methods), f.Type) {
 		return "", errNoFactor()
 	}
-	return f.Type, s.attempt(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
-		switch f.Type {
-		case FactorTOTP:
-			return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
-		case FactorEmail:
-			_, ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
-			return 0, ok, err
-		case FactorPasskey:
-			ok, err = s.provesPasskey(ctx, user, f.Passkey, flow)
-			return 0, ok, err
-		default:
-			ok, err = s.useRecoveryCode(ctx, user, f.Code)
-			return 0, ok, err
-		}
+	return f.Type, s.tryCode(from, func() error {
+		return s.attempt(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
+			switch f.Type {
+			case FactorTOTP:
+				return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
+			case FactorEmail:
+				_, ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
+				return 0, ok, err
+			case FactorPasskey:
+				ok, err = s.provesPasskey(ctx, user, f.Passkey, flow)
+				return 0, ok, err
+			default:
+				ok, err = s.useRecoveryCode(ctx, user, f.Code)
+				return 0, ok, err
+			}
+		})
 	})
 }

@@ -48,6 +48,7 @@ type Session struct {
 	Methods         []string  // by which the user has proven who they are, as in event.AuthDetails
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
+	limited         bool      // the user has a second factor that could not be asked for
 	Missing         string    // a step that the user has to take before the session is of use, as in errs.StepUp; "" for none
 }
 
@@ -174,7 +175,7 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 		})
 	}
 	visible, err := s.seenByRules(user, o)
-	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Type: n.provider, Application: n.application, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at}
+	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Type: n.provider, Application: n.application, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at, limited: n.limited}
 	issued.Missing = s.missingStep(ctx, &issued)
 	return IssuedSession{Session: issued, Token: n.id + secret}, err
 }
@@ -224,7 +225,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	}
 	me := &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}
 	p := proofOf(session)
-	me.Type, me.Methods, me.AAL, me.AuthenticatedAt = p.provider, p.methods, p.aal, p.at
+	me.Type, me.Methods, me.AAL, me.AuthenticatedAt, me.limited = p.provider, p.methods, p.aal, p.at, p.limited
 	me.Application, _ = session.Text("application")
 	me.Missing = s.missingStep(ctx, me)
 	return me, nil

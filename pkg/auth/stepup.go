@@ -29,8 +29,10 @@ func (s *Service) requireFreshToEnroll(ctx context.Context, me *Session) error {
 	if err := RequireLogin(me); err != nil {
 		return err
 	}
-	if err := s.requireSecond(ctx, me); err != nil {
-		return err
+	if !me.limited {
+		if err := s.requireSecond(ctx, me); err != nil {
+			return err
+		}
 	}
 	if age := s.now().Sub(me.AuthenticatedAt); age > freshFor || age < -clockTolerance {
 		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepReauthenticate, MaxAge: freshFor}, "prove again who you are: your login is too old for this")
@@ -72,6 +74,8 @@ func (s *Service) asksForSecond(ctx context.Context, me *Session) bool {
 // API key was made by somebody who has taken it.
 func (s *Service) missingStep(ctx context.Context, me *Session) string {
 	switch {
+	case me.limited && s.asksForSecond(ctx, me):
+		return errs.StepEnroll
 	case me.Key != nil || me.AAL >= 2 || s.mfa.of(ctx, me.Visible) != MFARequired:
 		return ""
 	case factorsOf(me.User.Body).any():
@@ -88,7 +92,10 @@ func RequireComplete(me *Session) error {
 		return nil
 	}
 	message := "a second factor is required here: prove yours first"
-	if me.Missing == errs.StepEnroll {
+	switch {
+	case me.limited:
+		message = "your second factor can't be asked for after a login by a mail, or by a password that was set by one: log in in another way, use a recovery code, or add another second factor, which counts a day later"
+	case me.Missing == errs.StepEnroll:
 		message = "a second factor is required here: add one to your account first"
 	}
 	return errs.NeedsStepUp(errs.StepUp{Step: me.Missing, AAL: 2}, "%s", message)
@@ -106,7 +113,7 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
-	method, err := s.proveAgain(ctx, me, password, f)
+	method, err := s.proveAgain(ctx, password, f, from)
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -115,10 +122,11 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 }
 
 // proveAgain returns the method by which a user has proven again who they are.
-func (s *Service) proveAgain(ctx context.Context, me *Session, password string, f SecondFactor) (method string, err error) {
+func (s *Service) proveAgain(ctx context.Context, password string, f SecondFactor, from Client) (method string, err error) {
+	me := from.Session
 	switch {
 	case s.asksForSecond(ctx, me):
-		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me))
+		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me), from)
 	case f.Type == FactorPasskey:
 		_, _, err := s.verifyPasskey(ctx, f.Passkey, &me.User, passkeySecondFactor(sessionFlow(me)))
 		return MethodPasskey, err
@@ -151,6 +159,9 @@ func (s *Service) raiseSession(ctx context.Context, method string, from Client) 
 	if method != MethodPassword {
 		p.aal = 2
 	}
-	p.at, p.again = s.now(), true
+	p.at, p.again, p.limited = s.now(), true, false
+	if err := s.passwordKnown(ctx, user, p.methods); err != nil {
+		return IssuedSession{}, err
+	}
 	return s.replaceSession(ctx, user, p, from)
 }

@@ -248,10 +248,10 @@ func TestAPasswordThatComesWithAnAddressIsNoticed(t *testing.T) {
 	w.wantKinds(ada)
 	in, _, err = w.Register(t.Context(), credentials(bob, "a second password"), with(in))
 	w.must(err)
-	w.wantKinds(ada, "password")
+	w.wantKinds(ada, "loginAdded", "password")
 	_, _, err = w.Register(t.Context(), credentials("ada@example.org", "a second password"), with(in))
 	w.must(err)
-	w.wantKinds(ada, "password")
+	w.wantKinds(ada, "loginAdded", "password", "loginAdded")
 }
 
 // Of two factors that are removed at once, one stays where one is required.

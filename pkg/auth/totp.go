@@ -89,7 +89,8 @@ func (s *Service) issuer() string {
 }
 
 // ConfirmTOTP adds the authenticator app that the session has set up, by a code of it. The session is replaced by one with the
-// second factor. With the first factor there are recovery codes, which are shown once.
+// second factor. With the first factor there are recovery codes, which are shown once. A limited session stays, and the app counts
+// after EnrollDelay.
 //
 // Errors: those of requireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
 func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (session IssuedSession, codes []string, err error) {
@@ -133,17 +134,20 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 		}
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, FactorTOTP, func(_ store.Stored, f *factors, at string) error {
+	codes, err = s.addFactor(ctx, me, FactorTOTP, func(_ store.Stored, f *factors, at, usable string) error {
 		if f.TOTP != nil {
 			return errFactorExists(FactorTOTP)
 		}
-		f.TOTP = &totpFactor{factor{at}, sealed}
+		f.TOTP = &totpFactor{factor{Created: at, From: usable}, sealed}
 		return nil
 	})
 	if err != nil {
 		return session, nil, err
 	}
 	s.returnAttempt(from)
+	if me.limited {
+		return IssuedSession{Session: *me}, nil, nil // it counts after EnrollDelay
+	}
 	session, err = s.raiseSession(ctx, MethodTOTP, from)
 	return session, codes, err
 }

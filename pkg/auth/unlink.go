@@ -30,32 +30,33 @@ func unlinkedOf(body []byte) unlinkedIdents {
 	return unlinked
 }
 
-// Unlink removes an ident of the user who is logged in. NotFound when it is not
-// theirs; Conflict when it is their last one; the errors of requireFresh.
+// Unlink removes an ident of the user who is logged in. The removal of an address that was proven can be undone as a change of
+// address is. NotFound when the ident is not theirs; Conflict when it is their last one; the errors of requireFresh; Limited.
 func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 	if err := s.requireFresh(ctx, me); err != nil {
 		return err
 	}
-	return s.unlinkOwn(ctx, me, ident)
+	return s.unlinkOwn(ctx, me, ident, false)
 }
 
-func (s *Service) unlinkOwn(ctx context.Context, me *Session, ident string) error {
-	return s.unlink(asService(ctx, me.User.UUID), me.User.UUID, ident, errs.New(errs.NotFound, "you have no ident with this uuid"),
-		errs.New(errs.Conflict, "this is your last login: link another one first, or delete the account"))
+// unlinkOwn removes an ident of the user of a session. always is as in an announcement.
+func (s *Service) unlinkOwn(ctx context.Context, me *Session, ident string, always bool) error {
+	return s.unlinkIdent(asService(ctx, me.User.UUID), unlinking{
+		user: me.User.UUID, ident: ident, missing: errs.New(errs.NotFound, "you have no ident with this uuid"),
+		last:     errs.New(errs.Conflict, "this is your last login: link another one first, or delete the account"),
+		announce: true, undoable: true, always: always,
+	})
 }
 
 // UnlinkFor removes an ident of a user on behalf of the caller whom ctx carries. Sessions that began
 // with it stay. NotFound when it is not of the user; Conflict when it is their last one: without any
 // the user could never log in again, whom to keep out is what SetDisabled is for.
 func (s *Service) UnlinkFor(ctx context.Context, user, ident string) error {
-	return s.unlink(managing(ctx), user, ident, errs.New(errs.NotFound, "the user has no ident with this uuid"),
-		errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to keep them out, or delete them to free the address"))
-}
-
-// unlink removes an ident of a user. It reports missing when the ident is not of the user, and last when
-// they have no other one.
-func (s *Service) unlink(ctx context.Context, user, ident string, missing, last error) error {
-	return s.unlinkIdent(ctx, unlinking{user: user, ident: ident, missing: missing, last: last})
+	return s.unlinkIdent(managing(ctx), unlinking{
+		user: user, ident: ident, missing: errs.New(errs.NotFound, "the user has no ident with this uuid"),
+		last:     errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to keep them out, or delete them to free the address"),
+		announce: true, always: true,
+	})
 }
 
 // unlinking is the removal of an ident of a user.
@@ -65,6 +66,11 @@ type unlinking struct {
 
 	other string                        // an ident that the user may have, which an index need not find yet; "" for none
 	check func(user store.Stored) error // asked with the user as of the write that marks the ident; nil: nothing
+
+	announce bool           // the owner address gets a mail before
+	always   bool           // however many it has got
+	undoable bool           // and can undo the removal, if it is that of an address that was proven
+	change   *addressChange // the removal as it is recorded; nil for one that can't be undone
 }
 
 func (s *Service) unlinkIdent(ctx context.Context, u unlinking) error {
@@ -82,67 +88,114 @@ func (s *Service) unlinkIdent(ctx context.Context, u unlinking) error {
 		if owner, _ := object.Text(object.Field(stored.Body, fieldUser)); owner != u.user {
 			return u.missing
 		}
+		if u.announce {
+			if err := s.announceUnlinking(ctx, &u, stored); err != nil {
+				return err
+			}
+			u.announce = false // once, however often the ident is written meanwhile
+		}
 		if err := s.markUnlinked(ctx, u, stored); err != nil {
 			return err
 		}
 		if err = s.idents.Delete(ctx, u.ident, stored.Revision, s.auditIdent(event.AuthLoginUnlinked, u.user, stored, "")); !errors.Is(err, errs.Mismatch) {
-			if err == nil && isPasskey(stored) {
-				s.notify(ctx, store.Stored{UUID: u.user}, NoticeFactorRemoved)
-			}
 			return ignoreNotFound(err)
 		}
 	}
 	return errs.New(errs.Conflict, "the same login keeps being used: try again")
 }
 
+// announceUnlinking requests the mail about the removal of an ident that would not be refused.
+func (s *Service) announceUnlinking(ctx context.Context, u *unlinking, ident store.Stored) error {
+	user, err := s.users.Get(ctx, u.user)
+	if err != nil {
+		return err
+	}
+	if _, err := s.unlinkMutation(ctx, *u, user, ident); err != nil {
+		return err
+	}
+	o, err := ident.Object()
+	if err != nil {
+		return err
+	}
+	kind, _ := o.Text("type")
+	switch {
+	case kind == PasskeyType:
+		return s.announce(ctx, user, announcement{kind: NoticeFactorRemoved, always: u.always})
+	case kind == emailType && isProven(ident) && u.undoable:
+		change, err := s.newChange(ctx, user, ident.UUID, "")
+		if err == nil {
+			err = s.checkChanges(user)
+		}
+		if err == nil {
+			err = s.offerUndo(ctx, user, change)
+		}
+		u.change = &change
+		return err
+	case kind == emailType:
+		kind, _ = o.Text("_id")
+	}
+	return s.announce(ctx, user, announcement{kind: NoticeLoginRemoved, about: kind, always: u.always})
+}
+
 // markUnlinked marks an ident in its user as unlinked. It reports last when the user has
 // no other ident.
 func (s *Service) markUnlinked(ctx context.Context, u unlinking, ident store.Stored) error {
 	_, err := s.users.Mutate(ctx, u.user, func(user store.Stored) (store.Mutation, error) {
-		if u.check != nil {
-			if err := u.check(user); err != nil {
-				return store.Mutation{}, err
+		m, err := s.unlinkMutation(ctx, u, user, ident)
+		if err == nil && u.change != nil && changeAt(s.changesOf(user.Body), u.change.ID) < 0 {
+			if err = s.checkChanges(user); err == nil {
+				m.Fields = m.Fields.Merge(s.withChange(user, *u.change))
 			}
 		}
-		var idents []string
-		left := leftIdents{kinds: map[string]string{}, proven: map[string]bool{}}
-		if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, o object.Object) error {
-			idents = append(idents, found.UUID)
-			left.kinds[found.UUID], _ = o.Text("type")
-			left.proven[found.UUID] = isProven(found)
-			return nil
-		}); err != nil {
-			return store.Mutation{}, err
-		}
-		if u.other != "" && !slices.Contains(idents, u.other) {
-			idents = append(idents, u.other)
-			left.kinds[u.other], left.proven[u.other] = emailType, true
-		}
-		// Marks of deleted idents are no longer needed.
-		unlinked := unlinkedOf(user.Body)
-		maps.DeleteFunc(unlinked, func(uuid string, _ uint64) bool { return !slices.Contains(idents, uuid) })
-		var removed []store.ExtraEvent
-		left.kinds[ident.UUID], _ = object.Text(object.Field(ident.Body, "type")) // also if the index lags
-		if isPasskey(ident) && unlinked[ident.UUID] == 0 {
-			removed = append(removed, s.audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: MethodPasskey, Factor: ident.UUID}))
-		}
-		unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
-		left.uuids = slices.DeleteFunc(idents, func(uuid string) bool { return unlinked[uuid] > 0 })
-		if err := left.carry(factorsOf(user.Body), left.kinds[ident.UUID]); err != nil {
-			return store.Mutation{}, err
-		}
-		ok, err := s.anyOwned(ctx, left.uuids, user.UUID)
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		if !ok {
-			return store.Mutation{}, u.last
-		}
-		fields := object.Object{}
-		fields.Set(fieldUnlinked, unlinked)
-		return store.Mutation{Fields: fields, ExtraEvents: removed}, nil
+		return m, err
 	})
 	return err
+}
+
+// unlinkMutation returns the write of a user that marks an ident.
+func (s *Service) unlinkMutation(ctx context.Context, u unlinking, user, ident store.Stored) (store.Mutation, error) {
+	if u.check != nil {
+		if err := u.check(user); err != nil {
+			return store.Mutation{}, err
+		}
+	}
+	var idents []string
+	left := leftIdents{kinds: map[string]string{}, proven: map[string]bool{}}
+	if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, o object.Object) error {
+		idents = append(idents, found.UUID)
+		left.kinds[found.UUID], _ = o.Text("type")
+		left.proven[found.UUID] = isProven(found)
+		return nil
+	}); err != nil {
+		return store.Mutation{}, err
+	}
+	if u.other != "" && !slices.Contains(idents, u.other) {
+		idents = append(idents, u.other)
+		left.kinds[u.other], left.proven[u.other] = emailType, true
+	}
+	// Marks of deleted idents are no longer needed.
+	unlinked := unlinkedOf(user.Body)
+	maps.DeleteFunc(unlinked, func(uuid string, _ uint64) bool { return !slices.Contains(idents, uuid) })
+	var removed []store.ExtraEvent
+	left.kinds[ident.UUID], _ = object.Text(object.Field(ident.Body, "type")) // also if the index lags
+	if isPasskey(ident) && unlinked[ident.UUID] == 0 {
+		removed = append(removed, s.audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: MethodPasskey, Factor: ident.UUID}))
+	}
+	unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
+	left.uuids = slices.DeleteFunc(idents, func(uuid string) bool { return unlinked[uuid] > 0 })
+	if err := left.carry(factorsOf(user.Body), left.kinds[ident.UUID]); err != nil {
+		return store.Mutation{}, err
+	}
+	ok, err := s.anyOwned(ctx, left.uuids, user.UUID)
+	if err != nil {
+		return store.Mutation{}, err
+	}
+	if !ok {
+		return store.Mutation{}, u.last
+	}
+	fields := object.Object{}
+	fields.Set(fieldUnlinked, unlinked)
+	return store.Mutation{Fields: fields, ExtraEvents: removed}, nil
 }
 
 // leftIdents are the idents of a user after an unlinking.
@@ -153,7 +206,7 @@ type leftIdents struct {
 }
 
 // carry reports Conflict if nobody could prove a second factor any more without an ident of a kind: there is no passkey, or no
-// address to which codes go, as noticeAddress finds it.
+// address to which codes go, as standings.forCodes finds it.
 func (l leftIdents) carry(f factors, without string) error {
 	passkeys, addresses, proven := 0, 0, 0
 	for _, uuid := range l.uuids {

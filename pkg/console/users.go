@@ -38,6 +38,7 @@ type Accounts interface {
 	ResetFactors(ctx context.Context, uuid string) (store.Stored, error)
 	UnlinkFor(ctx context.Context, user, ident string) error
 	UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error)
+	KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error)
 }
 
 var _ Accounts = (*auth.Service)(nil)
@@ -62,7 +63,7 @@ func (c *Console) users(o *Users) view {
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.endSessions), post(one+"/sessions/:id", v.endSession),
 		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
-		post(one+"/factors", v.resetFactors), post(one+"/deletion", v.undoDeletion),
+		post(one+"/factors", v.resetFactors), post(one+"/deletion", v.undoDeletion), post(one+"/changes", v.keepChanges),
 		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.revokeKey),
 	}}
 }

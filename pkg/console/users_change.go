@@ -190,6 +190,13 @@ func (v *usersView) undoDeletion(r *request) error {
 	})
 }
 
+func (v *usersView) keepChanges(r *request) error {
+	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+		_, err := v.Accounts.KeepChangesFor(ctx, user.UUID)
+		return "The changes of address can't be undone any more.", err
+	})
+}
+
 func (v *usersView) revokeKey(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 		id, err := r.PathParam("id")

@@ -21,11 +21,12 @@ type Data struct {
 	Token string // the secret in Link, for recipients who prefer to type it
 	Login string // of the account; its text is chosen by who registered it, so it is untrusted
 
-	// Of notices: when something happened, and of who did it the network address, its place, and the device, which may each be "".
-	Time, Address, Place, Device string
+	// Of notices: what it is about, such as an address, and when something happened; and of who did it the network address, its place,
+	// and the device. All but Time may be "". About is untrusted as well.
+	About, Time, Address, Place, Device string
 }
 
-var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com", Time: "2026-03-01 12:00 UTC", Address: "192.0.2.1", Place: "Linköping, Sweden", Device: "Firefox on Linux"}
+var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com", About: "ada@example.org", Time: "2026-03-01 12:00 UTC", Address: "192.0.2.1", Place: "Linköping, Sweden", Device: "Firefox on Linux"}
 
 // Templates are the texts of one kind of mail. They are safe for concurrent use.
 type Templates struct {

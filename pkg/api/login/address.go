@@ -35,12 +35,12 @@ func (h *handler) requestChange(x *kit.Exchange, f form, ident string) error {
 	return h.service.RequestAddressChange(x.Context(), ident, values[0], values[1], client)
 }
 
-// finishAddress confirms or undoes a change of address, by the token of a mail.
+// finishAddress confirms or undoes a change of address, or ends the right to undo it, by the token of a mail.
 func (h *handler) finishAddress(x *kit.Exchange) error {
 	f, err := readForm(x)
-	undone := false
+	var keep, undone bool
 	if err == nil {
-		undone, err = h.finishChange(x, f)
+		keep, undone, err = h.finishChange(x, f)
 	}
 	switch {
 	case err != nil && f.html:
@@ -49,6 +49,8 @@ func (h *handler) finishAddress(x *kit.Exchange) error {
 		return err
 	case !f.html:
 		return x.SendStatus(http.StatusNoContent)
+	case keep:
+		redirect(x, http.StatusSeeOther, withQuery(h.address, "change", "kept"))
 	case undone:
 		redirect(x, http.StatusSeeOther, withQuery(h.recovery, "mail", "sent"))
 	default:
@@ -57,22 +59,28 @@ func (h *handler) finishAddress(x *kit.Exchange) error {
 	return nil
 }
 
-func (h *handler) finishChange(x *kit.Exchange, f form) (undone bool, err error) {
+func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err error) {
 	login, err := f.takeLogin()
 	if err != nil {
-		return false, err
+		return false, false, err
+	}
+	if keep, err = f.takeBool("keep"); err != nil {
+		return false, false, err
 	}
 	values, err := f.take("token")
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
+		if keep {
+			return h.service.KeepChanges(ctx, login, values[0], client)
+		}
 		undone, err = h.service.FinishAddressChange(ctx, login, values[0], client)
 		return err
 	})
-	return undone, err
+	return keep, undone, err
 }

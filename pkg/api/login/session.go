@@ -97,6 +97,9 @@ func (c cookies) set(x *kit.Exchange, name, value string, age int) {
 // setSession sets the token of a session. The cookie lives as long as a session
 // can at most: the server decides when it expires, and use extends it.
 func (c cookies) setSession(x *kit.Exchange, s auth.IssuedSession) {
+	if s.Token == "" {
+		return // the session of the request stays
+	}
 	c.set(x, sessionCookie, s.Token, int(auth.SessionMaxAge.Seconds()))
 	if c.value(x.Request, pendingCookie) != "" {
 		c.set(x, pendingCookie, "", -1) // else a step-up would be taken for that of a login that was given up

@@ -32,6 +32,7 @@ type View struct {
 	Login, Token string // from the link of a mail
 	MailSent     bool
 	Undo         bool // the link of a mail undoes a change of address, and does not confirm it
+	Kept         bool // who may undo a change of address has said that it is right
 	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
 
@@ -112,7 +113,7 @@ func (h *handler) view(x *kit.Exchange) (View, *auth.Session) {
 	}
 	query := x.Request.URL.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
-	v.Undo = query.Get("change") == "undo"
+	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
 	v.OtherBrowser = query.Get("browser") == "other"
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
 	if reason := query.Get("reason"); messages[reason] != "" {
@@ -153,6 +154,7 @@ func samples() []View {
 	sent, set, first := full, full, full
 	set.OtherBrowser, set.Undo = true, true
 	sent.MailSent, set.PasswordSet = true, true
+	first.Kept = true
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
 	return append(accountSamples(full), full, sent, set, first, View{})

@@ -25,10 +25,10 @@ func (d *document) address() {
 	})
 	d.add(operation{
 		method: "post", path: "/auth/email/address", tag: loginTag, id: "finishAddressChange", summary: "Confirm or undo a change of address", security: maybe(),
-		description: "By the token of the mail to the new address, while logged in, or of that to the old one. The reply to an HTML form is 303.",
+		description: "By the token of the mail to the new address, while logged in, or of that to the address which was proven longest. With `keep` the latter says that the change is right, and can't undo it any more. The reply to an HTML form is 303.",
 		parameters:  parameters("Prefer"),
-		body:        form([]string{"token"}, false, "login", text("The address that the mail was sent to; `email` is another name for this field."), "token", text("That of the mail.")),
-		replies: ordered.Of("204", reply("It is confirmed, or undone: then every session has ended.", nil, "Cache-Control", "Preference-Applied"),
+		body:        form([]string{"token"}, false, "login", text("The address that the mail was sent to; `email` is another name for this field."), "token", text("That of the mail."), "keep", ordered.Of("type", "boolean", "description", "The change stays, and the right to undo it ends.")),
+		replies: ordered.Of("204", reply("It is confirmed; or undone: then every session has ended; or can't be undone any more.", nil, "Cache-Control", "Preference-Applied"),
 			"303", redirectTo("Of an HTML form: the page where the browser continues.", "Preference-Applied")),
 		problems: problems,
 	})
