@@ -2,7 +2,9 @@ package auth_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +12,8 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Attacks on an account that begin with a feature and end with another one.
@@ -123,7 +127,7 @@ func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 // A thief has a session and the password for ten minutes. The owner has the address that was proven longest.
 func TestTheAddressThatWasProvenLongestAloneCanUndo(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
-	in := w.register(ada, password)
+	in := w.add(w.register(ada, password), bob, password)
 	thief := w.add(in, eve, password)
 	w.clock.advance(w.email.MailInterval)
 	w.must(w.RequestAddressChange(t.Context(), eve+"_email", eve2, password, w.now(thief)))
@@ -132,7 +136,7 @@ func TestTheAddressThatWasProvenLongestAloneCanUndo(t *testing.T) {
 		t.Errorf("an address that was added a minute ago gets %d rights to undo", n)
 	}
 	w.must(w.finish(w.Service, eve2, confirm, w.now(thief)))
-	w.wantAddresses(in.User.UUID, adaIdent, eve2+"_email")
+	w.wantAddresses(in.User.UUID, adaIdent, bob+"_email", eve2+"_email")
 
 	// The thief's recovery ends nothing of the owner's, and the thief can't end it in a session.
 	w.recoverBy(eve2, stranger)
@@ -141,7 +145,7 @@ func TestTheAddressThatWasProvenLongestAloneCanUndo(t *testing.T) {
 		t.Fatalf("%d mails to the owner", len(undo))
 	}
 	w.must(w.finish(w.Service, ada, undo[0], from))
-	w.wantAddresses(in.User.UUID, adaIdent, eve+"_email") // what is older than the change stays
+	w.wantAddresses(in.User.UUID, adaIdent, bob+"_email", eve+"_email") // what is older than the change stays
 	w.recoverBy(ada, password)
 	w.mustLogin(ada, password, in.User.UUID)
 }
@@ -248,6 +252,38 @@ func TestARestoredAddressKeepsItsAge(t *testing.T) {
 	if w.lastMail(ada).kind != "undo" || len(w.tokensOf(eve, "undo")) != 0 {
 		t.Error("the address that was restored is not the oldest one any more")
 	}
+}
+
+// A release that did not know who has the right gave it to the address that was replaced. It has it still if no other one is older than
+// the change.
+func TestAChangeOfAnEarlierRelease(t *testing.T) {
+	forget := func(w *fixture, user string) {
+		_, err := w.set.Store("Users").Mutate(w.Context(), user, func(now store.Stored) (store.Mutation, error) {
+			changes := string(object.Field(now.Body, "_addressChanges"))
+			for _, key := range []string{"from", "since", "holder"} {
+				changes = regexp.MustCompile(`"`+key+`":"[^"]*",?`).ReplaceAllString(changes, "")
+			}
+			return store.Mutation{Fields: object.Object{"_addressChanges": []byte(strings.Replace(changes, ",}", "}", 1))}}, nil
+		})
+		w.must(err)
+	}
+	w := newFixture(t, validatedFirst)
+	in := w.register(ada, password)
+	confirm, undo := w.change(in, ada, newAda, password)
+	forget(w, in.User.UUID)
+	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
+	w.must(w.finish(w.Service, ada, undo, from))
+	w.wantAddresses(in.User.UUID, adaIdent)
+
+	w = newFixture(t)
+	in = w.add(w.register(ada, password), eve, password)
+	_, undo = w.change(in, eve, eve2, password)
+	forget(w, in.User.UUID)
+	_, err := w.set.Store("Idents").Mutate(t.Context(), adaIdent, func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{Fields: object.Object{"_proven": []byte("true")}}, nil
+	})
+	w.must(err)
+	w.wantKind(w.finish(w.Service, eve, undo, from), errs.Denied)
 }
 
 // acts are what takes something from whoever owns an account, with the notice to the address that was proven longest.
@@ -507,4 +543,49 @@ func TestWhatIsLeftOfAUser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a mail by which a change can be undone is not sent, no other takes its place.
+func TestAChangeWaitsForTheMailOfTheOneBefore(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	in := w.add(w.register(ada, password), eve, password)
+	w.clock.advance(w.email.MailInterval)
+	w.must(w.RequestAddressChange(t.Context(), adaIdent, eve2, password, w.now(in)))
+	w.clock.advance(5 * w.email.MailInterval)
+	w.wantKind(w.RequestAddressChange(t.Context(), eve+"_email", "eve3@example.com", password, w.now(in)), errs.Limited)
+	w.wantKind(w.Unlink(t.Context(), w.now(in).Session, adaIdent), errs.Limited)
+	undo := w.tokensOf(ada, "undo")
+	w.must(w.RequestAddressChange(t.Context(), eve+"_email", "eve3@example.com", password, w.now(in)))
+	undo = append(undo, w.lastMail(ada).token)
+	if undo[0] == undo[1] {
+		t.Fatal("one mail for two changes")
+	}
+	w.must(w.finish(w.Service, ada, undo[0], from))
+	w.wantKind(w.finish(w.Service, ada, undo[1], from), errs.Denied)
+	w.wantAddresses(in.User.UUID, adaIdent, eve+"_email")
+}
+
+// Six digits are few: a network address guesses only so many in a day, at however many accounts.
+func TestWrongCodesOfManyAccountsAreLimited(t *testing.T) {
+	w := newFixture(t, validatedFirst, limits(1000, 0))
+	in := w.register(ada, password)
+	guess := func(c auth.Client) error {
+		code, client := w.mailedCode(ada)
+		c.Binding = client.Binding
+		_, err := w.LoginByMail(t.Context(), ada, wrong(code), c)
+		return err
+	}
+	guesses := 0
+	for ; guesses < 1000; guesses++ {
+		if err := guess(from); errs.KindOf(err) == errs.Limited {
+			break
+		}
+	}
+	if guesses < 150 || guesses > 300 {
+		t.Errorf("%d guesses", guesses)
+	}
+	w.wantKind(guess(auth.Client{Address: "203.0.113.9"}), errs.Denied)
+	w.clock.advance(24 * time.Hour)
+	w.wantKind(guess(from), errs.Denied)
+	w.mustLogin(ada, password, in.User.UUID)
 }

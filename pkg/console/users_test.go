@@ -368,6 +368,20 @@ func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
 	shows(t, is(t, l.get(l.Admin, "/console/objects/Chapters/object/reader/delete"), http.StatusOK), "This user is an admin")
 }
 
+func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	page := "/console/users/" + f.uuidOf(bob)
+	is(t, f.post(f.Admin, page+"/changes", ""), http.StatusConflict)
+	f.Must(f.Auth.RequestAddressChange(t.Context(), bob+"_email", "bob@example.org", "another password", f.client(f.User)))
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "was to be replaced by bob@example.org", "Whoever reads the mails of "+bob, "Keep the changes of address")
+	is(t, f.post(f.LogIn(bob, "another password"), page+"/changes", ""), http.StatusForbidden)
+	leads(t, f.post(f.Admin, page+"/changes", ""), page)
+	if text := is(t, f.get(f.Admin, page), http.StatusOK).Text; strings.Contains(text, "Keep the changes") {
+		t.Error("the change can be undone still")
+	}
+}
+
 func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t, func(o *auth.Options) { o.Deletion = &auth.Deletion{Grace: 14 * 24 * time.Hour} })
