@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,11 +42,14 @@ func (a *App) searchStatus() []search.Status {
 	return a.search.Status()
 }
 
-// unsearchable lists the stores whose text this process is still indexing, for whoever asks whether belfry is ready.
+// unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.
 func (a *App) unsearchable() (all []string) {
 	for _, s := range a.searchStatus() {
 		if !s.Ready {
 			all = append(all, "the text of "+s.Store+" is being indexed: searches by q are refused until then")
+		}
+		if s.Late {
+			all = append(all, fmt.Sprintf("the search index of %s is %d events behind the log: searches by q find what was there before", s.Store, s.Behind))
 		}
 	}
 	return all

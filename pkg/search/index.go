@@ -30,7 +30,7 @@ type position struct {
 }
 
 // form is the version of how words are made of objects, and of how bleve has them: an index of another one is built again.
-const form = 1
+const form = 2
 
 // state is what an index says of itself.
 type state struct {
@@ -233,7 +233,7 @@ func (x *textIndex) search(ctx context.Context, q query.Query, s store.TextSearc
 	found, err := x.bleve.SearchInContext(ctx, r)
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "TooManyClauses"):
-		return nil, false, errs.New(errs.Invalid, "q: more than %d words have such a beginning; give more of its characters", maxBeginnings)
+		return nil, false, errTooManyBeginnings()
 	case ctx.Err() != nil:
 		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable, "q: the search took too long; look for words that fewer objects have")
 	case err != nil:

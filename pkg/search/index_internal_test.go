@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/blevesearch/bleve/v2"
 )
@@ -57,4 +58,33 @@ func storeState(t *testing.T, index bleve.Index, data []byte) {
 		t.Fatal(err)
 	}
 	<-onDisk
+}
+
+func TestAnIndexIsLateBeyondALimit(t *testing.T) {
+	began := time.Now()
+	for _, c := range []struct {
+		ends     []uint64 // every five seconds
+		followed uint64
+		behind   uint64
+		late     bool
+	}{
+		{nil, 0, 0, false},
+		{[]uint64{10}, 10, 0, false},
+		{[]uint64{10}, 5, 5, false}, // it may have been there for a moment
+		{[]uint64{10, 20}, 10, 10, false},
+		{[]uint64{10, 20, 30}, 10, 20, false},
+		{[]uint64{10, 20, 30}, 9, 21, true},
+		{[]uint64{10, 20, 30, 40}, 19, 21, true},
+		{[]uint64{10, 20, 30, 40}, 20, 20, false},
+		{[]uint64{20_000}, 0, 20_000, true},
+		{[]uint64{10, 20, 30, 5}, 4, 1, false}, // the log was replaced
+	} {
+		l := &sharedLog{}
+		for i, end := range c.ends {
+			l.note(end, began.Add(time.Duration(i)*5*time.Second))
+		}
+		if behind, late := l.behind(c.followed); behind != c.behind || late != c.late {
+			t.Errorf("%v, %d: behind %d, late %v", c.ends, c.followed, behind, late)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
 	"github.com/blevesearch/bleve/v2/analysis/lang/ar"
 	"github.com/blevesearch/bleve/v2/analysis/lang/cjk"
@@ -20,28 +21,70 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
 	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
 	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
+	"github.com/blevesearch/bleve/v2/analysis/token/truncate"
 	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
 	"github.com/blevesearch/bleve/v2/mapping"
+	"github.com/blevesearch/bleve/v2/registry"
+
+	"belfry/pkg/errs"
 )
 
 // Each language has an analyzer of its own in bleve, which finds the stems of words.
-var _ = []string{
+var languages = []string{
 	ar.AnalyzerName, cjk.AnalyzerName, da.AnalyzerName, de.AnalyzerName, en.AnalyzerName, es.AnalyzerName, fi.AnalyzerName, fr.AnalyzerName, hu.AnalyzerName,
 	it.AnalyzerName, nl.AnalyzerName, no.AnalyzerName, pt.AnalyzerName, ro.AnalyzerName, ru.AnalyzerName, sv.AnalyzerName, tr.AnalyzerName,
 }
 
-// plain is the analyzer without a language: words as they are, in lower case.
-const plain = "belfry"
+const (
+	// plain is the analyzer without a language: words as they are, in lower case.
+	plain = "belfry"
+
+	// cut is the filter that cuts words.
+	cut = "belfry-cut"
+
+	// maxWord is the most characters of a word that count, as in Lucene. The time that some stemmers take grows with the square of it.
+	maxWord = 255
+)
+
+// Words are cut before anything else is made of them, in texts and in what is searched for.
+func init() {
+	must(registry.RegisterTokenFilter(cut, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
+		return truncate.NewTruncateTokenFilter(maxWord), nil
+	}))
+	for _, language := range languages {
+		must(registry.RegisterAnalyzer(analyzerOf(language), func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
+			all, err := cache.AnalyzerNamed(language)
+			if err != nil {
+				return nil, err
+			}
+			of, ok := all.(*analysis.DefaultAnalyzer)
+			if !ok {
+				return nil, errs.New(errs.Internal, "the analyzer of %s is a %T", language, all)
+			}
+			first, err := cache.TokenFilterNamed(cut)
+			if err != nil {
+				return nil, err
+			}
+			return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: append([]analysis.TokenFilter{first}, of.TokenFilters...)}, nil
+		}))
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err) // two of one name
+	}
+}
 
 // analyzerOf returns the name of the analyzer of a language.
 func analyzerOf(language string) string {
 	if language == "" {
 		return plain
 	}
-	return language
+	return plain + "-" + language
 }
 
 // addPlain adds the analyzer without a language.
 func addPlain(m *mapping.IndexMappingImpl) error {
-	return m.AddCustomAnalyzer(plain, map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{lowercase.Name}})
+	return m.AddCustomAnalyzer(plain, map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{cut, lowercase.Name}})
 }

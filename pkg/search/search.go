@@ -21,14 +21,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/internal/backoff"
-	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -73,9 +71,7 @@ type Service struct {
 	cancel  context.CancelFunc
 	closing sync.RWMutex // held while it is canceled
 	running sync.WaitGroup
-	built   chan struct{} // one index or more were built
-	end     atomic.Uint64 // of the log, as far as is known
-	failed  string        // the last error, so that it is logged once
+	log     *sharedLog
 }
 
 // Start opens the indexes, which are brought up to date in the background, and answers searches.
@@ -84,7 +80,7 @@ func Start(o Options) (*Service, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the folder of the search indexes can't be made")
 	}
-	s := &Service{opts: o, slots: make(chan struct{}, maxSearches), built: make(chan struct{}, 1)}
+	s := &Service{opts: o, slots: make(chan struct{}, maxSearches), log: &sharedLog{conn: o.Conn, js: o.JetStream}}
 	for _, of := range o.Stores {
 		x := &storeIndex{of: of, folder: filepath.Join(o.Folder, of.Store.Name()), log: o.Logger.With("store", of.Store.Name())}
 		x.open()
@@ -95,7 +91,10 @@ func Start(o Options) (*Service, error) {
 		s.Close()
 		return nil, err
 	}
-	s.running.Go(func() { s.run(s.ctx) })
+	s.running.Go(func() { s.log.watch(s.ctx) })
+	for _, x := range s.indexes {
+		s.running.Go(func() { s.run(s.ctx, x) })
+	}
 	return s, nil
 }
 
@@ -117,112 +116,60 @@ func (s *Service) closeIndexes() {
 	}
 }
 
-// run follows the log with all indexes that are built, and builds the others.
-func (s *Service) run(ctx context.Context) {
+// run builds an index and follows the log with it. Each does so on its own: one that is slow, or can't be written, keeps no other.
+func (s *Service) run(ctx context.Context, x *storeIndex) {
 	var checked time.Time
 	for retry := backoff.New(retryMin, retryMax); ctx.Err() == nil; {
-		err := s.advance(ctx, &checked)
+		err := s.advance(ctx, x, &checked)
 		switch {
 		case err == nil:
 			retry.Reset()
-			s.failed = ""
+			x.stuck = ""
 		case ctx.Err() != nil:
 		default:
 			checked = time.Time{}
-			if s.failed != err.Error() {
-				s.failed = err.Error()
-				s.opts.Logger.Warn("the search indexes can't follow the log; retrying", "error", err)
+			if x.stuck != err.Error() {
+				x.stuck = err.Error()
+				x.log.Warn("the search index can't follow the log; retrying", "error", err)
 			}
 			_ = retry.Wait(ctx)
 		}
 	}
 }
 
-// advance reads a page of the log, and waits if there is none.
-func (s *Service) advance(ctx context.Context, checked *time.Time) error {
+// advance has an index follow a page of the log, and waits if there is none. An index that does not follow the log is built first.
+func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if time.Since(*checked) > checkInterval {
-		if err := s.check(limited, ctx); err != nil {
+		state, err := s.log.state(limited)
+		if err != nil {
 			return err
+		}
+		if !x.follows(state) && !x.build(ctx, s.opts.JetStream) {
+			_ = backoff.Sleep(ctx, checkInterval) // ends with ctx
+			return nil
 		}
 		*checked = time.Now()
 	}
-	following := s.following()
-	if len(following) == 0 {
-		s.await(ctx)
-		return nil
+	current := x.current.Load()
+	if current == nil {
+		return errNoIndex
 	}
-	page, more, err := eventlog.Page(limited, s.opts.Conn, first(following), pageLimit)
+	page, more, err := s.log.page(limited, current.at.Load().Sequence+1)
 	if err != nil {
 		return err
 	}
-	for _, x := range following {
-		if err := x.apply(ctx, page); err != nil {
-			return err
-		}
-	}
-	if len(page) > 0 {
-		s.end.Store(max(s.end.Load(), page[len(page)-1].Sequence))
+	if err := x.apply(ctx, page); err != nil {
+		return err
 	}
 	if !more {
-		s.await(ctx)
+		_ = backoff.Sleep(ctx, pollInterval) // ends with ctx
 	}
 	return nil
 }
 
-// await waits until the log may have more, or another index has to follow it.
-func (s *Service) await(ctx context.Context) {
-	timer := time.NewTimer(pollInterval)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-s.built:
-	}
-}
-
-// check has those indexes built again that are not, or whose position is not in the log any more.
-func (s *Service) check(limited, ctx context.Context) error {
-	state, err := eventlog.GetState(limited, s.opts.JetStream)
-	if err != nil {
-		return err
-	}
-	s.end.Store(state.Last)
-	for _, x := range s.indexes {
-		if x.building.Load() || x.follows(state) {
-			continue
-		}
-		x.building.Store(true)
-		s.running.Go(func() {
-			x.build(ctx, s.opts.JetStream)
-			select {
-			case s.built <- struct{}{}:
-			default:
-			}
-		})
-	}
-	return nil
-}
-
-// following returns the indexes that follow the log.
-func (s *Service) following() (all []*storeIndex) {
-	for _, x := range s.indexes {
-		if !x.building.Load() && x.current.Load() != nil {
-			all = append(all, x)
-		}
-	}
-	return all
-}
-
-// first returns the sequence of the first event that one of the indexes has not followed.
-func first(all []*storeIndex) uint64 {
-	sequence := all[0].current.Load().at.Load().Sequence
-	for _, x := range all[1:] {
-		sequence = min(sequence, x.current.Load().at.Load().Sequence)
-	}
-	return sequence + 1
-}
+var errNoIndex = errs.New(errs.Unavailable, "the index could not be opened")
 
 // Status is the state of the index of a store.
 type Status struct {
@@ -232,13 +179,19 @@ type Status struct {
 	Read     int64  // objects that a build has read
 	Followed uint64 // the sequence of the last event, of all stores, that was followed
 	Behind   uint64 // events of the log, of all stores, that were not followed
+	Late     bool   // it is behind by more than events take
 }
 
 // Status returns the states of all indexes.
 func (s *Service) Status() []Status {
 	all := make([]Status, 0, len(s.indexes))
 	for _, x := range s.indexes {
-		all = append(all, x.status(s.end.Load()))
+		state := x.status()
+		state.Behind, state.Late = s.log.behind(state.Followed)
+		if !state.Ready {
+			state.Behind, state.Late = 0, false
+		}
+		all = append(all, state)
 	}
 	return all
 }

@@ -35,6 +35,7 @@ type place struct {
 	folder   string
 	service  *search.Service
 	failures atomic.Int64 // of scans, that are still to come
+	others   []search.Indexed
 }
 
 // failing is a backend whose scans fail some times.
@@ -90,7 +91,7 @@ func newPlace(t *testing.T, s search.Settings) *place {
 func (p *place) start() {
 	p.Helper()
 	s, err := search.Start(search.Options{
-		Conn: p.bus.Conn(), JetStream: p.bus.JetStream(), Folder: p.folder, Stores: []search.Indexed{{Store: p.store, Settings: p.settings}},
+		Conn: p.bus.Conn(), JetStream: p.bus.JetStream(), Folder: p.folder, Stores: append([]search.Indexed{{Store: p.store, Settings: p.settings}}, p.others...),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

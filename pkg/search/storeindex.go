@@ -30,12 +30,12 @@ const (
 
 // storeIndex is the index of a store.
 type storeIndex struct {
-	of       Indexed
-	folder   string // of the index, which is in a folder with a number, and of its successor while that is built
-	log      *slog.Logger
-	building atomic.Bool
-	read     atomic.Int64 // objects that a build has read
-	failed   string       // why the last build failed, so that it is logged once; used by builds alone
+	of     Indexed
+	folder string // of the index, which is in a folder with a number, and of its successor while that is built
+	log    *slog.Logger
+	read   atomic.Int64 // objects that a build has read
+	failed string       // why the last build failed, so that it is logged once; used by run alone
+	stuck  string       // why the index can't follow the log, in the same way
 
 	using   sync.RWMutex              // held for reading while current is searched
 	current atomic.Pointer[textIndex] // nil: there is none yet
@@ -130,9 +130,8 @@ func caught(do func() error) (err error) {
 	return do()
 }
 
-// build makes an index of what the store has, which then takes the place of the current one.
-func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
-	defer x.building.Store(false)
+// build makes an index of what the store has, which then takes the place of the current one, and reports whether it does.
+func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) bool {
 	began := time.Now()
 	var built *textIndex
 	err := caught(func() (err error) {
@@ -142,15 +141,15 @@ func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 	switch {
 	case err == nil && ctx.Err() != nil:
 		built.close() // the next start finds it
-		return
+		return false
 	case ctx.Err() != nil:
-		return
+		return false
 	case err != nil:
 		if x.failed != err.Error() {
 			x.failed = err.Error()
 			x.log.Error("the search index can't be built; retrying", "error", err)
 		}
-		return
+		return false
 	}
 	x.failed = ""
 	x.using.Lock()
@@ -163,6 +162,7 @@ func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 			x.log.Warn("a former search index can't be removed", "error", err)
 		}
 	}
+	return true
 }
 
 func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (*textIndex, error) {
@@ -218,7 +218,7 @@ func (x *storeIndex) fill(ctx context.Context, built *textIndex, at position) er
 	return nil
 }
 
-func (x *storeIndex) status(end uint64) Status {
+func (x *storeIndex) status() Status {
 	s := Status{Store: x.of.Store.Name(), Read: x.read.Load()}
 	x.using.RLock()
 	defer x.using.RUnlock()
@@ -228,9 +228,7 @@ func (x *storeIndex) status(end uint64) Status {
 	}
 	s.Ready = true
 	s.Objects, _ = current.bleve.DocCount()
-	if s.Followed = current.at.Load().Sequence; s.Followed < end {
-		s.Behind = end - s.Followed
-	}
+	s.Followed = current.at.Load().Sequence
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/search/query"
 	"github.com/blevesearch/bleve/v2/search/searcher"
+	index "github.com/blevesearch/bleve_index_api"
 
 	"belfry/pkg/errs"
 )
@@ -20,11 +21,40 @@ const (
 	minPrefix = 2 // characters
 )
 
-// maxBeginnings is how many words of an index may begin as asked for: each is searched.
+// maxBeginnings is how many words of an index may begin as asked for, for all beginnings and fields of a search together: each is
+// searched, with memory of its own.
 const maxBeginnings = 1024
 
-// limitBeginnings sets that for all indexes, before any is searched.
-var limitBeginnings = sync.OnceFunc(func() { searcher.DisjunctionMaxClauseCount = maxBeginnings })
+// limitBeginnings sets that for all indexes, before any is searched: for words that come between counting and searching.
+var limitBeginnings = sync.OnceFunc(func() { searcher.DisjunctionMaxClauseCount = 2 * maxBeginnings })
+
+// beginnings is what is left of a search for words that begin as asked for.
+type beginnings struct {
+	words index.IndexReader
+	left  int
+}
+
+// count takes the words of a field that begin with a text. Invalid for more than are left.
+func (b *beginnings) count(field, beginning string) error {
+	words, err := b.words.FieldDictPrefix(field, []byte(beginning))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = words.Close() }() // reads memory
+	for {
+		word, err := words.Next()
+		if err != nil || word == nil {
+			return err
+		}
+		if b.left--; b.left < 0 {
+			return errTooManyBeginnings()
+		}
+	}
+}
+
+func errTooManyBeginnings() error {
+	return errs.New(errs.Invalid, "q: more than %d words have such beginnings; give more of their characters, or fewer beginnings", maxBeginnings)
+}
 
 // term is a part of a search.
 type term struct {
@@ -37,6 +67,7 @@ type term struct {
 // parseWords reads what is searched for: words, all of which an object has, "words in quotes", which follow each other, the
 // beginning of a word as beg*, and -word or -"words" for what it has not.
 func parseWords(text string) (all []term, err error) {
+	words := 0
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
 		var t term
 		if after, has := strings.CutPrefix(rest, "-"); has && after != "" && !strings.HasPrefix(after, "-") && !startsWithSpace(after) {
@@ -59,8 +90,11 @@ func parseWords(text string) (all []term, err error) {
 		if t.prefix && utf8.RuneCountInString(t.text) < minPrefix {
 			return nil, errs.New(errs.Invalid, "q: %.32q* is the beginning of too many words; give at least %d characters", t.text, minPrefix)
 		}
-		if all = append(all, t); len(all) > maxTerms {
+		if words++; words > maxTerms {
 			return nil, errs.New(errs.Invalid, "q: has more than %d words", maxTerms)
+		}
+		if !slices.Contains(all, t) { // else it would be searched twice
+			all = append(all, t)
 		}
 	}
 	return all, nil
@@ -77,6 +111,16 @@ func (x *textIndex) queryOf(text string, fields []string) (query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
+	in, err := x.bleve.Advanced()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := in.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = reader.Close() }() // reads
+	budget := beginnings{reader, maxBeginnings}
 	analyzer, asWritten := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language)), x.bleve.Mapping().AnalyzerNamed(plain)
 	all := bleve.NewBooleanQuery()
 	found := false
@@ -97,9 +141,15 @@ func (x *textIndex) queryOf(text string, fields []string) (query.Query, error) {
 		}
 		some := bleve.NewDisjunctionQuery()
 		for i, field := range x.settings.Fields {
-			if slices.Contains(fields, field) {
-				some.AddQuery(t.in(fieldName(i), tokens))
+			if !slices.Contains(fields, field) {
+				continue
 			}
+			if t.prefix && tokens == 1 {
+				if err := budget.count(fieldName(i), strings.ToLower(t.text)); err != nil {
+					return nil, err
+				}
+			}
+			some.AddQuery(t.in(fieldName(i), tokens))
 		}
 		if t.not {
 			all.AddMustNot(some)
