@@ -7,6 +7,11 @@ import (
 	"time"
 
 	"github.com/blevesearch/bleve/v2"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // TestAnIndexOfAnotherFormIsBuiltAgain: what another version made of words is not searched by this one's.
@@ -85,6 +90,47 @@ func TestAnIndexIsLateBeyondALimit(t *testing.T) {
 		}
 		if behind, late := l.behind(c.followed); behind != c.behind || late != c.late {
 			t.Errorf("%v, %d: behind %d, late %v", c.ends, c.followed, behind, late)
+		}
+	}
+}
+
+// One caller has half of the slots, and keeps nobody else from searching; who waits in vain is told to come back.
+func TestACallerHasSomeOfTheSlots(t *testing.T) {
+	var c callers
+	var ends []func()
+	for range maxOwn {
+		end, err := c.begin(t.Context(), "user ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	if _, err := c.begin(t.Context(), "user ada"); errs.KindOf(err) != errs.Limited {
+		t.Errorf("one more: %v", err)
+	}
+	for _, other := range []string{"address 192.0.2.1", ""} {
+		end, err := c.begin(t.Context(), other)
+		if err != nil {
+			t.Errorf("%q: %v", other, err)
+		}
+		end()
+	}
+	for _, end := range ends {
+		end()
+	}
+	if len(c.all) != 0 {
+		t.Errorf("%d callers are left", len(c.all))
+	}
+	user := object.Object{}
+	user.Set("uuid", "ada")
+	for who, call := range map[string]store.Call{
+		"":                          {},
+		"user ada":                  {Client: true, User: user, Ctx: event.Ctx{Address: "192.0.2.1"}},
+		"address 192.0.2.1":         {Client: true, Ctx: event.Ctx{Address: "192.0.2.1"}},
+		"address 2001:db8:0:1::/64": {Client: true, Ctx: event.Ctx{Address: "2001:db8:0:1::7"}},
+	} {
+		if got := callerOf(call); got != who {
+			t.Errorf("%q, want %q", got, who)
 		}
 	}
 }

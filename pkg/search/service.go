@@ -120,10 +120,13 @@ func (x *storeIndex) search(ctx context.Context, s store.TextSearch) ([]store.Te
 }
 
 // Client asks processes with the role search.
-type Client struct{ conn *nats.Conn }
+type Client struct {
+	conn    *nats.Conn
+	callers callers
+}
 
 // NewClient returns a Client.
-func NewClient(conn *nats.Conn) *Client { return &Client{conn} }
+func NewClient(conn *nats.Conn) *Client { return &Client{conn: conn} }
 
 var _ store.Searcher = (*Client)(nil)
 
@@ -131,6 +134,11 @@ var _ store.Searcher = (*Client)(nil)
 func (c *Client) Search(ctx context.Context, name string, s store.TextSearch) ([]store.TextHit, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchLimit+2*slotTimeout)
 	defer cancel()
+	end, err := c.callers.begin(ctx, callerOf(store.CallOf(ctx)))
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
 	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, false, err

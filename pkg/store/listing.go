@@ -93,6 +93,7 @@ type listing struct {
 	each       bool // the rule is evaluated for each object
 	userValues policy.UserValues
 	narrowed   bool // what is read is what the rule allows, and perhaps more
+	nothing    bool // the rule allows no object, and none is read
 	sifts      bool // objects are read that the page does not show, or several times
 	fields     *policy.FieldReader
 	projection *Projection
@@ -131,7 +132,7 @@ func (l *listing) begin(ctx context.Context, cursor, before string) error {
 	}
 	l.sifts = l.each || l.plan.Sifts() || l.plan.Intersects() || len(l.plan.Reads()) > 1
 	l.read()
-	if l.narrowed && len(l.readers) == 0 {
+	if (l.narrowed || l.nothing) && len(l.readers) == 0 {
 		return nil // the rule allows nothing, wherever the page before ended
 	}
 	place, err := l.store.place(l.plan, cursor)
@@ -144,13 +145,18 @@ func (l *listing) begin(ctx context.Context, cursor, before string) error {
 // narrow changes the plan where the rule allows only objects that have one of a few values: only these are read, from
 // the indexes of the values, and merged. The others cost nothing.
 func (l *listing) narrow(ctx context.Context) error {
-	if !l.each || l.plan.Searches() {
+	if !l.each {
 		return nil
 	}
 	s := l.store
 	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, s.policyInput(l.call, nil, nil))
 	if err != nil || !narrow {
 		return err
+	}
+	if l.plan.Searches() {
+		// A search has no index of values. But whoever may see nothing makes nobody search.
+		l.nothing = len(needs.Values) == 0
+		return nil
 	}
 	who, _ := l.call.User.Text("uuid")
 	narrowed, err := l.plan.Narrow(needs, who, s.opts.Indexes)
@@ -163,6 +169,9 @@ func (l *listing) narrow(ctx context.Context) error {
 
 // read makes the readers.
 func (l *listing) read() {
+	if l.nothing {
+		return
+	}
 	reads, most := l.plan.Reads(), 0
 	if len(reads) > manyReaders && l.plan.HasPlaces() {
 		most = l.limit + 1

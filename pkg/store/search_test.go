@@ -95,3 +95,22 @@ func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
 		t.Errorf("nothing that may be searched: %v, %v", err, found.fields)
 	}
 }
+
+// Whoever may see no object, whatever is found, makes nobody search.
+func TestASearchOfWhoMaySeeNothingIsNotMade(t *testing.T) {
+	for _, rule := range []string{"isOwner", "user != null && object.public == true", "object.team in user.teams.map(t, t.team)"} {
+		found := &finding{uuids: []string{"a"}}
+		s, _ := open(t, store.Options{
+			Policy: compile(t, policy.Rules{OwnerField: "user", List: rule}), ClientUUIDs: true, Indexes: noteIndexes, Search: []string{"title"}, Searcher: found,
+		})
+		save(t, s, "a", `{"user":"ada","public":true,"title":"x"}`)
+		anonymous := store.WithCall(t.Context(), store.Call{Client: true, Origin: event.OriginHTTP})
+		l, err := s.List(anonymous, store.ListOptions{Words: "x"})
+		if err != nil || len(l.Objects) != 0 || l.Next != "" || found.fields != nil {
+			t.Errorf("%s: %v, %v; searched %v", rule, l, err, found.fields)
+		}
+		if _, err := s.List(as(t.Context(), "ada"), store.ListOptions{Words: "x"}); err != nil || (found.fields == nil) != strings.Contains(rule, "teams") {
+			t.Errorf("%s: %v; searched %v", rule, err, found.fields)
+		}
+	}
+}
