@@ -86,13 +86,15 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 	if err := RequireLogin(me); err != nil {
 		return KeyInfo{}, "", err
 	}
-	if err := s.validateKey(k); err != nil {
-		return KeyInfo{}, "", err
-	}
 	if err := s.takeAttempt(from); err != nil {
 		return KeyInfo{}, "", err
 	}
 	if err := s.requireProof(ctx, me, password); err != nil {
+		return KeyInfo{}, "", err
+	}
+	// A rule is compiled for those alone who have proven who they are.
+	if err := s.validateKey(k); err != nil {
+		s.returnAttempt(from)
 		return KeyInfo{}, "", err
 	}
 	ctx = asService(ctx, me.User.UUID)
@@ -257,15 +259,18 @@ type keyRules struct {
 // compiled returns a compiled rule; nil, which never holds, for one that can't be compiled.
 func (r *keyRules) compiled(expression string) *policy.RequestRule {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	rule, known := r.all[expression]
-	if !known {
-		rule, _ = policy.CompileRequestRule(expression)
-		if len(r.all) >= maxCompiled || r.all == nil {
-			r.all = map[string]*policy.RequestRule{}
-		}
-		r.all[expression] = rule
+	r.mu.Unlock()
+	if known {
+		return rule
 	}
+	rule, _ = policy.CompileRequestRule(expression) // nobody waits for it
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) >= maxCompiled || r.all == nil {
+		r.all = map[string]*policy.RequestRule{}
+	}
+	r.all[expression] = rule
 	return rule
 }
 

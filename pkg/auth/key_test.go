@@ -255,3 +255,14 @@ func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 		w.wantKind(err, errs.Invalid)
 	}
 }
+
+// The rule of a key is compiled for who has proven who they are: for a thief of a session it costs nothing.
+func TestTheRuleOfAKeyIsReadAfterTheProof(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	k := auth.NewKey{Name: "deploy", Rule: "no rule ("}
+	_, _, err := w.CreateKey(t.Context(), k, "a wrong password", with(in))
+	w.wantKind(err, errs.Denied)
+	_, _, err = w.CreateKey(t.Context(), k, password, with(in))
+	w.wantKind(err, errs.Invalid)
+}

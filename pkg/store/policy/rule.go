@@ -78,6 +78,11 @@ var compiling sync.Mutex
 func parse(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 	compiling.Lock()
 	defer compiling.Unlock()
+	return checkAlone(env, op, expression)
+}
+
+// checkAlone is parse in an environment that no other compilation uses at the same time.
+func checkAlone(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 	tree, issues := env.Compile(expression)
 	if issues.Err() != nil {
 		return nil, problemsOf(op, issues)

@@ -26,9 +26,13 @@ var (
 		return plainEnvironment(cel.Variable("user", cel.DynType))
 	})
 	requestEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-		return plainEnvironment(cel.Variable("method", cel.StringType), cel.Variable("path", cel.StringType))
+		return plainEnvironment(cel.Variable("method", cel.StringType), cel.Variable("path", cel.StringType), cel.ParserRecursionLimit(requestDepth))
 	})
 )
+
+// requestDepth is how deep the expressions of a rule over requests may be in each other. Users write these rules, and what the checker
+// does with a list in a list takes the cube of its depth.
+const requestDepth = 16
 
 func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
 	return cel.NewEnv(append(variables, cel.CrossTypeNumericComparisons(true), cel.RegexProgramSizeLimit(patternSize))...)
@@ -36,7 +40,7 @@ func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
 
 // CompileUserRule compiles and type-checks a rule over users. It is nil when there are problems.
 func CompileUserRule(expression string) (*UserRule, []Problem) {
-	compiled, problems := compilePlain(userEnvironment, expression, "`user` alone")
+	compiled, problems := compilePlain(userEnvironment, parse, expression, "`user` alone")
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -45,7 +49,15 @@ func CompileUserRule(expression string) (*UserRule, []Problem) {
 
 // CompileRequestRule compiles and type-checks a rule over requests. It is nil when there are problems.
 func CompileRequestRule(expression string) (*RequestRule, []Problem) {
-	compiled, problems := compilePlain(requestEnvironment, expression, "`method` and `path` alone")
+	// An environment of its own waits for no other compilation.
+	own := func() (*cel.Env, error) {
+		env, err := requestEnvironment()
+		if err != nil {
+			return nil, err
+		}
+		return env.Extend()
+	}
+	compiled, problems := compilePlain(own, checkAlone, expression, "`method` and `path` alone")
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -53,12 +65,12 @@ func CompileRequestRule(expression string) (*RequestRule, []Problem) {
 }
 
 // compilePlain compiles a rule that is no rule of a store. known says which names it knows.
-func compilePlain(environment func() (*cel.Env, error), expression, known string) (cel.Program, []Problem) {
+func compilePlain(environment func() (*cel.Env, error), check func(*cel.Env, Op, string) (*cel.Ast, []Problem), expression, known string) (cel.Program, []Problem) {
 	env, err := environment()
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
 	}
-	tree, problems := parse(env, "", expression)
+	tree, problems := check(env, "", expression)
 	for i := range problems {
 		if strings.HasPrefix(problems[i].Message, "undeclared reference to") {
 			problems[i].Message = fmt.Sprintf("%s; this rule knows %s", problems[i].Message, known)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -80,5 +81,45 @@ func TestARuleOverUsersThatCostsTooMuchOrIsInterruptedDoesNotHold(t *testing.T) 
 	cancel()
 	if rule.Holds(ctx, user) {
 		t.Error("it holds after its context has ended")
+	}
+}
+
+// What a rule over requests costs to compile is bounded, whatever a user writes in as many bytes as a rule may have.
+func TestARuleOverRequestsIsCheap(t *testing.T) {
+	nested := func(begin, inner, end string, n int) string {
+		return strings.Repeat(begin, n) + inner + strings.Repeat(end, n)
+	}
+	for name, expression := range map[string]string{
+		"lists":       "size(" + nested("[", "1", "]", 490) + ") == 1",
+		"pairs":       "size(" + nested("[[],", "1", "]", 195) + ") == 1",
+		"maps":        "size(" + nested("{1:", "1", "}", 240) + ") == 1",
+		"equal lists": nested("[", "1", "]", 249) + "==" + nested("[", "1", "]", 249),
+		"loops":       nested("[1].exists(x,", "true", ")", 70),
+		"maps of":     "size(" + nested("[1].map(x,", "1", ")", 80) + ") == 1",
+		"parentheses": nested("(", "true", ")", 498),
+		"negations":   strings.Repeat("!", 996) + "true",
+		"signs":       strings.Repeat("-", 990) + "1 == 1",
+		"choices":     nested("true?", "true", ":true", 98),
+		"ors":         strings.Repeat("true||", 166) + "true",
+		"calls":       "path" + strings.Repeat(`.replace("a","b")`, 58) + ` == ""`,
+		"text":        `path == "` + strings.Repeat("x", 980) + `"`,
+		"fields":      "path" + strings.Repeat(".a", 490),
+		"long list":   "size([" + strings.Repeat("1,", 490) + "1]) == 1",
+		"brackets":    strings.Repeat("[", 1000),
+	} {
+		if len(expression) > 1000 {
+			t.Fatalf("%s: %d bytes", name, len(expression))
+		}
+		_, _ = CompileRequestRule(expression) // the environment, and what the library keeps
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, problems := CompileRequestRule(expression)
+		runtime.ReadMemStats(&after)
+		if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 4<<20 {
+			t.Errorf("%s: compiling takes %d bytes (%v)", name, bytes, problems)
+		}
+	}
+	if rule, problems := CompileRequestRule(`method == "GET" || (path.startsWith("/a/") && (method in ["PUT", "PATCH"] || ["/b", "/c"].exists(p, path.startsWith(p))))`); rule == nil {
+		t.Error(problems)
 	}
 }
