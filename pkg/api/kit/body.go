@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -36,8 +37,10 @@ func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
 			buffers.Put(buf)
 		}
 	}()
+	memory := x.router.bodies.begin(x.Address)
+	defer memory.end()
 	var err error
-	*buf, err = x.readBody((*buf)[:0])
+	*buf, err = x.readBody((*buf)[:0], memory)
 	if err != nil {
 		x.CloseConnection()
 		return nil, err
@@ -51,7 +54,9 @@ func (x *Exchange) ReadForm() (object.Object, error) {
 	if err := x.CheckMedia(HTMLForm); err != nil {
 		return nil, err
 	}
-	body, err := x.readBody(nil)
+	memory := x.router.bodies.begin(x.Address)
+	defer memory.end()
+	body, err := x.readBody(nil, memory)
 	if err != nil {
 		x.CloseConnection()
 		return nil, err
@@ -111,7 +116,7 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 
 // readBody appends the body to buf. Memory grows with what arrives, not with
 // what Content-Length announces, and nothing is read beyond the limit.
-func (x *Exchange) readBody(buf []byte) ([]byte, error) {
+func (x *Exchange) readBody(buf []byte, memory *body) ([]byte, error) {
 	limit := x.router.maxBody
 	if x.Request.ContentLength > limit {
 		return buf, tooLarge(limit)
@@ -121,7 +126,10 @@ func (x *Exchange) readBody(buf []byte) ([]byte, error) {
 	}
 	for {
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			if err := memory.grow(2 * cap(buf)); err != nil {
+				return buf, err
+			}
+			buf = slices.Grow(buf, cap(buf))
 		}
 		n, err := x.Request.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]

@@ -76,7 +76,7 @@ func (c *Calls) Session(x *Exchange) (*auth.Session, error) {
 // AccountSession is Session for what shows somebody to themselves: the session may be of no use for anything else yet.
 func (c *Calls) AccountSession(x *Exchange) (*auth.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
-		return x.session, nil
+		return x.session, x.refused
 	}
 	x.varyByCaller()
 	return c.authenticate(x)
@@ -106,8 +106,11 @@ func (c *Calls) authenticate(x *Exchange) (*auth.Session, error) {
 		return nil, nil
 	}
 	session, err := c.o.Auth.Authenticate(x)
-	if err == nil {
-		x.session, x.authenticated = session, true
+	switch kind := errs.KindOf(err); {
+	case err == nil:
+		x.session, x.authenticated, x.refused = session, true, nil
+	case kind == errs.Unauthenticated, kind == errs.Denied: // as often as it is asked
+		x.session, x.authenticated, x.refused = nil, true, err
 	}
 	return session, err
 }
@@ -139,10 +142,10 @@ func (c *Calls) Allow(x *Exchange, method, path string) error {
 	if err != nil || session == nil || session.Key == nil {
 		return err
 	}
-	if err := x.ruleBudget().Check(); err != nil {
+	if err := x.RuleBudget().Check(); err != nil {
 		return err
 	}
-	return RequireAllowed(x, session.Key, x.ruleBudget(), method, path)
+	return RequireAllowed(x, session.Key, x.RuleBudget(), method, path)
 }
 
 // RequireAllowed returns Denied unless the rule of an API key allows a request.
@@ -154,7 +157,7 @@ func RequireAllowed(x *Exchange, key *auth.Key, budget *policy.Budget, method, p
 }
 
 // Anonymous has a request count as one without a session from now on.
-func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated = nil, true }
+func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated, x.refused = nil, true, nil }
 
 // RequireAdmin refuses what only admins may: Unauthenticated for nobody, else Denied.
 func (c *Calls) RequireAdmin(x *Exchange, what string) error {
@@ -189,7 +192,7 @@ func (c *Calls) Client(x *Exchange) (context.Context, error) {
 }
 
 func (c *Calls) call(x *Exchange) (store.Call, error) {
-	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx(), RuleBudget: x.ruleBudget()}
+	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx(), RuleBudget: x.RuleBudget()}
 	session, err := c.Session(x)
 	if session != nil {
 		call.User, call.Session = session.Visible, session.ForRules()
@@ -197,8 +200,8 @@ func (c *Calls) call(x *Exchange) (store.Call, error) {
 	return call, err
 }
 
-// ruleBudget returns what the rules of the request may cost together.
-func (x *Exchange) ruleBudget() *policy.Budget {
+// RuleBudget returns what the rules of the request may cost together.
+func (x *Exchange) RuleBudget() *policy.Budget {
 	if x.rules == nil {
 		x.rules = policy.NewBudget()
 	}

@@ -45,8 +45,9 @@ type Exchange struct {
 	failureLevel slog.Level // at which it is logged that the server failed
 
 	session       *auth.Session
-	authenticated bool // session is known
-	replayed      bool // the reply is that of an earlier request
+	authenticated bool  // session is known, or why there is none:
+	refused       error // of the token of the request; nil: it is not refused
+	replayed      bool  // the reply is that of an earlier request
 	rules         *policy.Budget
 	began         time.Time
 	metered       [2]*ratelimit.Bucket // of bytes: of the address and of the user; nil: none

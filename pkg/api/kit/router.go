@@ -52,6 +52,7 @@ type Router struct {
 	rest      Handler           // of GET and HEAD without a route; nil: 404
 	exchanges sync.Pool
 	buffers   sync.Pool
+	bodies    *bodies
 
 	development bool
 }
@@ -61,7 +62,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{},
+		development: o.Development, pages: map[string]bool{}, bodies: newBodies(o.MaxBody),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }

@@ -42,7 +42,7 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 	case session == nil || session.Key != nil && !ok:
 		return nil, nil // an API key is no cookie: browsers would send it for pages of others
 	}
-	if err := kit.RequireAllowed(x, session.Key, nil, x.Request.Method, x.Request.URL.Path); err != nil {
+	if err := kit.RequireAllowed(x, session.Key, x.RuleBudget(), x.Request.Method, x.Request.URL.Path); err != nil {
 		return nil, err
 	}
 	return session, nil

@@ -50,6 +50,11 @@ func (b *batches) post(x *kit.Exchange) error {
 	if err := withoutConditions(x.Request.Header); err != nil {
 		return err
 	}
+	// Who may make no batch at all sends none.
+	ctx, err := b.Calls.Client(x)
+	if err != nil {
+		return err
+	}
 	body, err := x.ReadObject(kit.JSON)
 	if err != nil {
 		return err
@@ -61,10 +66,6 @@ func (b *batches) post(x *kit.Exchange) error {
 	operations := make([]operation, len(given))
 	for i, raw := range given {
 		operations[i] = b.parse(x, raw)
-	}
-	ctx, err := b.Calls.Client(x)
-	if err != nil {
-		return err
 	}
 	memory, err := b.Pages.Reserve(ctx, x.Address, b.expected(operations))
 	if err != nil {

@@ -115,10 +115,19 @@ func (r *resource) create(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if q.body, err = x.ReadObject(kit.JSON); err != nil {
+	if err := r.readBody(x, q, kit.JSON); err != nil {
 		return err
 	}
 	return r.write(x, q)
+}
+
+// readBody reads the body of a request, unless its token is refused anyway.
+func (r *resource) readBody(x *kit.Exchange, q *request, types ...string) (err error) {
+	if _, err = r.calls.Session(x); err != nil {
+		return err
+	}
+	q.body, err = x.ReadObject(types...)
+	return err
 }
 
 // get is GET and HEAD on an object.
@@ -174,7 +183,7 @@ func (r *resource) update(x *kit.Exchange, method string, types ...string) error
 	if err != nil {
 		return err
 	}
-	if q.body, err = x.ReadObject(types...); err != nil {
+	if err := r.readBody(x, q, types...); err != nil {
 		return err
 	}
 	return r.write(x, q)

@@ -104,7 +104,9 @@ func (r *resource) stream(x *kit.Exchange) error {
 	}
 	s.lines = newLineReader(&timedBody{s, x.Request.Body})
 	// Replies are sent while the body is read. A connection that can't do so has HTTP/1.0, and its client reads afterwards.
+	// What is left of the body where belfry ends first is no further request: net/http reads none of it away.
 	_ = s.control.EnableFullDuplex()
+	x.CloseConnection()
 	x.MarkStream()
 	x.SetHeader("Cache-Control", kit.NoStore)
 	x.SetHeader("Content-Type", kit.NDJSON)
