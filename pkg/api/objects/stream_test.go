@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -205,6 +206,37 @@ func TestAServerThatStopsOrIsReplacedEndsStreams(t *testing.T) {
 		if l.replies.Scan() {
 			t.Error(l.replies.Text())
 		}
+	}
+}
+
+// What a client sends on after belfry has ended its stream is no further request.
+func TestWhatIsLeftOfAStreamIsNoRequest(t *testing.T) {
+	t.Parallel()
+	f := apitest.Start(t)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", f.Listener.Addr().String())
+	f.Must(err)
+	defer func() { _ = conn.Close() }()
+	chunk := func(text string) {
+		_, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n", len(text), text) // fails once the connection is closed
+	}
+	_, err = fmt.Fprintf(conn, "POST /books HTTP/1.1\r\nHost: belfry\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n", ndjson)
+	f.Must(err)
+	chunk(`{"uuid":"first"}` + "\n")
+	replies := bufio.NewReader(conn)
+	var reply strings.Builder
+	for !strings.Contains(reply.String(), "first") {
+		line, err := replies.ReadString('\n')
+		f.Must(err)
+		reply.WriteString(line)
+	}
+	f.API.Drain()
+	for range 100 {
+		chunk(strings.Repeat("GET /books/first HTTP/1.1\r\nHost: belfry\r\n\r\n", 20))
+	}
+	rest, _ := io.ReadAll(replies) // the connection may be reset
+	reply.Write(rest)
+	if text := reply.String(); strings.Count(text, "HTTP/1.1 ") != 1 || !strings.Contains(text, "belfry is stopping") {
+		t.Errorf("replies:\n%s", text)
 	}
 }
 
