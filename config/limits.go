@@ -7,6 +7,8 @@ type RequestLimits struct {
 	Address, User Rates
 	Bus           BusRates
 	Loopback      bool // clients at loopback addresses are limited as well
+
+	Idempotency int64 // bytes of replies to requests with a key that are kept for a user, or a network address
 }
 
 // Rates are the limits of a client over HTTP: requests, and bytes of lists and uploads.
@@ -40,6 +42,13 @@ func (c *Config) readLimits(s *section) {
 	decode(bus, "requests", &l.Bus.Requests, requestRate)
 	decode(bus, "bytes", &l.Bus.Bytes, byteRate(minMessageRate))
 	bus.rejectUnknown()
+	l.Idempotency = 16 << 20
+	decode(s, "idempotency", &l.Idempotency, func(text string) (int64, error) {
+		if text == "0" {
+			return 0, nil
+		}
+		return sizeIn(maxByteRate)(text)
+	})
 	decode(s, "loopback", &l.Loopback, parseFlag)
 	if !s.has("loopback") {
 		c.derived = append(c.derived, func() { l.Loopback = !isLocal(c.BaseURL) })

@@ -36,6 +36,7 @@ import (
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/outbox"
@@ -66,6 +67,7 @@ type App struct {
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
 	claims         *fill.Filler    // of unique values
+	kept           *idempotent.Kept // for clients of requests with a key
 	search         *search.Service // nil: this process answers no searches
 	sharing        *route.Group    // nil: the mapping worker shares no targets
 	pace           *mapping.Pace   // of the mapping worker
@@ -123,7 +125,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	a := &App{
 		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
-		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(),
+		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
 	}
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())

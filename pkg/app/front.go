@@ -106,7 +106,8 @@ func (a *serving) newAPI() error {
 			return err
 		}
 		openAPI := documentOf(contract, openapi.Document)
-		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones})
+		a.kept.SetMax(a.config.Limits.Idempotency)
+		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones, Kept: a.kept})
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, a.documents(contract, openAPI), a.limits
 		o.Development = a.config.Development

@@ -162,6 +162,11 @@ func (l *Limits) admit(c *Calls, x *Exchange, a Act, h http.Header, now time.Tim
 	return l.user.admit(x, a, session.User.UUID, h, now)
 }
 
+// Exempt reports whether no limit is for the client of a request: it is on the machine itself.
+func (c *Calls) Exempt(x *Exchange) bool {
+	return c.o.Limits != nil && !c.o.Limits.loopback && isLoopback(x.Address)
+}
+
 func isLoopback(address string) bool {
 	ip, err := netip.ParseAddr(address)
 	return err == nil && ip.Unmap().IsLoopback()

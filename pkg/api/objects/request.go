@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/textproto"
 
+	"belfry/internal/ratelimit"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
@@ -224,7 +225,7 @@ func (r *resource) executeOnce(ctx context.Context, x *kit.Exchange, q *request)
 	stored, err := r.keyed.Do(ctx, &idempotent.Request{
 		ID:          idempotent.KeyID(q.key, r.store.Name(), "http", actor),
 		Fingerprint: idempotent.Fingerprint(q.method, q.uuid, q.match.String(), fmt.Sprint(q.absent), string(q.body.Encode())),
-		Op:          ops[q.method], Store: r.store, UUID: uuid,
+		Op:          ops[q.method], Store: r.store, UUID: uuid, Client: r.keeps(x, actor),
 		Check: func(ctx context.Context) error { return r.check(ctx, q) },
 		Perform: func(ctx context.Context, uuid string, i *store.Idempotency) (idempotent.Reply, error) {
 			call := store.CallOf(ctx)
@@ -258,6 +259,19 @@ func (r *resource) executeOnce(ctx context.Context, x *kit.Exchange, q *request)
 		o.body = stored.Body
 	}
 	return o, nil
+}
+
+// keeps returns for whom a reply is kept: the user, or the network address of those who are not logged in; "" for clients without
+// limits.
+func (r *resource) keeps(x *kit.Exchange, user string) string {
+	switch {
+	case r.calls.Exempt(x):
+		return ""
+	case user != "":
+		return "user " + user
+	default:
+		return "address " + ratelimit.Key(x.Address)
+	}
 }
 
 // toKeep returns the outcome of a write as it is stored with the key: without an object that is too large.

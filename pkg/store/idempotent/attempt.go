@@ -60,6 +60,9 @@ func (x *Executor) tryOnce(ctx context.Context, r *Request) (Reply, error) {
 
 // begin executes a request whose key is new.
 func (x *Executor) begin(ctx context.Context, r *Request) (Reply, error) {
+	if err := x.opts.Kept.check(r.Client); err != nil {
+		return Reply{}, err
+	}
 	if r.Check != nil {
 		if err := r.Check(ctx); err != nil {
 			return Reply{}, err
@@ -246,6 +249,7 @@ func (x *Executor) recordReply(ctx context.Context, r *Request, e *entry, o Repl
 		next.reply = &o
 		_, err := store.NewWorker(x.opts.Requests).CompareAndSet(ctx, e.stored, next.fields())
 		if err == nil {
+			x.opts.Kept.add(r.Client, len(o.Body))
 			return o, nil
 		}
 		if !errors.Is(err, errs.Mismatch) {

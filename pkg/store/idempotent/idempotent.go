@@ -48,6 +48,9 @@ type Options struct {
 	// once all the same.
 	TakeoverDelay time.Duration
 
+	// Kept bounds what is kept for the clients of requests; nil: nothing does.
+	Kept *Kept
+
 	// TombstoneRetention is how long tombstones are kept; 0: forever.
 	TombstoneRetention time.Duration
 }
@@ -87,6 +90,7 @@ type Request struct {
 	Op          Op
 	Store       *store.Store
 	UUID        string // of the object; "": one is chosen for Save
+	Client      string // for whom the reply is kept; "": nobody's bytes are counted
 
 	// Check returns the error of a request that is refused before its key is stored; nil: none is.
 	Check func(ctx context.Context) error
