@@ -30,7 +30,7 @@ type accountCtx struct {
 
 // accountEntry completes the entry of an event about the security of an account. It is no change of the user, so nobody has to be
 // authenticated again.
-func (h *Hub) accountEntry(e *entry, name event.Name, storeName, uuid string, in *eventlog.Entry) {
+func (h *Hub) accountEntry(e *entry, log uint64, name event.Name, storeName, uuid string, in *eventlog.Entry) {
 	if storeName != h.opts.Accounts || !slices.Contains(event.Auth(), name) {
 		return
 	}
@@ -46,7 +46,7 @@ func (h *Hub) accountEntry(e *entry, name event.Name, storeName, uuid string, in
 		return // its details are no JSON
 	}
 	e.name, e.source = name, h.sources[storeName]
-	out := h.appendID(make([]byte, 0, frameSize+len(data)), in.Sequence)
+	out := h.appendID(make([]byte, 0, frameSize+len(data)), place{in.Sequence, log, e.mark})
 	out = append(append(append(out, "event: "...), name...), "\ndata: "...)
 	e.frame = append(append(out, data...), "\n\n"...)
 }

@@ -14,6 +14,7 @@ import (
 // entry is an event of the log as it is sent to clients. It is encoded once.
 type entry struct {
 	sequence uint64
+	mark     uint64 // of the event; 0 for a gap
 	name     event.Name
 	source   *source
 	frame    []byte         // what is sent; nil if the event is not streamed
@@ -34,15 +35,15 @@ func (e *entry) size() int64 {
 	return int64(size)
 }
 
-// entry makes an entry of an event of the log.
-func (h *Hub) entry(in *eventlog.Entry) *entry {
-	e := &entry{sequence: in.Sequence}
+// entry makes an entry of an event of a log, which is that with a mark.
+func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
+	e := &entry{sequence: in.Sequence, mark: in.Mark()}
 	name, storeName, uuid, ok := eventlog.ParseSubject(in.Subject)
 	if !ok {
 		return e
 	}
 	if name.IsAuth() {
-		h.accountEntry(e, name, storeName, uuid, in)
+		h.accountEntry(e, log, name, storeName, uuid, in)
 		return e
 	}
 	if slices.Contains(h.opts.Identity, storeName) {
@@ -60,7 +61,7 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 	e.auth = from.authorization(in.Sequence, &envelope)
 	// A field that is private now may not have been when the event was written.
 	envelope.Object = from.store.Visible(store.Stored{Body: envelope.Object}).Body
-	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), in.Sequence)
+	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), place{in.Sequence, log, e.mark})
 	e.frame, e.objectAt = frame(id, &envelope)
 	e.objectSize = len(envelope.Object)
 	return e

@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/api/sse"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -179,22 +180,40 @@ var sealer = func() *seal.Sealer {
 	return s
 }()
 
-// after is the id at a position of the log.
+// after is a position of the log, for connect.
 func after(position string) string {
-	n, err := strconv.ParseUint(position, 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	if n == 0 {
+	if position == "0" {
 		return position
 	}
-	return sealer.Seal("events", binary.BigEndian.AppendUint64(nil, n))
+	return "after " + position
+}
+
+// id is the id at a position of the log: with the mark of the event that is there, if there is one.
+func (w *fixture) id(position string) string {
+	w.Helper()
+	n, err := strconv.ParseUint(position, 10, 64)
+	w.must(err)
+	state, err := eventlog.GetState(w.Context(), w.bus.JetStream())
+	w.must(err)
+	mark := uint64(0)
+	page, _, err := eventlog.Page(w.Context(), w.bus.Conn(), n, eventlog.Limit{Events: 1, Bytes: 1})
+	w.must(err)
+	if len(page) > 0 && page[0].Sequence == n {
+		mark = page[0].Mark()
+	}
+	return sealID(n, state.Mark(), mark)
+}
+
+func sealID(sequence, log, event uint64) string {
+	content := binary.BigEndian.AppendUint64(nil, sequence)
+	content = binary.BigEndian.AppendUint64(content, log)
+	return sealer.Seal("events", binary.BigEndian.AppendUint64(content, event))
 }
 
 // position is the position of an id in the log.
 func position(t testing.TB, id string) string {
 	content, ok := sealer.Open("events", id)
-	if !ok || len(content) != 8 {
+	if !ok || len(content) != 24 {
 		t.Errorf("%q is not a sealed id", id)
 		return ""
 	}
@@ -218,6 +237,9 @@ func (w *fixture) listen(want sse.Subscription, viewer *sse.Viewer) *testClient 
 
 // connect connects a client.
 func (w *fixture) connect(want sse.Subscription, viewer *sse.Viewer) *testClient {
+	if position, ok := strings.CutPrefix(want.After, "after "); ok {
+		want.After = w.id(position)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &testClient{fixture: w, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{}), viewer: viewer}
 	go func() {

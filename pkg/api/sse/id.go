@@ -11,19 +11,33 @@ import (
 // Ids are positions in the log. The log also has events that a client may not see, such
 // as those of logins and of other users: whoever could compare two ids would count
 // them. So ids are sealed, and each is another text, also at one position.
+//
+// A position names the log and the event, and not its sequence alone: after a power cut, or with another log, another event can have
+// the same sequence, and events before it the client has never seen.
 const (
 	idPurpose = "events"
-	idSize    = 8
+	idSize    = 24
+	oldIDSize = 8 // of the release before: a sequence alone, which is not trusted
 
 	// oldestID begins with the oldest event in the log.
 	oldestID = "0"
 )
 
+// place is a position in a log.
+type place struct {
+	sequence uint64
+	log      uint64 // the mark of the log
+	event    uint64 // the mark of the event at the sequence; 0: it is not known
+}
+
 // appendID begins a frame with the id from which the client would resume. A frame with
 // nothing else is not delivered to a listener in the browser.
-func (h *Hub) appendID(out []byte, sequence uint64) []byte {
-	id := h.opts.Sealer.Seal(idPurpose, binary.BigEndian.AppendUint64(nil, sequence))
-	return append(append(append(out, "id: "...), id...), '\n')
+func (h *Hub) appendID(out []byte, at place) []byte {
+	content := make([]byte, 0, idSize)
+	for _, n := range [...]uint64{at.sequence, at.log, at.event} {
+		content = binary.BigEndian.AppendUint64(content, n)
+	}
+	return append(append(append(out, "id: "...), h.opts.Sealer.Seal(idPurpose, content)...), '\n')
 }
 
 // parseID sets where a stream begins. An id that belfry could have sent, but that it can't
@@ -34,16 +48,16 @@ func (h *Hub) parseID(id string, into *filter) error {
 	case "":
 		return nil
 	case oldestID:
-		into.after = new(uint64)
+		into.after = &place{}
 		return nil
 	}
 	if content, ok := h.opts.Sealer.Open(idPurpose, id); ok && len(content) == idSize {
-		sequence := binary.BigEndian.Uint64(content)
-		into.after = &sequence
+		into.after = &place{binary.BigEndian.Uint64(content), binary.BigEndian.Uint64(content[8:]), binary.BigEndian.Uint64(content[16:])}
 		return nil
 	}
 	number := strings.Trim(id, "0123456789") == "" && len(id) <= 20
-	if !number && (len(id) != seal.EncodedLen(idSize) || strings.Trim(id, seal.Letters) != "") {
+	sealed := len(id) == seal.EncodedLen(idSize) || len(id) == seal.EncodedLen(oldIDSize)
+	if !number && (!sealed || strings.Trim(id, seal.Letters) != "") {
 		return errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, as it was sent; 0 starts with the oldest event in the log")
 	}
 	into.unknown = true

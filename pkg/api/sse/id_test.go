@@ -79,7 +79,7 @@ func TestAMadeUpIDRevealsNothing(t *testing.T) {
 		}
 		e.leave()
 	}
-	for _, id := range []string{"-1", "1x", " 1", "0x1", "184467440737095516150", after("3") + "x", after("3")[1:], sealer.Seal("events", make([]byte, 9)), strings.Repeat("=", len(after("3")))} {
+	for _, id := range []string{"-1", "1x", " 1", "0x1", "184467440737095516150", w.id("3") + "x", w.id("3")[1:], sealer.Seal("events", make([]byte, 9)), strings.Repeat("=", len(w.id("3")))} {
 		kind(t, w.connect(sse.Subscription{After: id}, anonymous()).refused(), errs.Invalid, "as it was sent")
 	}
 	e := w.listen(sse.Subscription{After: "9"}, anonymous())

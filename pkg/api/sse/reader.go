@@ -42,6 +42,7 @@ type reader struct {
 	epoch          uint64
 	logs           uint64
 	created        time.Time
+	mark           uint64 // of the event at position; 0: it is not known
 	base, position uint64
 	end            uint64 // last known sequence of the log
 	window         []*entry
@@ -60,6 +61,7 @@ func newReader(h *Hub) *reader {
 // view is what a client reads from the window.
 type view struct {
 	epoch          uint64
+	log, mark      uint64 // of the log, and of the event at position
 	base, position uint64
 	end            uint64
 	entries        []*entry
@@ -73,7 +75,7 @@ const maxView = 256 // entries
 func (r *reader) view(s *stream) view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{epoch: r.epoch, base: r.base, position: r.position, end: r.end, entries: s.entries[:0], changed: r.changed}
+	v := view{epoch: r.epoch, log: eventlog.LogMark(r.created), mark: r.mark, base: r.base, position: r.position, end: r.end, entries: s.entries[:0], changed: r.changed}
 	if r.epoch != s.epoch || s.cursor < r.base {
 		return v
 	}
@@ -309,6 +311,13 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 	return len(page), more, nil
 }
 
+// log returns the mark of the log that is being read.
+func (r *reader) log() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return eventlog.LogMark(r.created)
+}
+
 func (r *reader) at() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -323,7 +332,10 @@ func (r *reader) checkLog(ctx context.Context) error {
 		return errs.New(errs.Unavailable, "the bus is unavailable")
 	}
 	state, err := eventlog.GetState(ctx, r.hub.opts.Bus.JetStream())
-	if err != nil || r.sameLog(state) {
+	if err != nil {
+		return err
+	}
+	if same, err := r.sameLog(ctx, state); same || err != nil {
 		return err
 	}
 	// Only an attempt shows whether reading is permitted.
@@ -336,7 +348,7 @@ func (r *reader) checkLog(ctx context.Context) error {
 	r.epoch, r.created = r.logs, state.Created
 	r.end = state.Last
 	r.base = max(state.First-1, state.Last-min(state.Last, pageEvents))
-	r.position = r.base
+	r.position, r.mark = r.base, 0
 	r.window, r.bytes = nil, 0
 	r.version++
 	r.caughtUp = 0
@@ -344,15 +356,23 @@ func (r *reader) checkLog(ctx context.Context) error {
 	return nil
 }
 
-// sameLog reports whether a state is one of the log that is being read.
-func (r *reader) sameLog(state eventlog.State) bool {
+// sameLog reports whether a state is one of the log that is being read, which has what was read of it: a bus whose power was cut may
+// have lost events that it had stored already, and has others in their place.
+func (r *reader) sameLog(ctx context.Context, state eventlog.State) (bool, error) {
+	r.mu.Lock()
+	position, mark := r.position, r.mark
+	same := r.epoch > 0 && state.Created.Equal(r.created) && state.Last >= position
+	r.mu.Unlock()
+	if !same {
+		return false, nil
+	}
+	if has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), position, mark); !has || err != nil {
+		return false, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.epoch == 0 || !state.Created.Equal(r.created) || state.Last < r.position {
-		return false
-	}
 	r.end = state.Last
-	return true
+	return true, nil
 }
 
 // add appends a page to the window and drops the oldest entries.
@@ -361,8 +381,9 @@ func (r *reader) add(gap *entry, page []*eventlog.Entry) {
 	if gap != nil {
 		entries = append(entries, gap)
 	}
+	log := r.log()
 	for _, e := range page {
-		entries = append(entries, r.hub.entry(e))
+		entries = append(entries, r.hub.entry(log, e))
 	}
 	if len(entries) == 0 {
 		return
@@ -373,7 +394,7 @@ func (r *reader) add(gap *entry, page []*eventlog.Entry) {
 		r.bytes += e.size()
 	}
 	r.window = append(r.window, entries...)
-	r.position = entries[len(entries)-1].sequence
+	r.position, r.mark = entries[len(entries)-1].sequence, entries[len(entries)-1].mark
 	r.version++
 	r.caughtUp = 0
 	r.end = max(r.end, r.position)

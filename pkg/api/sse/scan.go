@@ -173,6 +173,7 @@ func (h *Hub) readPage(after uint64) ([]*entry, error) {
 	ctx, cancel := context.WithTimeout(h.ctx, requestTimeout)
 	defer cancel()
 	h.metrics.pages.Inc()
+	log := h.reader.log()
 	page, _, err := eventlog.Page(ctx, h.opts.Bus.Conn(), after+1, scanLimits)
 	if err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (h *Hub) readPage(after uint64) ([]*entry, error) {
 		}
 	}
 	for _, e := range page {
-		entries = append(entries, h.entry(e))
+		entries = append(entries, h.entry(log, e))
 	}
 	return entries, nil
 }

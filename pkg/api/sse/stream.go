@@ -37,6 +37,7 @@ const (
 const (
 	lostText    = "events after your last id have been deleted from the log, whose size is limited; read the objects again. The stream continues with the oldest event in the log"
 	beyondText  = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
+	otherText   = "your last id is of an event that is not in the log: it has been created again, or has lost its newest events; read the objects again. The stream continues with the first event in the log"
 	unknownText = "your last id is not known here: it is of an earlier release, or of other data; read the objects again. The stream continues with the next event"
 )
 
@@ -60,6 +61,7 @@ type stream struct {
 
 	epoch        uint64 // of the log that cursor refers to; 0: not begun
 	cursor       uint64 // all entries up to this have been sent or are not for the client
+	log, mark    uint64 // of the log, and of the event at cursor
 	joined       bool   // cursor has been in the window
 	version      uint64 // of the window that has been sent completely
 	catching     bool
@@ -148,7 +150,7 @@ func (s *stream) heartbeat(ctx context.Context) error {
 	beat := []byte(":\n\n")
 	if s.epoch > 0 {
 		// Always, also at the same position: otherwise ids would show that there was an event.
-		beat = append(s.hub.appendID(beat, s.cursor), '\n')
+		beat = append(s.hub.appendID(beat, s.place()), '\n')
 	}
 	if err := s.send(beat); err != nil {
 		return err
@@ -206,36 +208,69 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 	switch {
 	case s.epoch > 0: // there was another log
 		s.hub.reader.leave(s)
-		s.cursor, s.epoch = 0, v.epoch
+		s.restart(v, place{})
 		return proceed, s.notice("reset", beyondText)
+	case (s.unknown || s.after == nil) && v.position < v.end:
+		return awaitEntries, nil // the end is read in a moment, and with it what is there
 	case s.unknown:
 		s.unknown = false
-		s.cursor, s.epoch = v.end, v.epoch
+		s.restart(v, place{sequence: v.position, event: v.mark})
 		return proceed, s.notice("reset", unknownText)
 	case s.after == nil:
-		s.cursor = v.end
+		s.restart(v, place{sequence: v.position, event: v.mark})
 	default:
-		s.cursor = *s.after
-	}
-	if s.cursor > v.end {
-		state, err := eventlog.GetState(ctx, s.hub.opts.Bus.JetStream())
+		lacks, err := s.lacks(ctx, v, *s.after)
 		if err != nil {
 			return retryLater, nil //nolint:nilerr // the bus is unavailable
 		}
-		if s.cursor > state.Last {
-			s.cursor, s.epoch = 0, v.epoch
-			return proceed, s.notice("reset", beyondText)
+		if lacks != "" {
+			s.restart(v, place{})
+			return proceed, s.notice("reset", lacks)
+		}
+		s.restart(v, *s.after)
+	}
+	return proceed, s.send(append(s.hub.appendID(nil, s.place()), "event: ready\ndata: {}\n\n"...))
+}
+
+// place is where the client would resume.
+func (s *stream) place() place { return place{s.cursor, s.log, s.mark} }
+
+// restart sets where the stream goes on in a log.
+func (s *stream) restart(v view, at place) {
+	s.epoch, s.log, s.cursor, s.mark = v.epoch, v.log, at.sequence, at.event
+}
+
+// lacks returns what to tell a client whose position is not in the log; "" if the event at it is, and so all that the client was sent
+// before.
+func (s *stream) lacks(ctx context.Context, v view, at place) (text string, err error) {
+	if at == (place{}) {
+		return "", nil // the oldest event
+	}
+	if at.sequence > v.end {
+		state, err := eventlog.GetState(ctx, s.hub.opts.Bus.JetStream())
+		if err != nil {
+			return "", err
+		}
+		if at.sequence > state.Last {
+			return beyondText, nil
 		}
 	}
-	s.epoch = v.epoch
-	return proceed, s.send(append(s.hub.appendID(nil, s.cursor), "event: ready\ndata: {}\n\n"...))
+	if at.log != v.log {
+		return otherText, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if has, err := eventlog.Has(ctx, s.hub.opts.Bus.Conn(), at.sequence, at.event); has || err != nil {
+		return "", err
+	}
+	return otherText, nil
 }
 
 // notice sends an event about the stream itself, and the client's position.
 func (s *stream) notice(name, text string) error {
 	var out []byte
 	if s.epoch > 0 {
-		out = s.hub.appendID(out, s.cursor)
+		out = s.hub.appendID(out, s.place())
 	}
 	return s.send(appendNotice(out, name, text))
 }
@@ -313,9 +348,9 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 			}
 			return retryLater, flush()
 		}
-		s.cursor = e.sequence
+		s.cursor, s.mark = e.sequence, e.mark
 		if e.gap {
-			out = appendNotice(s.hub.appendID(out, s.cursor), "reset", lostText)
+			out = appendNotice(s.hub.appendID(out, s.place()), "reset", lostText)
 		}
 		if ok {
 			out = e.appendTo(out, hidden)

@@ -22,9 +22,9 @@ type Subscription struct {
 type filter struct {
 	stores   map[*source]bool // nil: all
 	events   map[event.Name]bool
-	accounts bool    // some of them are about the security of accounts
-	after    *uint64 // nil: the end of the log
-	unknown  bool    // the client has an id that can't be opened
+	accounts bool   // some of them are about the security of accounts
+	after    *place // nil: the end of the log
+	unknown  bool   // the client has an id that can't be opened
 }
 
 // filter validates a Subscription.
