@@ -27,6 +27,7 @@ import (
 type position struct {
 	Log      time.Time `json:"log"` // when the log was created, which identifies it
 	Sequence uint64    `json:"sequence"`
+	Mark     uint64    `json:"mark,omitempty"` // of the event at the sequence: see eventlog.Mark; 0: it is not known
 }
 
 // form is the version of how words are made of objects, and of how bleve has them: an index of another one is built again.

@@ -11,8 +11,8 @@
 // the objects were read: a crash between reading and writing repeats both. The end of the log is read before a build begins:
 // a write whose event was in the log by then is found in the store, and each later event is followed.
 //
-// An index whose position is not in the log any more, because the log was replaced, or removed events that were not
-// followed, is built again. It answers meanwhile with what it has.
+// An index whose position is not in the log any more, because the log was replaced, lost its newest events in a power cut, or removed
+// events that were not followed, is built again. It answers meanwhile with what it has.
 package search
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/internal/backoff"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -146,7 +147,14 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 		if err != nil {
 			return err
 		}
-		if !x.follows(state) && !x.build(ctx, s.opts.JetStream) {
+		follows := x.follows(state)
+		if follows {
+			at := x.current.Load().at.Load()
+			if follows, err = eventlog.Has(limited, s.opts.Conn, at.Sequence, at.Mark); err != nil {
+				return err
+			}
+		}
+		if !follows && !x.build(ctx, s.opts.JetStream) {
 			_ = backoff.Sleep(ctx, checkInterval) // ends with ctx
 			return nil
 		}

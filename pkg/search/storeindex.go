@@ -90,7 +90,7 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 		if e.Sequence <= at.Sequence {
 			continue
 		}
-		at.Sequence = e.Sequence
+		at.Sequence, at.Mark = e.Sequence, e.Mark()
 		name, store, uuid, ok := eventlog.ParseSubject(e.Subject)
 		if ok && !name.IsAuth() && store == x.of.Store.Name() && !slices.Contains(uuids, uuid) {
 			uuids = append(uuids, uuid)

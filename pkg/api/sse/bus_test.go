@@ -2,11 +2,14 @@ package sse_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"belfry/pkg/api/sse"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/test/kit"
@@ -112,6 +116,71 @@ func TestAConnectedClientIsResetWhenEventsAreDeletedFromTheLog(t *testing.T) {
 	if all := e.received(); all[1].id != "100" {
 		t.Errorf("%+v", all)
 	}
+}
+
+// A power cut takes the newest events of the log back, which clients have received, and others get their sequences. Nobody resumes after
+// events that they have never seen: whoever was connected and whoever comes back is reset.
+func TestClientsAreResetWhenTheLogHasOtherEvents(t *testing.T) {
+	w := newFixture(t)
+	w.open("Books", nil)
+	w.start()
+	w.flood(1, 2, "")
+	before := filepath.Join(t.TempDir(), "bus")
+	restart := func(at func()) {
+		w.must(w.bus.StopServer())
+		at()
+		w.must(w.bus.StartServer(t.Context()))
+	}
+	restart(func() { w.must(os.CopyFS(before, os.DirFS(w.folder))) })
+	kept := w.listen(sse.Subscription{After: after("2")}, anonymous())
+	w.flood(3, 5, "")
+	kept.receives("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+	id, first := w.id("4"), w.id("2")
+	restart(func() {
+		w.must(os.RemoveAll(w.folder))
+		w.must(os.CopyFS(w.folder, os.DirFS(before)))
+	})
+	w.flood(103, 110, "")
+	all := append([]string{"reset"}, slices.Repeat([]string{"Store.Saved Books b"}, 10)...)
+	again := w.listen(sse.Subscription{After: id}, anonymous())
+	again.receives(all...)
+	if reason := fmt.Sprint(again.received()[0].data["reason"]); !strings.Contains(reason, "is not in the log") {
+		t.Error(reason)
+	}
+	kept.receives(append(slices.Repeat([]string{"Store.Saved Books b"}, 3), all...)...)
+	// What was on disk is what it was.
+	w.listen(sse.Subscription{After: first}, anonymous()).receives(all[3:]...)
+}
+
+// The log is created again, and has more events than before when a client comes back: it gets all of them.
+func TestAnIDOfAnotherLogIsReset(t *testing.T) {
+	w := newFixture(t)
+	w.open("Books", nil)
+	w.start()
+	w.flood(1, 4, "")
+	ids := []string{w.id("4"), w.id("1")}
+	state, err := eventlog.GetState(t.Context(), w.bus.JetStream())
+	w.must(err)
+	ids = append(ids, sealID(2, state.Mark(), 0)) // of an event that was not known
+	w.must(w.bus.JetStream().DeleteStream(t.Context(), bus.StreamEvents))
+	w.must(w.bus.Setup(t.Context()))
+	w.start()
+	w.flood(5, 16, "")
+	for _, id := range ids {
+		w.listen(sse.Subscription{After: id}, anonymous()).receives(append([]string{"reset"}, slices.Repeat([]string{"Store.Saved Books b"}, 12)...)...)
+	}
+}
+
+// The id of a release before, which names no event, is reset once.
+func TestAnIDOfTheReleaseBeforeIsReset(t *testing.T) {
+	w := newFixture(t)
+	w.open("Books", nil)
+	w.start()
+	w.flood(1, 3, "")
+	e := w.listen(sse.Subscription{After: sealer.Seal("events", binary.BigEndian.AppendUint64(nil, 2))}, anonymous())
+	e.receives("reset")
+	w.flood(4, 4, "")
+	e.receives("reset", "Store.Saved Books b")
 }
 
 func TestAnIDAfterTheEndOfTheLogIsReset(t *testing.T) {

@@ -32,6 +32,7 @@ import (
 type fixture struct {
 	*testing.T
 	bus     *bus.Bus
+	folder  string // of the bus
 	backend driver.Backend
 	stores  map[string]*store.Store
 	logged  *kit.Tail
@@ -43,7 +44,8 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	w := &fixture{T: t, stores: map[string]*store.Store{}, logged: &kit.Tail{}}
 	w.opts.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	w.folder = t.TempDir()
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: w.folder}), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	w.bus = b
