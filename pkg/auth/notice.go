@@ -156,7 +156,7 @@ func (s *Service) composeNotice(ctx context.Context, mailbox store.Stored, reque
 	}
 	user, err := s.users.Get(ctx, uuid)
 	switch {
-	case errors.Is(err, errs.NotFound) && kind == NoticeDeleted:
+	case errors.Is(err, errs.NotFound) && (kind == NoticeDeleted || kind == NoticeDeletion): // which can have been at once
 	case err != nil:
 		return m, false, ignoreNotFound(err)
 	case IsDisabled(user) && kind != NoticeDisabled && kind != NoticeDeleted:

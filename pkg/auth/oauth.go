@@ -213,7 +213,16 @@ func (s *Service) linkProvider(ctx context.Context, id identity, user string, fr
 	if err := s.requireSecond(ctx, from.Session); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.announce(asService(ctx, user), from.Session.User, announcement{kind: NoticeLoginAdded, about: id.provider}); err != nil {
+	owner, _, err := s.findOwner(asService(ctx, ""), id)
+	switch {
+	case err != nil:
+		return IssuedSession{}, err
+	case owner.UUID == "":
+		err = s.announce(asService(ctx, user), from.Session.User, announcement{kind: NoticeLoginAdded, about: id.provider})
+	case owner.UUID != user:
+		err = id.errTaken()
+	}
+	if err != nil {
 		return IssuedSession{}, err
 	}
 	return IssuedSession{Session: *from.Session}, s.linkIdent(ctx, id, from.Session)

@@ -121,7 +121,7 @@ func (s *Service) announceUnlinking(ctx context.Context, u *unlinking, ident sto
 	switch {
 	case kind == PasskeyType:
 		return s.announce(ctx, user, announcement{kind: NoticeFactorRemoved, always: u.always})
-	case kind == emailType && isProven(ident) && u.undoable:
+	case kind == emailType && isProven(ident) && u.undoable && s.email != nil:
 		change, err := s.newChange(ctx, user, ident.UUID, "")
 		if err == nil {
 			err = s.checkChanges(user)

@@ -102,12 +102,15 @@ func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Contex
 
 // sendAdded replies with the recovery codes of somebody who has added a second factor, and the session that replaces theirs.
 func (h *handler) sendAdded(x *kit.Exchange, s auth.IssuedSession, codes []string) error {
+	x.SetHeader("Cache-Control", kit.NoStore)
+	if s.Token == "" { // the session stays: the factor counts later
+		return x.SendJSON(added{})
+	}
 	h.cookies.setSession(x, s)
 	representation, err := h.issuedIfPreferred(x, s)
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
 	return x.SendJSON(added{codes, representation})
 }
 

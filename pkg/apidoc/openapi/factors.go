@@ -12,7 +12,7 @@ func (d *document) factors() {
 	}
 	failing := []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503}
 	types := ordered.Of("enum", []any{"totp", "passkey", "email"})
-	factor := ordered.Of("type", "object", "required", []string{"type", "created"}, "properties", ordered.Of("type", types, "created", model.Time("When it was added.")))
+	factor := ordered.Of("type", "object", "required", []string{"type", "created"}, "properties", ordered.Of("type", types, "created", model.Time("When it was added."), "from", model.Time("Since when it counts, of one that was added in a limited session.")))
 	d.get(operation{
 		path: "/auth/factors", tag: loginTag, id: "listFactors", summary: "List one's second factors", security: needed(),
 		replies: ordered.Of("200", reply("The second factors.", asJSON(ordered.Of("type", "object", "required", []string{"policy", "factors", "recoveryCodes"}, "properties", ordered.Of(
