@@ -102,8 +102,11 @@ func describeMissed(m *missed.Missed) string {
 		return "-"
 	}
 	text := fmt.Sprintf("%s events since %s: the log was %s", m.Count(), m.Since.Format(time.RFC3339), m.Reason)
-	if m.Reason == missed.Expired {
+	switch m.Reason {
+	case missed.Expired:
 		text = fmt.Sprintf("%s events since %s, which the log has removed", m.Count(), m.Since.Format(time.RFC3339))
+	case missed.Removed:
+		text = fmt.Sprintf("%s events since %s, which somebody has removed from the log", m.Count(), m.Since.Format(time.RFC3339))
 	}
 	switch {
 	case !m.Repaired.IsZero():

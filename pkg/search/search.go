@@ -17,6 +17,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -168,7 +169,15 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 	if err != nil {
 		return err
 	}
-	if err := x.apply(ctx, page); err != nil {
+	err = x.apply(ctx, page)
+	if errors.Is(err, errGap) {
+		x.log.Warn("the log lacks events that the search index has not followed; it is built again")
+		if !x.build(ctx, s.opts.JetStream) {
+			_ = backoff.Sleep(ctx, checkInterval) // ends with ctx
+		}
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if !more {

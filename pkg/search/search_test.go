@@ -253,6 +253,33 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 	}
 }
 
+// An event that somebody has removed from the middle of the log before the index has followed it: the index is built again.
+func TestAnIndexThatCanNotFollowIsBuiltAgain(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+	p.save("one", `{"title":"before"}`)
+	p.start()
+	p.caughtUp()
+	p.stop()
+	p.save("two", `{"title":"removed"}`)
+	p.save("three", `{"title":"after"}`)
+	kit.WaitFor(t, "the events", func() bool { return p.relay.Stats().Events == 0 })
+	log, err := p.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err == nil {
+		err = log.DeleteMsg(t.Context(), log.CachedInfo().State.LastSeq-1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	kit.WaitFor(t, "all objects", func() bool {
+		l, err := p.store.List(t.Context(), store.ListOptions{Words: "after"})
+		return err == nil && uuids(l) == "three"
+	})
+	if got := p.find("removed"); got != "two" {
+		t.Errorf("the object whose event was removed: %q", got)
+	}
+}
+
 // The index has what the store has after writes while it is followed, while it is not, and while it is built.
 func TestTheIndexFollowsTheStore(t *testing.T) {
 	p := newPlace(t, search.Settings{Fields: []string{"title"}})

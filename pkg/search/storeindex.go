@@ -81,6 +81,9 @@ func (x *storeIndex) follows(log eventlog.State) bool {
 	return at.Log.Equal(log.Created) && log.First <= at.Sequence+1 && at.Sequence <= log.Last
 }
 
+// errGap says that somebody has removed events from the log that the index has not followed.
+var errGap = errs.New(errs.Unavailable, "the log lacks events that the search index has not followed: it is built again")
+
 // apply follows events. Those of other stores move the position.
 func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 	current := x.current.Load()
@@ -89,6 +92,9 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 	for _, e := range page {
 		if e.Sequence <= at.Sequence {
 			continue
+		}
+		if e.Sequence > at.Sequence+1 {
+			return errGap
 		}
 		at.Sequence, at.Mark = e.Sequence, e.Mark()
 		name, store, uuid, ok := eventlog.ParseSubject(e.Subject)

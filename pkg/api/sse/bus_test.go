@@ -171,6 +171,25 @@ func TestAnIDOfAnotherLogIsReset(t *testing.T) {
 	}
 }
 
+// Somebody has removed an event from the middle of the log. Whoever has not been sent it learns that there was one.
+func TestAClientIsResetWhereAnEventWasRemoved(t *testing.T) {
+	w := newFixture(t)
+	w.open("Books", nil)
+	w.start()
+	w.flood(1, 6, "")
+	log, err := w.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
+	w.must(err)
+	w.must(log.SecureDeleteMsg(t.Context(), 4))
+	w.start()
+	e := w.listen(sse.Subscription{After: after("2")}, anonymous())
+	e.receives("Store.Saved Books b", "reset", "Store.Saved Books b", "Store.Saved Books b")
+	if m := e.received()[1]; m.id != "4" || !strings.Contains(fmt.Sprint(m.data["reason"]), "have been removed") {
+		t.Errorf("%+v", m)
+	}
+	w.listen(sse.Subscription{After: after("4")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b")
+	w.listen(sse.Subscription{After: after("5")}, anonymous()).receives("Store.Saved Books b")
+}
+
 // The id of a release before, which names no event, is reset once.
 func TestAnIDOfTheReleaseBeforeIsReset(t *testing.T) {
 	w := newFixture(t)

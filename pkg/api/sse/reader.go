@@ -377,14 +377,7 @@ func (r *reader) sameLog(ctx context.Context, state eventlog.State) (bool, error
 
 // add appends a page to the window and drops the oldest entries.
 func (r *reader) add(gap *entry, page []*eventlog.Entry) {
-	entries := make([]*entry, 0, len(page)+1)
-	if gap != nil {
-		entries = append(entries, gap)
-	}
-	log := r.log()
-	for _, e := range page {
-		entries = append(entries, r.hub.entry(log, e))
-	}
+	entries := r.hub.entries(r.log(), r.at(), gap, page)
 	if len(entries) == 0 {
 		return
 	}
@@ -408,6 +401,24 @@ func (r *reader) add(gap *entry, page []*eventlog.Entry) {
 	r.broadcast()
 }
 
+// entries makes the entries of a page of a log, which has the events after a sequence. gap is the entry before it, nil for none. Where
+// somebody has removed events from between others there are entries which say so.
+func (h *Hub) entries(log, after uint64, gap *entry, page []*eventlog.Entry) []*entry {
+	all := make([]*entry, 0, len(page)+1)
+	if gap != nil {
+		all = append(all, gap)
+		after = gap.sequence
+	}
+	for _, e := range page {
+		if e.Sequence > after+1 {
+			all = append(all, &entry{sequence: e.Sequence - 1, gap: removedText})
+		}
+		all = append(all, h.entry(log, e))
+		after = e.Sequence
+	}
+	return all
+}
+
 // gap returns the entry for the events after a sequence that the log no longer has; nil
 // for none.
 func (h *Hub) gap(ctx context.Context, after uint64) (*entry, error) {
@@ -415,5 +426,5 @@ func (h *Hub) gap(ctx context.Context, after uint64) (*entry, error) {
 	if err != nil || state.First <= after+1 {
 		return nil, err
 	}
-	return &entry{sequence: state.First - 1, gap: true}, nil
+	return &entry{sequence: state.First - 1, gap: lostText}, nil
 }

@@ -178,18 +178,11 @@ func (h *Hub) readPage(after uint64) ([]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]*entry, 0, len(page)+1)
+	var gap *entry
 	if len(page) == 0 || page[0].Sequence > after+1 {
-		gap, err := h.gap(ctx, after)
-		if err != nil {
+		if gap, err = h.gap(ctx, after); err != nil {
 			return nil, err
 		}
-		if gap != nil {
-			entries = append(entries, gap)
-		}
 	}
-	for _, e := range page {
-		entries = append(entries, h.entry(log, e))
-	}
-	return entries, nil
+	return h.entries(log, after, gap, page), nil
 }

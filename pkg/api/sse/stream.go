@@ -36,6 +36,7 @@ const (
 // Texts that a client is sent when it may have missed events.
 const (
 	lostText    = "events after your last id have been deleted from the log, whose size is limited; read the objects again. The stream continues with the oldest event in the log"
+	removedText = "events after your last id have been removed from the log; read the objects again. The stream continues with the next event"
 	beyondText  = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
 	otherText   = "your last id is of an event that is not in the log: it has been created again, or has lost its newest events; read the objects again. The stream continues with the first event in the log"
 	unknownText = "your last id is not known here: it is of an earlier release, or of other data; read the objects again. The stream continues with the next event"
@@ -349,8 +350,8 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 			return retryLater, flush()
 		}
 		s.cursor, s.mark = e.sequence, e.mark
-		if e.gap {
-			out = appendNotice(s.hub.appendID(out, s.place()), "reset", lostText)
+		if e.gap != "" {
+			out = appendNotice(s.hub.appendID(out, s.place()), "reset", e.gap)
 		}
 		if ok {
 			out = e.appendTo(out, hidden)

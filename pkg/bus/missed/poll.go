@@ -40,7 +40,7 @@ func (w *Watch) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := w.observe(ctx)
+	o, err := w.observe(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,9 @@ func (m *Missed) Count() string {
 }
 
 // observe reads the log, and then its consumers: what is not pending there was handled
-// if it was in the log long enough before (see settle).
-func (w *Watch) observe(ctx context.Context) (observation, error) {
+// if it was in the log long enough before (see settle). Which events were removed from between others is read if there are more of
+// them than before.
+func (w *Watch) observe(ctx context.Context, before *state) (observation, error) {
 	o := observation{consumers: map[string]consumer{}}
 	log, err := w.opts.Bus.JetStream().Stream(ctx, bus.StreamEvents)
 	if err != nil {
@@ -96,6 +97,13 @@ func (w *Watch) observe(ctx context.Context) (observation, error) {
 	o.at, o.log, o.first, o.last = time.Now().UTC(), info.Created, info.State.FirstSeq, info.State.LastSeq
 	if o.first == 0 { // of a log that never had an event
 		o.first = 1
+	}
+	if o.holes = info.State.NumDeleted; o.holes > before.Holes && before.Log.Equal(o.log) {
+		whole, err := log.Info(ctx, jetstream.WithDeletedDetails(true))
+		if err != nil {
+			return o, errs.Wrap(err, errs.Unavailable, "the log can't be read")
+		}
+		o.removed = whole.State.Deleted
 	}
 	limited, done := w.opts.Bus.UntilDenied(ctx, listConsumers)
 	defer done()
@@ -200,7 +208,7 @@ func (s *state) clone() *state {
 // differs reports whether a state is to be stored: when more than times have changed,
 // and now and then.
 func (s *state) differs(before *state) bool {
-	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Settled != before.Settled || s.Settling.Last != before.Settling.Last || len(s.Consumers) != len(before.Consumers) ||
+	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Settled != before.Settled || s.Holes != before.Holes || s.Settling.Last != before.Settling.Last || len(s.Consumers) != len(before.Consumers) ||
 		s.Read.Sub(before.Read) >= idleRefresh {
 		return true
 	}

@@ -12,13 +12,14 @@ const (
 	Expired   Reason = "expired"   // the log's retention removed them
 	Replaced  Reason = "replaced"  // the log is another one: its folder or its stream was deleted
 	Truncated Reason = "truncated" // the log ends before events that it had: an old copy of it was restored
+	Removed   Reason = "removed"   // somebody removed events from between others
 )
 
 // Missed is what a listener has missed since somebody last dealt with it.
 type Missed struct {
 	Reason Reason `json:"reason"` // the latest
 
-	// Events is how many it has missed: at most so many after Expired. After Replaced and
+	// Events is how many it has missed: at most so many after Expired and Removed. After Replaced and
 	// Truncated (AtLeast), it had not handled so many when the log was last read, and
 	// those published afterwards may be missed too.
 	Events  uint64 `json:"events"`
@@ -69,6 +70,7 @@ type state struct {
 	Read      time.Time            `json:"read"`              // when it was read
 	Settled   uint64               `json:"settled,omitempty"` // its last sequence at least the time settle before
 	Settling  mark                 `json:"settling,omitzero"` // becomes Settled
+	Holes     int                  `json:"holes,omitempty"`   // events that are missing between its first and its last one
 	Consumers map[string]*position `json:"consumers"`
 	Repair    *lease               `json:"repair,omitempty"`
 }
@@ -95,6 +97,8 @@ type observation struct {
 	at          time.Time
 	log         time.Time // when the log was created
 	first, last uint64    // of its sequences, read before the consumers
+	holes       int       // events that are missing between the first and the last one
+	removed     []uint64  // their sequences, where there are more than before
 	consumers   map[string]consumer
 	partial     bool // consumers are some of all
 }
@@ -129,7 +133,11 @@ func (s *state) observe(o observation) (found []string) {
 	settled, settling := s.settle(reason, o)
 	for name, p := range s.Consumers {
 		seen, present := o.consumers[name]
-		if p.noticed(reason, s, o, present) {
+		lost := p.noticed(reason, s, o, present)
+		if reason == "" && present && p.noticedRemoved(o) {
+			lost = true
+		}
+		if lost {
 			found = append(found, name)
 		}
 		switch {
@@ -149,7 +157,7 @@ func (s *state) observe(o observation) (found []string) {
 			s.Consumers[name] = p
 		}
 	}
-	s.Log, s.Last, s.Read, s.Settled, s.Settling = o.log, o.last, o.at, settled, settling
+	s.Log, s.Last, s.Read, s.Settled, s.Settling, s.Holes = o.log, o.last, o.at, settled, settling, o.holes
 	return found
 }
 
@@ -185,6 +193,22 @@ func (p *position) noticed(reason Reason, s *state, o observation, present bool)
 	default:
 		return false
 	}
+	return true
+}
+
+// noticedRemoved records the events that were removed from between others before they were known to be handled. Of those that were
+// removed earlier some may be counted again.
+func (p *position) noticedRemoved(o observation) bool {
+	n := 0
+	for _, sequence := range o.removed {
+		if sequence > p.Done {
+			n++
+		}
+	}
+	if n == 0 {
+		return false
+	}
+	p.miss(Missed{Reason: Removed, Events: uint64(n), Since: p.Drained, Until: o.at}) //nolint:gosec // a length
 	return true
 }
 

@@ -21,6 +21,12 @@ func at(minutes int, log time.Time, first, last uint64, consumers map[string]con
 	return observation{at: start.Add(time.Duration(minutes) * time.Minute), log: log, first: first, last: last, consumers: consumers}
 }
 
+// lacking is an observation of a log without some of its events.
+func lacking(o observation, sequences ...uint64) observation {
+	o.holes, o.removed = len(sequences), sequences
+	return o
+}
+
 // one is the consumer "x" alone.
 func one(floor, pending uint64) map[string]consumer {
 	return map[string]consumer{"x": {floor: floor, pending: pending}}
@@ -53,6 +59,16 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 		"not all of the events that the log removed were for the listener": {
 			then: []observation{at(0, log1, 1, 100, one(50, 3)), at(1, log1, 91, 100, one(50, 1))},
 			want: &Missed{Reason: Expired, Events: 3, Since: log1, Until: start.Add(time.Minute)},
+		},
+		"somebody removes events that are not handled yet": {
+			then: []observation{at(0, log1, 1, 100, one(40, 60)), lacking(at(1, log1, 1, 100, one(100, 0)), 30, 41, 99)},
+			want: &Missed{Reason: Removed, Events: 2, Since: log1, Until: start.Add(time.Minute)},
+		},
+		"somebody removes events that were handled": {
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), lacking(at(1, log1, 1, 100, one(100, 0)), 30, 41, 99), lacking(at(2, log1, 1, 120, one(120, 0)), 30, 41, 99)},
+		},
+		"events were removed before anybody looked": {
+			then: []observation{lacking(at(0, log1, 1, 100, one(40, 60)), 50, 60), at(1, log1, 1, 100, one(100, 0))},
 		},
 		"events came and went between two reads": {
 			then: []observation{at(0, log1, 1, 100, one(98, 2)), at(1, log1, 151, 200, one(98, 50))},

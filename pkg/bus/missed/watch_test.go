@@ -144,6 +144,25 @@ func TestALogThatIsLostWhileProcessesRunIsRepairedByOneOfThem(t *testing.T) {
 }
 
 // The log was lost while no process ran, and a process that ended before had begun to repair.
+// Somebody removes an event from the middle of the log before it was handled, as to erase personal data: that is noticed, and what belfry
+// maintains is repaired. Removing what was handled is no loss.
+func TestAnEventThatIsRemovedFromTheMiddleIsMissed(t *testing.T) {
+	f := newFixture(t, "mapping", "other")
+	var repairs atomic.Int32
+	w := f.watch(func(context.Context) error { repairs.Add(1); return nil })
+	f.known(3, "mapping", "other")
+	log, err := f.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
+	f.must(err)
+	f.must(log.SecureDeleteMsg(t.Context(), 2))
+	for _, consumer := range []string{"mapping", "other"} {
+		f.of(w, consumer, func(s missed.Status) bool { return s.Reason == missed.Removed && s.Events == 1 && !s.AtLeast })
+	}
+	f.of(w, "mapping", func(s missed.Status) bool { return !s.Repaired.IsZero() })
+	if repairs.Load() != 1 {
+		t.Errorf("%d repairs", repairs.Load())
+	}
+}
+
 func TestARepairThatEndsWithItsProcessIsMadeByTheNext(t *testing.T) {
 	f := newFixture(t, "mapping")
 	w := f.watch(func(context.Context) error { return nil })
