@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
@@ -16,6 +18,8 @@ import (
 type eventsCmd struct {
 	Tail eventsTailCmd `cmd:"" help:"Print events as they are published, until interrupted."`
 	Get  eventsGetCmd  `cmd:"" help:"Print stored events: of an object, of a store, since a time."`
+
+	Erase eventsEraseCmd `cmd:"" help:"Remove the events of an object from the log for good, once all listeners have handled them."`
 }
 
 // eventsFlags select events.
@@ -114,4 +118,39 @@ func writeEvent(w io.Writer, e *eventlog.Entry) error {
 	}
 	_, err := fmt.Fprintf(w, `{"sequence":%d,%s`+"\n", e.Sequence, e.Data[1:])
 	return err
+}
+
+type eventsEraseCmd struct {
+	busFlags
+	Store  string   `required:"" help:"The store of the object." placeholder:"NAME"`
+	UUID   []string `required:"" name:"uuid" help:"The object; may be repeated." placeholder:"UUID"`
+	DryRun bool     `help:"Count the events, and remove none."`
+	Yes    bool     `help:"Do not ask."`
+}
+
+// Run removes the events of objects from the log. It fails while some of them have to stay.
+func (c *eventsEraseCmd) Run(ctx context.Context, s streams) error {
+	if !c.Yes && !c.DryRun {
+		question := fmt.Sprintf("Remove all events of %s %s from the log? Clients and listeners that have not seen them never will, and there is no way back. Type yes: ", c.Store, strings.Join(c.UUID, ", "))
+		if err := confirm(ctx, s, question); err != nil {
+			return err
+		}
+	}
+	return c.connect(ctx, func(b *bus.Client) error {
+		e, err := eventlog.Erase(ctx, b.JetStream(), eventlog.Select{Stores: []string{c.Store}, UUIDs: c.UUID}, time.Now().Add(-eventlog.EraseAfter), c.DryRun)
+		done := "removed"
+		if c.DryRun {
+			done = "would be removed"
+		}
+		fmt.Fprintf(s.out, "%d events %s\n", e.Erased, done)
+		switch {
+		case err != nil:
+			return err
+		case e.Unhandled > 0:
+			return errs.New(errs.Conflict, "%d events stay, which the listener %s has not handled yet: run the command again once it has", e.Unhandled, e.Listener)
+		case e.Young > 0:
+			return errs.New(errs.Conflict, "%d events of the last minute stay: run the command again in a minute", e.Young)
+		}
+		return nil
+	})
 }
