@@ -71,9 +71,9 @@ test-all: prepare ## Run all other tests, which test/suite/rest lists: other ser
 	@$(MAKE) --no-print-directory slowest
 
 .PHONY: slowest
-slowest: ## Print the ten slowest packages of the last make test or test-all
+slowest: ## Print the ten slowest packages of the last make test or test-all, each with its slowest run
 	@echo "The slowest packages:"
-	@awk '$$1 == "ok" {printf "%9s  cpu %7s  %s\n", $$3, $$5, $$2}' .cache/test.log | sort -rn | sed -n 1,10p
+	@awk '$$1 == "ok" {printf "%9s  cpu %7s  %s\n", $$3, $$5, $$2}' .cache/test.log | sort -rn | awk '!seen[$$4]++' | sed -n 1,10p
 
 .PHONY: prepare
 prepare: ## Build the programs that tests run into the user's cache

@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // served opens a bus as `belfry serve` does, with some events and a listener
@@ -40,9 +41,7 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	for i := range events {
 		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i), Revision: 1}
-		if err := b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}); err != nil {
-			t.Fatal(err)
-		}
+		natsserver.Publish(t, b, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // happen publishes events to the log.
@@ -22,9 +23,7 @@ func happen(t testing.TB, b *bus.Bus, all ...event.Envelope) {
 	for _, e := range all {
 		list = append(list, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 	}
-	if err := b.Publish(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	natsserver.Publish(t, b, list...)
 }
 
 // start runs a listener, as run does, with defaults for its name and a short backoff only.

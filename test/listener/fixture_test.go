@@ -21,6 +21,7 @@ import (
 	"belfry/pkg/listener"
 	"belfry/test/kit"
 	"belfry/test/kit/gotest"
+	"belfry/test/kit/natsserver"
 )
 
 // fixture is a bus, and the file in which its listeners record what they receive.
@@ -53,9 +54,7 @@ func (w *fixture) publish(all ...event.Envelope) {
 		e.Event, e.Store = event.StoreUpdated, "Books"
 		list[i] = bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}
 	}
-	if err := w.bus.Publish(w.t.Context(), list); err != nil {
-		w.t.Fatal(err)
-	}
+	natsserver.Publish(w.t, w.bus, list...)
 }
 
 // numbered are events <prefix>-0, <prefix>-1, ... of so many objects in turn,

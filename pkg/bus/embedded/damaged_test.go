@@ -11,6 +11,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
+	"belfry/test/kit/natsserver"
 )
 
 // opened is an embedded bus with one event, closed with the test.
@@ -43,9 +44,7 @@ func TestADamagedConsumerIsCreatedAgain(t *testing.T) {
 			folder := t.TempDir()
 			b := opened(t, folder)
 			e := bus.Event{ID: "1", Subject: event.Subject(event.StoreSaved, "Books", "b"), Payload: []byte("{}")}
-			if err := b.Publish(t.Context(), []bus.Event{e}); err != nil {
-				t.Fatal(err)
-			}
+			natsserver.Publish(t, b, e)
 			for _, consumer := range []string{"mapping", "other"} {
 				receive(t, b, consumer, 1)
 			}

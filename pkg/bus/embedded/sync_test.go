@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
+	"belfry/test/kit/natsserver"
 )
 
 // streamFolder makes what the server's files of the streams look like.
@@ -83,9 +84,7 @@ func TestSyncFindsTheServersFiles(t *testing.T) {
 		}
 	}()
 	e := bus.Event{ID: "1", Subject: event.Subject(event.StoreSaved, "Users", "u"), Payload: []byte("{}")}
-	if err := b.Publish(t.Context(), []bus.Event{e}); err != nil {
-		t.Fatal(err)
-	}
+	natsserver.Publish(t, b, e)
 	if err := b.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/test/kit/natsserver"
 )
 
 func open(t *testing.T) *bus.Bus {
@@ -29,9 +30,7 @@ func open(t *testing.T) *bus.Bus {
 func publish(t *testing.T, b *bus.Bus, name event.Name, store, uuid string) {
 	t.Helper()
 	e := event.Envelope{ID: fmt.Sprint(time.Now().UnixNano()), Event: name, Store: store, UUID: uuid, Revision: 1}
-	if err := b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(name, store, uuid), Payload: e.Append(nil)}}); err != nil {
-		t.Fatal(err)
-	}
+	natsserver.Publish(t, b, bus.Event{ID: e.ID, Subject: event.Subject(name, store, uuid), Payload: e.Append(nil)})
 }
 
 func sequences(t *testing.T, b *bus.Bus, r eventlog.Reader) []uint64 {

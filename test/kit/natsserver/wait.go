@@ -2,6 +2,7 @@ package natsserver
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,4 +36,13 @@ func Next(s *nats.Subscription) (*nats.Msg, error) {
 // Wait has a fetch wait as long as anything may take. By itself it would take a bus for lost that a busy machine stalls for ten seconds.
 func Wait() []jetstream.FetchOpt {
 	return []jetstream.FetchOpt{jetstream.FetchMaxWait(kit.Limit), jetstream.FetchHeartbeat(kit.Limit / 4)}
+}
+
+// Publish publishes events as an outbox does: again, while the bus does not accept them in the time that it has for that. Those that it
+// has already it does not store twice.
+func Publish[E any](t testing.TB, to interface {
+	Publish(ctx context.Context, events []E) error
+}, events ...E) {
+	t.Helper()
+	kit.WaitUntil(t, func() error { return to.Publish(t.Context(), events) })
 }
