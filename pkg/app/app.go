@@ -36,8 +36,8 @@ import (
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
-	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/outbox"
 )
@@ -66,11 +66,11 @@ type App struct {
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
-	claims         *fill.Filler    // of unique values
+	claims         *fill.Filler     // of unique values
 	kept           *idempotent.Kept // for clients of requests with a key
-	search         *search.Service // nil: this process answers no searches
-	sharing        *route.Group    // nil: the mapping worker shares no targets
-	pace           *mapping.Pace   // of the mapping worker
+	search         *search.Service  // nil: this process answers no searches
+	sharing        *route.Group     // nil: the mapping worker shares no targets
+	pace           *mapping.Pace    // of the mapping worker
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
