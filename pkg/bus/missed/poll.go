@@ -40,7 +40,7 @@ func (w *Watch) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := w.observe(ctx, s)
+	o, err := w.observe(ctx, &s)
 	if err != nil {
 		return err
 	}
