@@ -118,7 +118,7 @@ func (c *Config) readAuthentication(s *section) {
 		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
 	}
 	decode(s, "audit", &a.Audit, parseNonEmpty)
-	decode(s, "places", &a.Places, s.doc.existingFile)
+	readPath(s, "places", &a.Places, ReadFile)
 	decode(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
 	decode(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
 	decode(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)

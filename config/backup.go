@@ -35,7 +35,7 @@ const minBackupInterval = time.Minute
 func (c *Config) readBackup(s *section) {
 	b := &Backup{}
 	c.Backup = b
-	decode(s, "folder", &b.Folder, c.doc.path)
+	readPath(s, "folder", &b.Folder, WrittenFolder)
 	if bucket := s.section("s3"); s.has("s3") || c.doc.recorder != nil {
 		b.S3 = readS3Place(bucket)
 		bucket.rejectUnknown()

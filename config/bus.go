@@ -44,15 +44,15 @@ func readBus(s *section) Bus {
 			b.URL = append(b.URL, server)
 		}
 	}
-	decode(s, "config", &b.Config, s.doc.existingFile)
+	readPath(s, "config", &b.Config, ReadFile)
 	if s.has("url") || s.has("config") && !s.has("listen") {
 		b.Listen = ""
 	}
-	decode(s, "credentials", &b.Credentials, s.doc.existingFile)
+	readPath(s, "credentials", &b.Credentials, ReadFile)
 	decode(s, "user", &b.User, parseNonEmpty)
 	decode(s, "password", &b.Password, parseSecret)
 	decode(s, "token", &b.Token, parseSecret)
-	decode(s, "nkey", &b.NKey, s.doc.existingFile)
+	readPath(s, "nkey", &b.NKey, ReadFile)
 	b.TLS = readTLS(s.section("tls"))
 	b.Events = readEvents(s.section("events"))
 	var replicas int64
@@ -66,9 +66,9 @@ func readBus(s *section) Bus {
 func readTLS(s *section) TLS {
 	var t TLS
 	s.doc.markSecret(join(s.path, "key"))
-	decode(s, "ca", &t.CA, s.doc.existingFile)
-	decode(s, "cert", &t.Cert, s.doc.existingFile)
-	decode(s, "key", &t.Key, s.doc.existingFile)
+	readPath(s, "ca", &t.CA, ReadFile)
+	readPath(s, "cert", &t.Cert, ReadFile)
+	readPath(s, "key", &t.Key, ReadFile)
 	if s.has("cert") != s.has("key") {
 		s.doc.problem(s.path, "expected both cert and key, or neither")
 	}

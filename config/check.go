@@ -143,6 +143,9 @@ func (c *Config) checkUnique(st *Store, path string, arrays arrays) {
 			switch {
 			case st.NeverRead(property):
 				c.doc.problem(path, "%s is private in %s; that a value is refused would reveal it", c.doc.display(path, property), st.Name)
+			case st.Hides(property):
+				c.doc.problem(path, "%s has a read rule in %s; that a value is refused would reveal it to those who may not read it: remove the rule, or the property here",
+					c.doc.display(path, property), st.Name)
 			case arrays[st.Name][property] != "":
 				c.doc.problem(path, "%s is the array of a mapping, and arrays can't be unique", c.doc.display(path, property))
 			}
@@ -185,7 +188,7 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 		c.doc.problem(at, "%s is private in %s; clients could not read the copies", c.doc.display(at, m.Target), target)
 	}
 	if m.SameOwner && c.Stores[target] != nil {
-		c.checkSameOwner(st.Name, target, path+".sameOwner")
+		c.checkSameOwner(st.Name, target, path+".sameOwner", m.Target)
 	}
 	if o := c.Stores[target]; o != nil && st.Name == c.Authentication.IdentStore && o.Fields[m.Target].Read == "" {
 		c.doc.problem(path+".target", "holds the uuids of idents, which contain addresses; say who may read them: add a read rule for %s to stores.%s.fields",
@@ -211,11 +214,15 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 }
 
 // checkSameOwner refuses a mapping by owners between stores of which one has none. The owner of a target
-// must be in its events: by it a cascade decides what to delete.
-func (c *Config) checkSameOwner(source, target, at string) {
+// must be in its events: by it a cascade decides what to delete. An entry tells that both owners are the same.
+func (c *Config) checkSameOwner(source, target, at, array string) {
 	for _, name := range slices.Compact([]string{source, target}) {
-		if c.OwnerField(name) == "" {
+		switch owner := c.OwnerField(name); {
+		case owner == "":
 			c.doc.problem(at, "the objects of %s have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key", name)
+		case name == target && c.Stores[name].NeverRead(owner): // below
+		case c.Stores[name].Hides(owner) && c.Stores[target].Fields[array].Read == "":
+			c.doc.problem(at, "not everyone may read %s in %s, and an entry tells it; say who may read the entries: add a read rule for %s to stores.%s.fields", owner, name, array, target)
 		}
 	}
 	if owner := c.OwnerField(target); owner != "" && c.Stores[target].NeverRead(owner) {

@@ -187,7 +187,7 @@ func (c *Config) read(s *section) {
 		}
 	}
 	c.Data, _ = c.doc.path("data")
-	decode(s, "data", &c.Data, c.doc.path)
+	readPath(s, "data", &c.Data, WrittenFolder)
 	decode(s, "development", &c.Development, parseFlag)
 	c.MaxObjectSize = MaxObjectSize
 	decode(s, "maxObjectSize", &c.MaxObjectSize, sizeIn(MaxObjectSize))
@@ -236,7 +236,7 @@ func readLog(s *section) Log {
 // folder reads the path of a folder that belfry writes. The default is
 // inside the data folder, which Override may still change.
 func (c *Config) folder(s *section, into *string, inData ...string) {
-	decode(s, "folder", into, c.doc.path)
+	readPath(s, "folder", into, WrittenFolder)
 	if !s.has("folder") {
 		c.derived = append(c.derived, func() { *into = filepath.Join(append([]string{c.Data}, inData...)...) })
 	}

@@ -18,7 +18,8 @@ type document struct {
 	positions map[string]position
 	secret    map[string]bool // paths whose values came from the environment
 	problems  Problems
-	recorder  *recorder // not nil while the schema of the configuration is made: then nothing is read
+	paths     []func() Path // what readPath has read
+	recorder  *recorder     // not nil while the schema of the configuration is made: then nothing is read
 }
 
 type position struct{ line, column int }

@@ -45,8 +45,8 @@ func (c *Config) readHTTP(s *section) {
 		h.TLS = &CertificateFiles{}
 		files.require("cert", "the path of a PEM file with the certificate")
 		files.require("key", "the path of a PEM file with the key of the certificate")
-		decode(files, "cert", &h.TLS.Cert, s.doc.existingFile)
-		decode(files, "key", &h.TLS.Key, s.doc.existingFile)
+		readPath(files, "cert", &h.TLS.Cert, ReadFile)
+		readPath(files, "key", &h.TLS.Key, ReadFile)
 		files.rejectUnknown()
 	}
 	if acme := s.section("acme"); s.has("acme") || s.doc.recorder != nil {
@@ -71,8 +71,8 @@ func (c *Config) readACME(s *section) {
 	}
 	decode(s, "email", &a.Email, parseLine)
 	decode(s, "directory", &a.Directory, urlWithScheme("https"))
-	decode(s, "ca", &a.CA, s.doc.existingFile)
-	decode(s, "storage", &a.Storage, c.doc.path)
+	readPath(s, "ca", &a.CA, ReadFile)
+	readPath(s, "storage", &a.Storage, WrittenFolder)
 	if !s.has("storage") {
 		c.derived = append(c.derived, func() { a.Storage = filepath.Join(c.Data, "acme") })
 	}

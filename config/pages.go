@@ -38,7 +38,7 @@ func (c *Config) readPages(s *section) {
 	if !decode(s, "enabled", &c.pagesOn, parseFlag) || !s.has("enabled") {
 		c.pagesOn = c.Static == nil || !c.Static.SPA
 	}
-	decode(s, "folder", &c.Pages.Folder, c.doc.existingFolder)
+	readPath(s, "folder", &c.Pages.Folder, ServedFolder)
 	s.rejectUnknown()
 }
 
@@ -46,7 +46,7 @@ func (c *Config) readStatic(s *section) {
 	st := &Static{}
 	c.Static = st
 	s.require("folder", "the folder of the front end")
-	readable := decode(s, "folder", &st.Folder, c.doc.existingFolder) && s.has("folder")
+	readable := readPath(s, "folder", &st.Folder, ServedFolder) && s.has("folder")
 	decode(s, "spa", &st.SPA, parseFlag)
 	for _, v := range s.list("immutable") {
 		if name, ok := convert(s.doc, v, parseSubfolder); ok {
@@ -92,10 +92,10 @@ func (c *Config) Routes() []string { return slices.Clone(c.routes) }
 func (d *document) existingFolder(text string) (string, error) {
 	path, err := d.path(text)
 	if err != nil {
-		return "", errors.New("expected the path of a folder")
+		return "", expectedPath("the path of a folder")
 	}
 	if _, err := os.ReadDir(path); err != nil {
-		return "", errors.New("expected a folder that exists and can be read (" + reason(err) + ")")
+		return "", expectedPath("a folder that exists and can be read (%s)", reason(err))
 	}
 	return path, nil
 }

@@ -192,7 +192,7 @@ func readApple(s *section) *Apple {
 	fine := decode(s, "teamID", &p.TeamID, parseText)
 	fine = decode(s, "keyID", &p.KeyID, parseText) && fine
 	fine = decode(s, "privateKey", &p.PrivateKey, parseSecret) && fine
-	fine = decode(s, "privateKeyFile", &p.PrivateKeyFile, s.doc.existingFile) && fine
+	fine = readPath(s, "privateKeyFile", &p.PrivateKeyFile, ReadFile) && fine
 	switch {
 	case !fine || p.ClientID == "":
 	case p.TeamID == "" || p.KeyID == "":

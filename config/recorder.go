@@ -15,12 +15,15 @@ const anyKey = "Any"
 type expectation struct {
 	text   string
 	schema fragment
+	path   bool // the value is the path of a file or a folder
 }
 
 func (e *expectation) Error() string { return e.text }
 
 // expected is the error of a parser that expects something. A schema can be nil.
-func expected(what string, schema fragment) error { return &expectation{"expected " + what, schema} }
+func expected(what string, schema fragment) error {
+	return &expectation{text: "expected " + what, schema: schema}
+}
 
 // fragment is a part of a JSON Schema.
 type fragment map[string]any

@@ -130,6 +130,13 @@ func TestRulesForFields(t *testing.T) {
 			"2:74: stores.A.map.B.key: k has a read rule in A, which the copies don't follow; say who may read them: add a read rule for t to stores.B.fields",
 			"2:93: stores.A.map.B.fields: s has a read rule in A, which the copies don't follow; say who may read them: add a read rule for t to stores.B.fields"}},
 	})
+	checkInvalid(t, []invalidCase{
+		{"unique values", "stores: {A: {fields: {a: {read: x}, b: {read: \"false\"}, c: {read: \"true\"}}, unique: ['a, c', b, c]}}\n", []string{
+			"1:77: stores.A.unique: a has a read rule in A; that a value is refused would reveal it to those who may not read it: remove the rule, or the property here",
+			"1:77: stores.A.unique: b is private in A; that a value is refused would reveal it"}},
+		{"owners", "stores:\n  A: {owner: o, fields: {o: {read: x}}, map: {B: {key: k, target: t, sameOwner: true}}}\n  B: {owner: p}\n", []string{
+			"2:70: stores.A.map.B.sameOwner: not everyone may read o in A, and an entry tells it; say who may read the entries: add a read rule for t to stores.B.fields"}},
+	})
 	mustParse(t, "stores:\n  A: {fields: {s: {read: x}}, map: {B: {key: k, target: t, fields: s}}}\n  B: {fields: {t: {read: x}}}\n")
 }
 

@@ -67,6 +67,9 @@ func (s *Store) ReadByAll(property string) bool {
 	return rule == "" || rule == "true"
 }
 
+// Hides reports whether some of those who may get an object may not read a property.
+func (s *Store) Hides(property string) bool { return s.NeverRead(property) || !s.ReadByAll(property) }
+
 // Mapping maintains a copy of each object in the object that its property Key
 // refers to.
 type Mapping struct {
@@ -155,7 +158,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st := &Store{Name: name, Backend: "default", MaxObjectSize: c.MaxObjectSize, Bus: c.busDefault(name)}
 	decode(s, "backend", &st.Backend, parseName)
 	st.Expose = readExpose(name, s)
-	decode(s, "schema", &st.Schema, c.doc.existingFile)
+	readPath(s, "schema", &st.Schema, ReadFile)
 	decode(s, "defaults", &st.Defaults, parseFlag)
 	decode(s, "formats", &st.Formats, parseFlag)
 	for _, key := range []string{"defaults", "formats"} {

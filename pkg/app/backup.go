@@ -45,7 +45,7 @@ func (r *BackupResult) Clean() bool { return len(r.Problems) == 0 }
 
 // Backup makes a backup: by the belfry that serves the data if one does, and directly otherwise.
 func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *BackupResult, err error) {
-	if _, err := backupPlace(c, o.To); err != nil {
+	if _, err := newBackupPlace(c, o.To); err != nil {
 		return nil, err
 	}
 	err = withStores(ctx, c, "backup",
@@ -201,7 +201,7 @@ func (m *backups) elsewhere(to *config.BackupPlace) bool {
 }
 
 func (m *backups) makeAt(ctx context.Context, installation string, o BackupOptions) (*BackupResult, *backup.Manifest, error) {
-	place, err := backupPlace(m.plan.config, o.To)
+	place, err := newBackupPlace(m.plan.config, o.To)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,6 +24,15 @@ func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPla
 	}
 }
 
+// newBackupPlace is backupPlace for a backup that is made: it must not be served either, nor be among what belfry writes.
+func newBackupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPlace, error) {
+	place, err := backupPlace(c, given)
+	if err != nil {
+		return nil, err
+	}
+	return place, checkNewBackups(c, place)
+}
+
 // checkPlace refuses the place of files, also under another name.
 func checkPlace(c *config.Config, p *config.BackupPlace) error {
 	name := c.BinariesIn(p)

@@ -119,6 +119,7 @@ func compile(c *config.Config) (*plan, error) {
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
 	problems = append(problems, p.compileHTTP()...)
+	problems = append(problems, p.checkPaths()...)
 	if len(problems) > 0 {
 		return nil, problems
 	}

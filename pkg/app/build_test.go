@@ -112,7 +112,7 @@ func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
       Authors: {key: author, target: books, when: source.owner == user.uuid}
       Pages: {key: page, target: books, when: size(source.reviews) > 0 && has(source._x)}
       Films: {key: film, target: books, when: "source.secret == 'shown' && size(source.photos) > 0"}
-  Films: {}
+  Films: {fields: {books: {read: isOwner}}, owner: user}
   Pages: {}
   Reviews:
     map: {Books: {key: book, target: reviews}}

@@ -30,7 +30,7 @@ func (p *plan) compileMapping(s *config.Store, target string) (store.Mapping, co
 	if c.When == "" {
 		return m, nil
 	}
-	when, problems := p.compileWhen(s, "stores."+s.Name+".map."+target+".when", c.When)
+	when, problems := p.compileWhen(s, target, c)
 	if when != nil {
 		m.When = when
 	}
@@ -38,10 +38,11 @@ func (p *plan) compileMapping(s *config.Store, target string) (store.Mapping, co
 }
 
 // compileWhen compiles the condition of a mapping. It must read nothing that workers write, because
-// what they write is no reason to map again.
-func (p *plan) compileWhen(s *config.Store, at, expression string) (*policy.Condition, config.Problems) {
+// what they write is no reason to map again, and nothing that is hidden from those who see whether there is an entry.
+func (p *plan) compileWhen(s *config.Store, target string, m config.Mapping) (*policy.Condition, config.Problems) {
 	var problems config.Problems
-	when, found := policy.CompileCondition(expression)
+	at := "stores." + s.Name + ".map." + target + ".when"
+	when, found := policy.CompileCondition(m.When)
 	for _, f := range found {
 		problems = append(problems, p.config.Problem(at, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
@@ -55,6 +56,9 @@ func (p *plan) compileWhen(s *config.Store, at, expression string) (*policy.Cond
 			problems = append(problems, p.config.Problem(at, "%q is an array that a mapping maintains; its changes would not be noticed", field))
 		case strings.HasPrefix(field, "_"):
 			problems = append(problems, p.config.Problem(at, "%q is internal to belfry", field))
+		case s.Hides(field) && p.config.Stores[target].Fields[m.Target].Read == "":
+			problems = append(problems, p.config.Problem(at, "not everyone may read %q in %s, and an entry tells something of it; say who may read the entries: add a read rule for %s to stores.%s.fields",
+				field, s.Name, m.Target, target))
 		}
 	}
 	return when, problems

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/search"
 )
 
@@ -24,7 +25,7 @@ func (a *serving) startSearch(context.Context) error {
 		return nil
 	}
 	s, err := search.Start(search.Options{
-		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: filepath.Join(a.config.Data, "search"), Stores: stores, Logger: a.log,
+		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: searchFolder(a.config), Stores: stores, Logger: a.log,
 	})
 	if err != nil {
 		return err
@@ -69,3 +70,6 @@ func (a *App) collectSearch(gauge func(*prometheus.Desc, float64, ...string)) {
 		gauge(searchBehindDesc, float64(s.Behind), s.Store)
 	}
 }
+
+// searchFolder is the folder of the indexes of a process.
+func searchFolder(c *config.Config) string { return filepath.Join(c.Data, "search") }

@@ -91,9 +91,8 @@ func serve(t *testing.T, template string) *served {
 	return s
 }
 
-// ask sends a request as a user. {name} is the uuid of a user, or of an object that do has named.
-func (s *served) ask(as, method, path, body string) (status int, text string) {
-	s.Helper()
+// uuids replaces {name} in a text.
+func (s *served) uuids() *strings.Replacer {
 	var pairs []string
 	for name, u := range s.users {
 		pairs = append(pairs, "{"+name+"}", u.uuid)
@@ -101,7 +100,13 @@ func (s *served) ask(as, method, path, body string) (status int, text string) {
 	for name, uuid := range s.named {
 		pairs = append(pairs, "{"+name+"}", uuid)
 	}
-	uuids := strings.NewReplacer(pairs...)
+	return strings.NewReplacer(pairs...)
+}
+
+// ask sends a request as a user. {name} is the uuid of a user, or of an object that do has named.
+func (s *served) ask(as, method, path, body string) (status int, text string) {
+	s.Helper()
+	uuids := s.uuids()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.url+uuids.Replace(path), strings.NewReader(uuids.Replace(body)))
 	if err != nil {
 		s.Fatal(err)
@@ -145,7 +150,7 @@ func (s *served) do(steps ...step) {
 			s.Fatalf("step %d, %s by %s: %d, want %d: %s", i, want.request, want.as, status, want.status, text)
 		}
 		for _, part := range want.texts {
-			part, absent := strings.CutPrefix(part, "!")
+			part, absent := strings.CutPrefix(s.uuids().Replace(part), "!")
 			if strings.Contains(text, part) == absent {
 				s.Errorf("step %d, %s by %s: %q: %s", i, want.request, want.as, part, text)
 			}
@@ -180,6 +185,81 @@ func TestABlogShowsWhatIsPublished(t *testing.T) {
 		step{"ann", "DELETE /posts/{post}", "", 204, "", nil},
 		step{"nobody", "GET /users/{ann}", "", 200, "", []string{"!Hello"}},
 	)
+}
+
+// Who may not read a post reads no comment on it, in no way; whoever wrote a comment has it.
+func TestCommentsOfADraftAreForItsReaders(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "blog")
+	s.do(
+		step{"ann", "POST /posts", `{"title":"Draft"}`, 201, "post", nil},
+		step{"ann", "POST /comments", `{"post":"{post}","text":"Not yet."}`, 201, "note", nil},
+		step{"bob", "POST /comments", `{"post":"{post}","text":"Well said."}`, 201, "comment", nil},
+		step{"ann", "GET /posts/{post}", "", 200, "", []string{"Not yet.", "Well said."}},
+		step{"bob", "GET /comments", "", 200, "", []string{"Well said.", "!Not yet."}},
+	)
+	const comments = `/comments?filter=post+==+%22{post}%22`
+	unread := func(as string) {
+		t.Helper()
+		denied := 403
+		if as == "nobody" {
+			denied = 401
+		}
+		list := 200
+		if status, _ := s.ask(as, "GET", "/comments", ""); status != 200 {
+			list = denied
+		}
+		s.do(
+			step{as, "GET /comments/{note}", "", denied, "", []string{"!Not yet."}},
+			step{as, "GET /posts/{post}", "", denied, "", []string{"!Not yet.", "!Well said."}},
+			step{as, "GET /posts", "", 200, "", []string{"!Not yet.", "!Well said."}},
+			step{as, "GET /comments", "", list, "", []string{"!Not yet."}},
+			step{as, "GET /comments?count=exact", "", list, "", []string{"!Not yet."}},
+			step{as, "GET /comments?sort=-created", "", list, "", []string{"!Not yet."}},
+			step{as, "GET /users/{ann}", "", 200, "", []string{"!{post}", "!{note}"}},
+			step{as, "GET /users/{bob}", "", 200, "", []string{"!Well said."}},
+		)
+		if _, text := s.ask(as, "GET", comments, ""); strings.Contains(text, "Not yet.") {
+			t.Errorf("%s finds comments by their post: %s", as, text)
+		}
+	}
+	readers := []string{"nobody", "eve", "bob"}
+	for _, as := range readers {
+		unread(as)
+	}
+	s.do(step{"ann", "PUT /posts/{post}", `{"published":true}`, 200, "", nil})
+	for _, as := range readers {
+		s.do(step{as, "GET /posts/{post}", "", 200, "", []string{"Not yet.", "Well said."}})
+	}
+	s.do(step{"ann", "PUT /posts/{post}", `{"published":false}`, 200, "", nil})
+	for _, as := range readers {
+		unread(as)
+	}
+}
+
+// Who tries addresses at the login of an application that began with a template does not learn which have accounts.
+func TestALoginTellsNotWhoHasAnAccount(t *testing.T) {
+	t.Parallel()
+	for _, template := range starter.Templates() {
+		t.Run(template, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, template)
+			status, known := s.ask("nobody", "POST", "/auth/email", `{"login":"ann@example.com","password":"another password"}`)
+			if other, unknown := s.ask("nobody", "POST", "/auth/email", `{"login":"zoe@example.com","password":"another password"}`); other != status || problemOf(unknown) != problemOf(known) {
+				t.Errorf("%d %s, and %d %s", status, known, other, unknown)
+			}
+		})
+	}
+}
+
+// problemOf returns a problem without what differs from one request to the next.
+func problemOf(text string) string {
+	var problem map[string]any
+	if json.Unmarshal([]byte(text), &problem) != nil {
+		return text
+	}
+	delete(problem, "instance")
+	return fmt.Sprint(problem)
 }
 
 func TestListsOfThingsToDoAreTheirOwners(t *testing.T) {

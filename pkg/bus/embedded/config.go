@@ -183,6 +183,20 @@ func streamsFolders(folder string) ([]string, error) {
 	return found, nil
 }
 
+// Streams returns the folder that the server keeps its streams in, without links followed; "" if its configuration file can't
+// be used.
+func (o Options) Streams() string {
+	so, _, err := o.serverOptions()
+	if err != nil {
+		return ""
+	}
+	folder, err := filepath.Abs(storeFolder(so))
+	if err != nil {
+		return ""
+	}
+	return folder
+}
+
 // storeFolder is the folder of the accounts' streams.
 func storeFolder(o *server.Options) string {
 	return filepath.Join(o.StoreDir, server.JetStreamStoreDir)
