@@ -42,7 +42,7 @@ func bomb() string {
 
 func TestAliasesReplaceWholeValues(t *testing.T) {
 	c := mustParse(t, "stores:\n  A: {policy: &mine {get: user != null}, private: [&p secretly]}\n  B: {policy: *mine, private: [*p]}\n")
-	equal(t, "policy", c.Stores["B"].Policy, Policy{Get: "user != null"})
+	equal(t, "policy", c.Stores["B"].Policy, Policy{Create: LeftOut, Get: "user != null", Update: LeftOut, Delete: LeftOut})
 	equal(t, "private", c.Stores["B"].Private, []string{"secretly"})
 }
 

@@ -29,6 +29,8 @@ type Store struct {
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
 	Bus           bool  // operations over the bus
+
+	OwnersByDefault bool // Owner is set, and there is no policy: it is that of the owner
 }
 
 // Expose is a store's HTTP routes.
@@ -44,13 +46,6 @@ type Expose struct {
 
 // Restrict names the routes that do not exist.
 type Restrict struct{ Create, Update, Delete, Get bool }
-
-// Policy holds the CEL expressions that authorize operations. An empty expression
-// is that of the owner policy when Owner is set, and otherwise allows everyone.
-type Policy struct {
-	Owner                             bool
-	Create, Get, Update, Delete, List string
-}
 
 // Field holds the CEL expressions that say who may read and write a property. An empty
 // expression allows everyone who may read and write the object.
@@ -199,9 +194,12 @@ func parseUUIDChoice(text string) (clients bool, err error) {
 	return who == "client", err
 }
 
+// Ruled reports whether a policy decides about a store's objects, or they have owners.
+func (s *Store) Ruled() bool { return s.Policy != Policy{} || s.Owner != "" }
+
 // ServerUUIDs reports whether the server makes the uuids of the objects that clients create. A client that chose them
 // could take the uuid of an object that others name, or named.
-func (s *Store) ServerUUIDs() bool { return !s.ClientUUIDs && (s.Policy != Policy{} || s.Owner != "") }
+func (s *Store) ServerUUIDs() bool { return !s.ClientUUIDs && s.Ruled() }
 
 // setOwner sets the default of the owner, and indexes objects by it. Users are their own owners.
 func (c *Config) setOwner(st *Store, s *section) {
@@ -211,8 +209,11 @@ func (c *Config) setOwner(st *Store, s *section) {
 		}
 		return
 	}
-	if st.Owner == "" && st.Policy.Owner {
+	switch {
+	case st.Owner == "" && st.Policy.Owner:
 		st.Owner = "user"
+	case st.Owner != "" && !s.has("policy"): // objects with owners that everyone may change would have them for nothing
+		st.Policy.Owner, st.OwnersByDefault = true, st.Name != c.Authentication.IdentStore
 	}
 	indexed := slices.ContainsFunc(st.Indexes, func(fields []string) bool { return slices.Equal(fields, []string{st.Owner}) })
 	if st.Owner != "" && !indexed && !st.NeverRead(st.Owner) && st.Name != c.Authentication.IdentStore {
@@ -281,35 +282,6 @@ func readExpose(store string, s *section) *Expose {
 		return nil
 	}
 	return e
-}
-
-// readPolicy reads a word or expressions. An empty policy is refused: it would
-// allow everything while looking like a restriction.
-func readPolicy(s *section) Policy {
-	var p Policy
-	if s.isScalar("policy") {
-		word := ""
-		decode(s, "policy", &word, ownerPolicy)
-		return Policy{Owner: word != ""}
-	}
-	x := s.section("policy")
-	decode(x, "create", &p.Create, parseNonEmpty)
-	decode(x, "get", &p.Get, parseNonEmpty)
-	decode(x, "update", &p.Update, parseNonEmpty)
-	decode(x, "delete", &p.Delete, parseNonEmpty)
-	decode(x, "list", &p.List, parseNonEmpty)
-	x.rejectUnknown()
-	if s.has("policy") && len(x.keys) == 0 {
-		s.problem("policy", "is empty; expected owner, or an expression for one of create, get, update, delete, list")
-	}
-	return p
-}
-
-func ownerPolicy(text string) (string, error) {
-	if text != "owner" {
-		return "", expected("owner, or one expression each for create, get, update, delete, list", fragment{"enum": []string{"owner"}})
-	}
-	return text, nil
 }
 
 // Limits of a mapped array.

@@ -247,3 +247,33 @@ fields
 		t.Errorf("%s, want\n%s", out.String(), want)
 	}
 }
+
+// A good configuration is printed as who may do what, with a mark where everyone may as nothing says who.
+func TestConfigCheckPrintsWhoMayDoWhat(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	for text, want := range map[string]string{
+		"stores:\n  Books: {expose: {list: true}, policy: {create: user != null, get: \"true\", update: session.aal == 2}}\n  Pages: {policy: owner}\nbinaries: {b: {map: {Pages: [files]}}}\n": `: good: 11 stores, 1 mapping
+store   create    get       list      update    delete
+Books   any user  everyone  everyone  rule      nobody
+Idents  no route  no route  no route  no route  no route
+Pages   no route  no route  no route  no route  no route  its files: get owner or public, update owner
+Users   no route  no route  no route  no route  no route
+`,
+		"stores:\n  Books: {expose: {}, policy: {default: allow, create: \"false\"}}\n": `: good: 10 stores, 1 mapping
+store   create    get          list      update       delete
+Books   nobody    everyone(!)  no route  everyone(!)  everyone(!)
+Idents  no route  no route     no route  no route     no route
+Users   no route  no route     no route  no route     no route
+(!) open to all: no rule of a policy says who may
+`,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errOut bytes.Buffer
+		got := run(t.Context(), []string{"config", "check", file}, streams{strings.NewReader(""), &out, &errOut})
+		if got != exitDone || out.String() != file+want || errOut.Len() > 0 {
+			t.Errorf("exit %d, %s:\n%s, want\n%s", got, errOut.String(), out.String(), file+want)
+		}
+	}
+}

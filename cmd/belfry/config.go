@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"belfry/config"
 	"belfry/internal/count"
@@ -90,7 +91,51 @@ func (c *configCheckCmd) Run(s streams) error {
 			return err
 		}
 	}
-	return writeConditions(s.out, loaded)
+	if err := writeConditions(s.out, loaded); err != nil {
+		return err
+	}
+	return writeRights(s.out, app.Rights(loaded))
+}
+
+// writeRights writes who may do what over HTTP, a line a store.
+func writeRights(w io.Writer, all []app.StoreRights) error {
+	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	fmt.Fprint(t, "store")
+	for _, op := range app.Operations() {
+		fmt.Fprintf(t, "\t%s", op)
+	}
+	open := false
+	for _, s := range all {
+		fmt.Fprintf(t, "\n%s", s.Store)
+		for _, r := range s.Operations {
+			fmt.Fprintf(t, "\t%s", shownRight(r))
+			open = open || r.Open
+		}
+		for i, r := range s.Files {
+			lead := ", "
+			if i == 0 {
+				lead = "\tits files: "
+			}
+			fmt.Fprintf(t, "%s%s %s", lead, r.Operation, shownRight(r))
+			open = open || r.Open
+		}
+	}
+	fmt.Fprintln(t)
+	if err := t.Flush(); err != nil || !open {
+		return err
+	}
+	_, err := fmt.Fprintln(w, openMark+" open to all: no rule of a policy says who may")
+	return err
+}
+
+// openMark is behind what is open to all.
+const openMark = "(!)"
+
+func shownRight(r app.Right) string {
+	if r.Open {
+		return r.Who + openMark
+	}
+	return r.Who
 }
 
 // writeConditions writes which mappings copy some of the objects only.

@@ -51,7 +51,7 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 			{Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)}, `{"allowed":false,"operation":"create","rule":"user != null"}`},
 			{Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
 				`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
-			{Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":true,"operation":"delete","rule":"none: everyone may","noRoute":"the store has expose.restrict.delete"}`},
+			{Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":false,"operation":"delete","rule":"false // the policy does not name this operation","noRoute":"the store has expose.restrict.delete"}`},
 			{Question{Store: "Notes", Operation: "list", UUID: "n"}, `"noRoute":"the store has no expose.list"`},
 			{Question{Store: "Users", Operation: "get", UUID: "ann"}, `"noRoute":"the store has no expose"`},
 			{Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"}, `not found: Notes has no object "m"`},

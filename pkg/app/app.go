@@ -119,6 +119,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 		}
 	}
 	a.now().warn()
+	a.now().tellChanges()
 	return a, nil
 }
 

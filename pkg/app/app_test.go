@@ -29,7 +29,7 @@ stores:
   Books:
     expose: {list: true, restrict: {delete: true}}
     uuid: client
-    policy: {update: "false"}
+    policy: {default: allow, update: "false"}
     map: {Authors: {key: author, target: books, fields: title, cascade: true}}
 `
 

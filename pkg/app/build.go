@@ -28,7 +28,7 @@ type plan struct {
 	config   *config.Config
 	stores   []store.Options // without those that only a running belfry has
 	mappings []store.Mapping
-	open     map[string][]string // exposed store → operations without a policy
+	open     map[string][]string // store → operations without a policy, of those that are offered
 	auth     auth.Options        // without those that only a running belfry has
 	pages    *pages.Templates
 
@@ -191,7 +191,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	if s.Expose != nil && s.Expose.List && o.Policy != nil {
 		o.Indexes = append(o.Indexes, ruleIndexes(s, o)...)
 	}
-	if s.Expose != nil && len(problems) == 0 {
+	if len(problems) == 0 {
 		p.noteOpen(s, o.Policy)
 	}
 	return o, problems
@@ -234,18 +234,11 @@ func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	return added
 }
 
-// noteOpen records the operations that no policy restricts.
+// noteOpen records the operations that no policy restricts, and that are offered.
 func (p *plan) noteOpen(s *config.Store, rules *policy.Policy) {
-	r := s.Expose.Restrict
-	for _, op := range []struct {
-		op     policy.Op
-		closed bool
-	}{
-		{policy.Create, r.Create}, {policy.Get, r.Get}, {policy.Update, r.Update},
-		{policy.Delete, r.Delete}, {policy.List, !s.Expose.List},
-	} {
-		if !op.closed && (rules == nil || rules.Open(op.op)) {
-			p.open[s.Name] = append(p.open[s.Name], string(op.op))
+	for _, op := range []policy.Op{policy.Create, policy.Get, policy.Update, policy.Delete, policy.List} {
+		if isOffered(p.config, s, op) && (rules == nil || rules.Open(op)) {
+			p.open[s.Name] = append(p.open[s.Name], string(op))
 		}
 	}
 }

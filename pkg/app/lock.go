@@ -76,6 +76,7 @@ func lockFolder(folder, doing string) (*DataLock, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "can't create the data folder %s; choose another with --data", folder)
 	}
+	isNew := !isUsed(folder)
 	l := &DataLock{path: filepath.Join(folder, lockFile)}
 	l.flock = flock.New(l.path, flock.SetPermissions(0o600))
 	taken, err := l.flock.TryLock()
@@ -90,6 +91,9 @@ func lockFolder(folder, doing string) (*DataLock, error) {
 	if err := l.write(); err != nil {
 		l.Unlock()
 		return nil, err
+	}
+	if isNew {
+		_ = setTold(folder) // without it the first start says what has changed since nothing
 	}
 	return l, nil
 }

@@ -60,7 +60,7 @@ func TestAReloadTakesRightsAtOnce(t *testing.T) {
 listen: 127.0.0.1:0
 bus: {listen: "127.0.0.1:0"}
 stores:
-  Books: {expose: {list: true}, uuid: client, policy: {get: "true", list: "true"}}
+  Books: {expose: {list: true}, uuid: client, policy: {create: "true", get: "true", list: "true"}}
   Marks: {expose: {list: true}, uuid: client}
   Notes: {expose: {events: true}, uuid: client, fields: {pin: {read: "true"}}}
 `

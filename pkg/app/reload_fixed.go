@@ -105,7 +105,11 @@ func fixedStore(differ comparing, before, now *config.Config, was, is *config.St
 // declaredIndexes returns the indexes of a store without that of the owner, which belfry adds: as the index of a rule,
 // it is used if it is there, and named if it is not.
 func declaredIndexes(s *config.Store) [][]string {
-	return slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool { return slices.Equal(fields, []string{s.Owner}) })
+	all := slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool { return slices.Equal(fields, []string{s.Owner}) })
+	if len(all) == 0 {
+		return nil // as without indexes
+	}
+	return all
 }
 
 func fixedBinary(differ comparing, at string, was, is *config.Binary) {

@@ -26,7 +26,7 @@ bus: {listen: "127.0.0.1:0"}
 metrics: {listen: "127.0.0.1:0"}
 stores:
   Versions: {expose: {list: true}, schema: v%[1]d.json, policy: {create: input.v == %[1]d, get: "true", list: "true"}}
-  Authors: {expose: {events: true}, uuid: client, policy: {update: "true"}, maxObjectSize: 1%[1]dKiB}
+  Authors: {expose: {events: true}, uuid: client, policy: {default: allow, update: "true"}, maxObjectSize: 1%[1]dKiB}
   Books: {expose: {}, map: {Authors: {key: author, target: books, fields: title}}}
 `
 

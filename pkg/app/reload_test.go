@@ -44,7 +44,7 @@ metrics: {listen: "127.0.0.1:0", token: "0123456789abcdef"}
 bus: {listen: ""}
 pages: {folder: theme}
 stores:
-  Books: {expose: {list: true}, schema: book.json, uuid: client, owner: by, policy: {update: "true"}}
+  Books: {expose: {list: true}, schema: book.json, uuid: client, owner: by, policy: {default: allow, update: "true"}}
 `
 
 func TestAReloadChangesWithoutARestart(t *testing.T) {
@@ -140,7 +140,7 @@ backends: {away: {type: mongodb, url: "mongodb://ada:hunter2@127.0.0.1:1"}}
 stores:
   Drafts: {}
   Authors: {expose: {}}
-  Books: {expose: {}, schema: book.json, indexes: [title], owner: by, map: {Authors: {key: author, target: books, fields: title}}}
+  Books: {expose: {}, schema: book.json, indexes: [title], owner: by, policy: {default: allow}, map: {Authors: {key: author, target: books, fields: title}}}
 binaries: {binary: {map: {Books: [covers]}}}
 mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 `
@@ -160,7 +160,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	for key, change := range map[string]func() string{
 		"found character":              func() string { return "listen: @\n" },
 		"stores.Books.exposed":         replace("Books: {expose", "Books: {exposed: {}, expose"),
-		"stores.Books.policy.update":   replace("owner: by", `owner: by, policy: {update: "pin == ("}`),
+		"stores.Books.policy.update":   replace("{default: allow}", `{default: allow, update: "pin == ("}`),
 		"stores.Books.schema":          func() string { p.write("book.json", `{"type": 1}`); return text },
 		"pages.folder":                 func() string { p.write("book.json", `{}`); return text + "pages: {folder: none}\n" },
 		"data: can't change":           func() string { return text + "data: other\n" },
@@ -255,7 +255,7 @@ func TestAReloadNamesIndexesThatOnlyARestartMakes(t *testing.T) {
 listen: 127.0.0.1:0
 bus: {listen: ""}
 stores:
-  Books: {expose: {list: true}, uuid: client, policy: {list: "object.public == true"}}
+  Books: {expose: {list: true}, uuid: client, policy: {default: allow, list: "object.public == true"}}
 `
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
@@ -296,12 +296,12 @@ func TestARequestInFlightKeepsItsConfiguration(t *testing.T) {
 listen: 127.0.0.1:0
 bus: {listen: ""}
 stores:
-  Books: {expose: {}, uuid: client, policy: {create: "true"}}
+  Books: {expose: {}, uuid: client, policy: {create: "true", get: "true"}}
 `
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
 	rest, status := p.begin(a, "POST", "/books", "application/json", `{"uuid":`)
-	p.write("belfry.yaml", strings.NewReplacer("expose: {}", "expose: {url: /tomes}", `"true"`, `"false"`).Replace(text))
+	p.write("belfry.yaml", strings.NewReplacer("expose: {}", "expose: {url: /tomes}", `create: "true"`, `create: "false"`).Replace(text))
 	if _, err := a.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}

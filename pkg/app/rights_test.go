@@ -55,11 +55,24 @@ func rightsStores() map[string]ruled {
 		"Closed": {`policy: {create: "false", get: "false", update: "false", delete: "false"}`, of(nobody, nobody, nobody, nobody)},
 		"Failing": {`policy: {create: input.nothing == 1, get: object.nothing == 1, update: object.nothing == 1, delete: object.nothing == 1}`,
 			of(nobody, nobody, nobody, nobody)},
-		"Unlisted":  {`policy: {update: "false", delete: "false", list: "false"}`, of(anyone, anyone, nobody, nobody)},
-		"ListOwned": {`owner: user, policy: {get: user != null, update: isOwner, delete: isOwner, list: isOwner}`, of(anyone, loggedIn, owner, owner)},
-		"ByPrivate": {`policy: {get: object.secret == 'hidden' && user != null, update: user != null && object.user == user.uuid, delete: "false"}`,
+		"Unlisted":  {`policy: {create: "true", get: "true", update: "false", delete: "false", list: "false"}`, of(anyone, anyone, nobody, nobody)},
+		"ListOwned": {`owner: user, policy: {create: "true", get: user != null, update: isOwner, delete: isOwner, list: isOwner}`, of(anyone, loggedIn, owner, owner)},
+		"ByPrivate": {`policy: {create: "true", get: object.secret == 'hidden' && user != null, update: user != null && object.user == user.uuid, delete: "false"}`,
 			map[policy.Op]right{policy.Create: anyone, policy.Get: loggedIn, policy.Update: owner, policy.Delete: nobody, policy.List: loggedIn}},
-		"Unreadable": {`policy: {get: "false", delete: "false"}`, map[policy.Op]right{policy.Create: anyone, policy.Get: nobody, policy.Update: anyone, policy.Delete: nobody, policy.List: nobody}},
+		"Unreadable": {`policy: {create: "true", get: "false", update: "true", delete: "false"}`, map[policy.Op]right{policy.Create: anyone, policy.Get: nobody, policy.Update: anyone, policy.Delete: nobody, policy.List: nobody}},
+
+		// What a policy does not name.
+		"OwnerAlone":   {`owner: user`, of(loggedIn, ownerOrPublic, owner, ownerOrPublic)},
+		"CreateAlone":  {`policy: {create: "true"}`, of(anyone, nobody, nobody, nobody)},
+		"GetAlone":     {`policy: {get: user != null}`, of(nobody, loggedIn, nobody, loggedIn)},
+		"UpdateAlone":  {`policy: {update: "true"}`, map[policy.Op]right{policy.Create: nobody, policy.Get: nobody, policy.Update: anyone, policy.Delete: nobody, policy.List: nobody}},
+		"DeleteAlone":  {`policy: {delete: "true"}`, map[policy.Op]right{policy.Create: nobody, policy.Get: nobody, policy.Update: nobody, policy.Delete: anyone, policy.List: nobody}},
+		"ListAlone":    {`policy: {list: "true"}`, of(nobody, nobody, nobody, anyone)},
+		"NoneNamed":    {`policy: {default: deny}`, of(nobody, nobody, nobody, nobody)},
+		"OwnedPartly":  {`owner: user, policy: {get: isOwner}`, of(nobody, owner, nobody, owner)},
+		"OthersMay":    {`policy: {default: allow, delete: "false"}`, map[policy.Op]right{policy.Create: anyone, policy.Get: anyone, policy.Update: anyone, policy.Delete: nobody, policy.List: anyone}},
+		"OpenByChoice": {`policy: {default: allow}`, of(anyone, anyone, anyone, anyone)},
+		"OwnersOpen":   {`owner: user, policy: {default: allow}`, of(anyone, anyone, anyone, anyone)},
 	}
 }
 

@@ -29,7 +29,7 @@ stores:
     backend: shared
     uuid: client
     expose: {list: true}
-    policy: {list: object.hidden != true}
+    policy: {default: allow, list: object.hidden != true}
     search: {fields: [title, tags, author.name], language: en}
 `, backend())))
 		})

@@ -199,7 +199,7 @@ func filesOf(c *config.Config, name string) Files {
 	}
 	for _, store := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[store]
-		open := s.Expose != nil || s.Policy != (config.Policy{}) || b.Map[store] != nil
+		open := s.Expose != nil || s.Ruled() || b.Map[store] != nil
 		if open && !config.Internal(store) && store != c.Authentication.IdentStore {
 			f.Stores = append(f.Stores, store)
 		}

@@ -35,7 +35,7 @@ stores:
     map: {Parents: {key: parents, target: tags, fields: "title, parents", limit: 3}}
   Users:
     expose: {list: true}
-    policy: {create: "false", get: "true", list: "true"}
+    policy: {create: "false", get: "true", update: "true", delete: "true", list: "true"}
     fields: {idents: {read: "true"}}
 authentication:
   limits: {address: 0, account: 0}

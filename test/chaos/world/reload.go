@@ -114,7 +114,7 @@ func (w *World) valid(r *rand.Rand, u *unit) (string, error) {
 	const exposed = ":\n    expose: {list: true}\n"
 	add("  Registers"+exposed, fmt.Sprintf("    schema: %s\n    uuid: client\n    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n", schema))
 	add("  Toys"+exposed, "    fields: {title: {read: 'true', write: 'true'}, note: {write: 'true'}}\n    maxObjectSize: 200KiB\n")
-	add("  Smalls"+exposed, "    policy: {update: 'true', list: 'true'}\n    uuid: client\n")
+	add("  Smalls"+exposed, "    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n    uuid: client\n")
 	text += "log: {level: " + []string{"debug", "info", "warn"}[r.IntN(3)] + "}\n"
 	for _, more := range []string{
 		"limits: {loopback: true, address: {reads: 100000, lists: 100000, writes: 100000}}\n", "pages: {folder: " + theme + "}\n", "events: {heartbeat: 5s}\n",
