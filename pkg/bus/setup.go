@@ -72,9 +72,9 @@ func (d Diff) Differs(commands []string) Diff {
 	return d
 }
 
-// Unusable reports whether a setting that differs leaves nothing that can be done with it.
+// Unusable reports whether nothing can be done with it before it is created anew.
 func (d Diff) Unusable() bool {
-	return slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable })
+	return d.State == Recreate && slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable && slices.Contains(d.Fixed, s.Key) })
 }
 
 // Differ adds a setting that is compared elsewhere and is not as wanted.
@@ -148,6 +148,10 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 		return d, nil
 	}
 	updated, err := js.UpdateStream(changing, merged)
+	var api *jetstream.APIError
+	if d.State == Recreate && errors.As(err, &api) {
+		return d, nil // with what it is, the server refuses the rest: a log in memory has no room for the limits of one on disk
+	}
 	if err != nil {
 		return d, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint)
 	}

@@ -120,7 +120,11 @@ func (r *runner) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 
 // update has the server change what it can. It may leave things as they are without saying so.
 func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.ConsumerConfig) (bus.Diff, error) {
+	before := d
 	d, after, err := r.put(ctx, d, merged)
+	if before.State == bus.Recreate && errors.Is(err, errs.Invalid) {
+		return before, nil // with what it is, the server refuses the rest
+	}
 	if err != nil {
 		return d, err
 	}
