@@ -89,6 +89,9 @@ func writeListeners(w io.Writer, rows []listenerRow) error {
 		if l.Gone {
 			name += " (gone)"
 		}
+		if !l.PausedUntil.IsZero() {
+			name += " (paused until " + l.PausedUntil.Format(time.RFC3339) + ")"
+		}
 		if !l.Last.IsZero() {
 			last = l.Last.UTC().Format(time.RFC3339)
 		}

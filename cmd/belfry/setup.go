@@ -120,11 +120,25 @@ func writeFindings(w io.Writer, all []bus.Diff) (lacks bool) {
 	}
 	_ = t.Flush()
 	var sum []string
-	for _, state := range []bus.State{bus.InSync, bus.Created, bus.Updated, bus.Missing, bus.Drifted} {
+	for _, state := range []bus.State{bus.InSync, bus.Created, bus.Updated, bus.Missing, bus.Drifted, bus.Recreate} {
 		if n := count[state]; n > 0 {
 			sum = append(sum, fmt.Sprintf("%d %s", n, state))
 		}
 	}
 	fmt.Fprintln(w, strings.Join(sum, ", "))
+	writeRecreation(w, all)
 	return lacks
+}
+
+// writeRecreation writes the commands that create anew what has settings that the server does not change.
+func writeRecreation(w io.Writer, all []bus.Diff) {
+	for _, f := range all {
+		if f.State != bus.Recreate {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s must be created anew, because the server does not change %s. As the admin of the bus:\n", f.What, strings.Join(f.Fixed, ", "))
+		for _, line := range f.Commands {
+			fmt.Fprintln(w, "  "+line)
+		}
+	}
 }

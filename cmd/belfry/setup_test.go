@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/listener"
 )
@@ -56,6 +58,32 @@ stores:
 	setup(0, []string{"7 in sync"}, "--check")
 	setup(0, []string{"consumer o-31 of stream EVENTS created"}, "--listener", "o", "--ordered")
 	setup(0, []string{"consumer tea of stream EVENTS in sync"}, "--check", "--listener", "tea")
+
+	// What the server changes and what it does not.
+	until := time.Now().Add(time.Hour)
+	if _, err := b.JetStream().PauseConsumer(t.Context(), "EVENTS", "mapping", until); err != nil {
+		t.Fatal(err)
+	}
+	setup(1, []string{"consumer mapping of stream EVENTS drifted: pause_until"}, "--check")
+	setup(0, []string{"consumer mapping of stream EVENTS updated: pause_until"})
+	setup(0, []string{"7 in sync"}, "--check")
+	memory := bus.StreamConfigs(bus.Limits{MaxMessages: 77})[0]
+	memory.Storage, memory.MaxMsgsPerSubject, memory.MaxBytes = jetstream.MemoryStorage, 1, 1<<20
+	if err := b.JetStream().DeleteStream(t.Context(), "EVENTS"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.JetStream().CreateStream(t.Context(), memory); err != nil {
+		t.Fatal(err)
+	}
+	anew := "stream EVENTS must be created anew, because the server does not change storage. As the admin of the bus: belfry listener list"
+	setup(1, []string{"stream EVENTS to be recreated: storage Memory instead of File, max_bytes 1048576 instead of 4294967296, max_msgs_per_subject 1 instead of -1", anew, "nats stream rm EVENTS --force belfry bus setup"}, "--check")
+	setup(1, []string{"stream EVENTS to be recreated: storage Memory instead of File", anew})
+	setup(1, []string{"1 to be recreated"})
+	if err := b.JetStream().DeleteStream(t.Context(), "EVENTS"); err != nil {
+		t.Fatal(err)
+	}
+	setup(0, []string{"stream EVENTS created"})
+	setup(0, []string{"7 in sync"}, "--check")
 
 	setup(2, []string{"is built in"}, "--listener", "mapping")
 	setup(2, []string{"name it with --listener"}, "--store", "Books")

@@ -63,6 +63,7 @@ type App struct {
 	metricsPort    atomic.Pointer[api.Server] // nil: the metrics have no port of their own
 	metricsAddress string                     // "": the same
 	missing        missingConsumers
+	busSettings    busSettings
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler

@@ -45,13 +45,14 @@ var (
 	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet published.", []string{"store"}, nil)
 	sentDesc    = prometheus.NewDesc("belfry_events_published_total", "Events published.", nil, nil)
 	failedDesc  = prometheus.NewDesc("belfry_events_failures_total", "Failed attempts to publish.", nil, nil)
+	stuckDesc   = prometheus.NewDesc("belfry_events_refused", "Events in records that the bus refuses for good, as of the last sweep.", nil, nil)
 	busDesc     = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
 	lagDesc     = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, filledDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, filledDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
 		ch <- d
 	}
 }
@@ -75,6 +76,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	counts := a.relay.Stats()
 	ch <- prometheus.MustNewConstMetric(sentDesc, prometheus.CounterValue, float64(counts.Published))
 	ch <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(counts.Failures))
+	gauge(stuckDesc, float64(counts.Stuck))
+	gauge(busSettingsDesc, float64(len(a.busShortcomings())))
 	a.collectMissed(gauge)
 	a.collectCaches(ch)
 	a.collectSearch(gauge)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/count"
 	"belfry/listeners/sweep"
 	"belfry/pkg/api/system"
 	"belfry/pkg/errs"
@@ -150,6 +151,15 @@ func (a *App) outboxWorks(context.Context) error {
 	return nil
 }
 
+// stuckEvents says that the bus refuses events for good: those that follow are published, so the outbox works.
+func (a *App) stuckEvents() []string {
+	s := a.relay.Stats()
+	if s.Stuck == 0 {
+		return nil
+	}
+	return []string{"the bus refuses " + count.Of(s.Stuck, "event") + " for good, which will not reach any listener before it accepts them; they stay in their records. The latest: " + s.Reason}
+}
+
 // states returns the errors of the parts, asking all at once.
 func (a *App) states(ctx context.Context) []error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -198,7 +208,7 @@ func (a *App) readyWith(states []error) (degraded []string, err error) {
 
 // shortcomings are what an operator should know about although every part works.
 func (a *App) shortcomings() []string {
-	return slices.Concat(a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable())
+	return slices.Concat(a.busShortcomings(), a.stuckEvents(), a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable())
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

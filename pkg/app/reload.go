@@ -121,6 +121,9 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 		a.metricsPort.Store(next.newMetricsPort())
 	}
 	a.filler.SetRate(c.FillRate)
+	if o, err := p.busOptions(); err == nil {
+		a.bus.SetAuth(o.Auth)
+	}
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}

@@ -1,9 +1,68 @@
 package app
 
 import (
+	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
+
+// The next connection to an external bus can use another secret, but be of no other user. The embedded server has its own.
+func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.write("nats.conf", "authorization {user: u, password: secret}\n")
+	for text, keys := range map[[3]string]string{
+		{"url: 'nats://127.0.0.1:1', user: u, password: secret-1", "secret-1", "secret-2"}:       "",
+		{"url: 'nats://127.0.0.1:1', token: secret-1", "secret-1", "secret-2"}:                   "",
+		{"url: 'nats://127.0.0.1:1', user: u, password: secret-1", "user: u", "user: v"}:         "bus.user",
+		{"url: 'nats://127.0.0.1:1', user: u, password: s", "user: u, password: s", "token: t"}:  "bus.user bus.token",
+		{"config: nats.conf, user: u, password: secret-1", "secret-1", "secret-2"}:               "bus.password",
+		{"config: nats.conf, token: secret-1", "secret-1", "secret-2"}:                           "bus.token",
+		{"url: 'nats://127.0.0.1:1', user: u, password: secret-1", "127.0.0.1:1", "127.0.0.1:2"}: "bus.url",
+	} {
+		before := "bus: {" + text[0] + "}\n"
+		var got []string
+		for _, problem := range fixed(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
+			got = append(got, problem.Key)
+		}
+		if strings.Join(got, " ") != keys {
+			t.Errorf("%q: %q can't change, want %q", text, got, keys)
+		}
+	}
+}
+
+// A password that is changed on the server of the bus takes no restart of belfry.
+func TestAReloadReadsThePasswordOfTheBusAgain(t *testing.T) {
+	folder := t.TempDir()
+	options := func(password string) *server.Options {
+		return &server.Options{JetStream: true, StoreDir: folder, Username: "belfry", Password: password}
+	}
+	s := natsserver.Serve(t, options("first-secret"))
+	text := strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q, user: belfry, password: first-secret}", s.ClientURL()), 1)
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+	next := options("second-secret")
+	next.Port = s.Addr().(*net.TCPAddr).Port
+	s.Shutdown()
+	s.WaitForShutdown()
+	natsserver.Serve(t, next)
+	kit.WaitUntil(t, func() error { return degraded(a, "the bus is unavailable: the server rejects the user") })
+	if keys := p.reload(a, strings.Replace(text, "first-secret", "second-secret", 1)); !slices.Equal(keys, []string{"bus.password"}) {
+		t.Errorf("changed are %q", keys)
+	}
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+	if log := p.logged.String(); strings.Contains(log, "second-secret") || strings.Contains(log, "first-secret") {
+		t.Error("the log has a password")
+	}
+}
 
 // The domains of ACME are by default that of baseURL: the key that can't change is the one of the domains.
 func TestAReloadOfACMEIsRefusedByKey(t *testing.T) {

@@ -57,6 +57,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{a.has(roleSearch), a.startSearch},
 		{true, a.startJanitor},
 		{true, a.startWatch},
+		{true, a.startBusCheck},
 		{true, a.startBackups},
 		{true, a.startControl},
 		{front, a.serveBus},

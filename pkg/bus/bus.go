@@ -96,6 +96,7 @@ type Bus struct {
 	asyncLog *asyncErrors
 	denials  denials
 
+	secret     atomic.Pointer[Auth] // with the password or the token of later connections; nil with other ways to authenticate
 	replies    batchReplies
 	batchesOff atomic.Bool // the server or the stream does not accept batches, or has replicas
 
@@ -105,7 +106,7 @@ type Bus struct {
 }
 
 // Open opens the bus. With an embedded server, Open starts it and returns once
-// the streams are there. A cluster may be unavailable: Open returns at once,
+// the streams are there. A cluster may be unavailable: Open returns soon,
 // connects in the background for as long as it takes, and then creates the
 // streams. It reports errs.Invalid for options that can't work.
 func Open(ctx context.Context, opts Options) (*Bus, error) {
@@ -142,11 +143,24 @@ func (b *Bus) open(ctx, background context.Context) error {
 			return err
 		}
 	}
+	if b.opts.Server == nil && b.conn.IsConnected() {
+		b.firstSetup(ctx)
+	}
 	b.background.Go(func() { b.keepStreams(background) })
 	if b.opts.Server != nil {
 		b.background.Go(func() { b.opts.Server.Supervise(background, b.restartServer) })
 	}
 	return nil
+}
+
+// firstSetup creates the streams of a cluster that is connected, so that whoever uses the bus next finds them. It takes
+// at most as long as one request may; keepStreams does what is left.
+func (b *Bus) firstSetup(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, getTimeout)
+	defer cancel()
+	if b.state.awaitUp(ctx) == nil {
+		_ = b.Setup(ctx)
+	}
 }
 
 func (o Options) validate() error {
@@ -186,6 +200,7 @@ func (b *Bus) Connected() error {
 	if b.conn.IsConnected() {
 		return nil
 	}
+	b.state.heard(b.conn.LastError()) // a refusal that is no attempt to dial, which no handler is told of
 	return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
 }
 

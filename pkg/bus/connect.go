@@ -10,6 +10,7 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 )
 
 const (
@@ -53,10 +54,14 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.DrainTimeout(drainTimeout),
 		nats.CustomInboxPrefix(b.opts.inboxPrefix()),
-		nats.ConnectHandler(func(*nats.Conn) { b.state.up() }),
+		nats.ConnectHandler(func(c *nats.Conn) {
+			b.state.up()
+			b.checkPayload(c)
+		}),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			b.state.up()
 			b.log.Info("the bus is connected again", "server", c.ConnectedServerName())
+			b.checkPayload(c)
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if b.state.down(err) && !b.closed.Load() {
@@ -70,6 +75,7 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.state.closed) }),
 		nats.ErrorHandler(func(c *nats.Conn, sub *nats.Subscription, err error) {
+			b.state.heard(err)
 			if !b.denials.notify(err) {
 				b.asyncLog.report(c, sub, err)
 			}
@@ -83,7 +89,31 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		options = append(options, b.opts.TLS.options()...)
 	}
 	auth, err := b.opts.Auth.options()
+	// A password or a token can change while the connection lasts: the next one uses what SetAuth was given.
+	switch a := b.opts.Auth; {
+	case err != nil:
+	case a.Credentials == "" && a.NKeySeed == "" && a.User != "":
+		b.secret.Store(&a)
+		auth = []nats.Option{nats.UserInfoHandler(func() (string, string) { return a.User, b.secret.Load().Password })}
+	case a.Credentials == "" && a.NKeySeed == "" && a.Token != "":
+		b.secret.Store(&a)
+		auth = []nats.Option{nats.TokenHandler(func() string { return b.secret.Load().Token })}
+	}
 	return append(options, auth...), err
+}
+
+// SetAuth has later connections use another password of the same user, or another token. The connection that is up stays.
+func (b *Bus) SetAuth(a Auth) {
+	if b.secret.Load() != nil {
+		b.secret.Store(&a)
+	}
+}
+
+// checkPayload warns of a server that accepts no messages of the size of the largest event: such an event is never published.
+func (b *Bus) checkPayload(c *nats.Conn) {
+	if limit := c.MaxPayload(); limit > 0 && limit < event.MaxSize+headerSize {
+		b.log.Warn("the server of the bus accepts no messages as large as an event may be: set its max_payload to at least 1MB", "max_payload", limit, "event", event.MaxSize)
+	}
 }
 
 func (a Auth) options() ([]nats.Option, error) {

@@ -3,7 +3,9 @@ package bus
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,7 +21,9 @@ type connState struct {
 	session context.Context
 	end     context.CancelFunc // of session
 	lastErr error
-	refused bool // the server has rejected the user since the connection was last up
+	told    error     // why the server itself has ended or refused a connection, most lately
+	toldAt  time.Time // when it said so
+	refused bool      // the server has rejected the user since the connection was last up
 }
 
 func newConnState() *connState {
@@ -34,7 +38,7 @@ func (s *connState) up() {
 	defer s.mu.Unlock()
 	s.end()
 	s.session, s.end = context.WithCancel(context.Background())
-	s.lastErr, s.refused = nil, false
+	s.lastErr, s.refused, s.told = nil, false, nil
 	s.broadcast()
 }
 
@@ -44,6 +48,7 @@ func (s *connState) attemptFailed(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.lastErr == nil
+	s.tell(err)
 	if errors.Is(err, nats.ErrAuthorization) && !s.refused {
 		s.refused, first = true, true
 	}
@@ -57,6 +62,7 @@ func (s *connState) down(err error) bool {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.lastErr = err
+		s.tell(err)
 	}
 	if s.session.Err() != nil {
 		return false
@@ -101,14 +107,55 @@ func (s *connState) awaitUp(ctx context.Context) error {
 	}
 }
 
+// toldTime is for how long the reason of a server counts without being repeated. Attempts are seconds apart.
+const toldTime = 30 * time.Second
+
+// serverReasons are what a server says when it ends or refuses a connection, for people. Its reply often comes with the end of the
+// connection, which is an error too, and says nothing.
+var serverReasons = []struct {
+	err  error
+	text string // of the server
+	says string
+}{
+	{nats.ErrAuthorization, nats.AUTHORIZATION_ERR, "the server rejects the user: check name and password, or the other credentials"},
+	{nats.ErrAuthExpired, nats.AUTHENTICATION_EXPIRED_ERR, "the server says that the user's credentials have expired"},
+	{nats.ErrAuthRevoked, nats.AUTHENTICATION_REVOKED_ERR, "the server says that the user's credentials are revoked"},
+	{nats.ErrAccountAuthExpired, nats.ACCOUNT_AUTHENTICATION_EXPIRED_ERR, "the server says that the account's credentials have expired"},
+	{nats.ErrMaxConnectionsExceeded, nats.MAX_CONNECTIONS_ERR, "the server has as many connections as its max_connections permits"},
+	{nats.ErrMaxAccountConnectionsExceeded, nats.MAX_ACCOUNT_CONNECTIONS_ERR, "the server has as many connections as it permits the account"},
+}
+
+// serverReason returns what a server has said, or "". The client has an error of its own for most of it, but not always.
+func serverReason(err error) string {
+	for _, r := range serverReasons {
+		if errors.Is(err, r.err) || err != nil && strings.Contains(strings.ToLower(err.Error()), r.text) {
+			return r.says
+		}
+	}
+	return ""
+}
+
+// heard records an error that may be the server's reason.
+func (s *connState) heard(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell(err)
+}
+
+func (s *connState) tell(err error) {
+	if serverReason(err) != "" {
+		s.told, s.toldAt = err, time.Now()
+	}
+}
+
 func (s *connState) reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.told != nil && time.Since(s.toldAt) < toldTime:
+		return serverReason(s.told)
 	case s.lastErr == nil:
 		return "no connection yet"
-	case errors.Is(s.lastErr, nats.ErrAuthorization):
-		return "the server rejects the user: check name and password, or the other credentials"
 	default:
 		return s.lastErr.Error()
 	}

@@ -11,3 +11,22 @@ func SetPublishTimeout(d time.Duration) (restore func()) {
 	publishTimeout = d
 	return func() { publishTimeout = before }
 }
+
+// StreamSettings and KeptSettings are all settings of streams.
+var (
+	StreamSettings = streamSettings
+	KeptSettings   = keptSettings
+)
+
+// Reasons returns what an outage is reported with after each of some errors of attempts to connect.
+func Reasons(attempts ...error) (reasons []string) {
+	s := newConnState()
+	for _, err := range attempts {
+		s.attemptFailed(err)
+		reasons = append(reasons, s.reason())
+	}
+	s.mu.Lock()
+	s.toldAt = s.toldAt.Add(-toldTime)
+	s.mu.Unlock()
+	return append(reasons, s.reason())
+}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,13 +20,14 @@ const apiStream = jetstream.DefaultAPIPrefix + "STREAM."
 type State string
 
 // The states. A check reports Missing and Drifted; Setup turns them into Created
-// and Updated.
+// and Updated. What is to be recreated has settings that the server does not change.
 const (
-	InSync  State = "in sync"
-	Created State = "created"
-	Updated State = "updated"
-	Missing State = "missing"
-	Drifted State = "drifted"
+	InSync   State = "in sync"
+	Created  State = "created"
+	Updated  State = "updated"
+	Missing  State = "missing"
+	Drifted  State = "drifted"
+	Recreate State = "to be recreated"
 )
 
 // Diff compares one stream or consumer with its configuration.
@@ -36,22 +37,61 @@ type Diff struct {
 	Keys   []string // the settings that differ, or differed
 	Detail string   // how
 
+	Fixed    []string  // those of Keys that the server does not change
+	Broken   []Setting // those on which a promise depends
+	Commands []string  // what recreates it, if it is to be recreated
+
 	replicas int // of the stream, the larger number if it is being changed
 }
 
 // NeedsSetup reports whether it is missing or differs.
-func (d Diff) NeedsSetup() bool { return d.State == Missing || d.State == Drifted }
+func (d Diff) NeedsSetup() bool {
+	return d.State == Missing || d.State == Drifted || d.State == Recreate
+}
 
 // Compare adds a setting when it is not as wanted.
 func (d *Diff) Compare(key string, have, want any) {
-	if reflect.DeepEqual(have, want) {
-		return
+	if !reflect.DeepEqual(have, want) {
+		d.add(key, fmt.Sprint(have), fmt.Sprint(want))
 	}
+}
+
+func (d *Diff) add(key, have, want string) {
 	if d.Detail != "" {
 		d.Detail += ", "
 	}
 	d.Keys = append(d.Keys, key)
-	d.Detail += fmt.Sprintf("%s %v instead of %v", key, have, want)
+	d.Detail += fmt.Sprintf("%s %s instead of %s", key, have, want)
+}
+
+// Differs sets the state of what has other settings than wanted: commands are those that recreate it.
+func (d Diff) Differs(commands []string) Diff {
+	if d.State = Drifted; len(d.Fixed) > 0 {
+		d.State, d.Commands = Recreate, commands
+	}
+	return d
+}
+
+// Unusable reports whether nothing can be done with it before it is created anew.
+func (d Diff) Unusable() bool {
+	return d.State == Recreate && slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable && slices.Contains(d.Fixed, s.Key) })
+}
+
+// Differ adds a setting that is compared elsewhere and is not as wanted.
+func (d *Diff) Differ(s Setting, have, want string) {
+	d.add(s.Key, have, want)
+	if s.Without != "" {
+		d.Broken = append(d.Broken, s)
+	}
+}
+
+// Shortcomings says what may happen because of the settings that differ. It is for everybody, so it has no values.
+func (d Diff) Shortcomings() []string {
+	var all []string
+	for _, s := range d.Broken {
+		all = append(all, fmt.Sprintf("%s has another %s than belfry needs: %s", d.What, s.Key, s.Without))
+	}
+	return all
 }
 
 // Requester is the part of a bus that Setup uses; *Bus and *Client have it.
@@ -97,21 +137,62 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 		return d, Explain(ctx, err, "it can't be read", "")
 	}
 	have := stream.CachedInfo().Config
-	merged := mergeStream(have, want)
+	want = wanted(want, have, replicas, js.Conn())
+	d.replicas = max(have.Replicas, want.Replicas)
+	merged := Settle(&d, streamSettings, have, want)
+	if len(d.Keys) == 0 {
+		return d, nil
+	}
+	d = d.Differs(recreateStream(want.Name))
+	if check || len(d.Keys) == len(d.Fixed) || have.Sealed || have.Mirror != nil {
+		return d, nil
+	}
+	updated, err := js.UpdateStream(changing, merged)
+	var api *jetstream.APIError
+	if d.State == Recreate && errors.As(err, &api) {
+		return d, nil // with what it is, the server refuses the rest: a log in memory has no room for the limits of one on disk
+	}
+	if err != nil {
+		return d, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint)
+	}
+	return d.updated(updated.CachedInfo().Config, want)
+}
+
+// updated is the difference after an update to which the server has replied with a configuration: it may leave
+// things as they are without saying so.
+func (d Diff) updated(have, want jetstream.StreamConfig) (Diff, error) {
+	left := Diff{What: d.What, replicas: d.replicas}
+	if Settle(&left, streamSettings, have, want); len(left.Keys) == 0 {
+		d.State = Updated
+		return d, nil
+	}
+	if left = left.Differs(recreateStream(want.Name)); left.State == Recreate {
+		return left, nil
+	}
+	return left, errors.New("it differs (" + left.Detail + ") and the server has not changed that although it replied that it did")
+}
+
+// wanted completes what belfry wants of a stream with what the server calls "no limit", and what is not for belfry to decide.
+func wanted(want, have jetstream.StreamConfig, replicas int, conn *nats.Conn) jetstream.StreamConfig {
+	want.MaxMsgsPerSubject, want.MaxMsgSize = -1, -1
+	want.Replicas = have.Replicas
 	if replicas > 0 {
-		merged.Replicas = replicas
+		want.Replicas = replicas
 	}
-	d.replicas = max(have.Replicas, merged.Replicas)
-	merged.AllowBatchPublish = want.AllowBatchPublish && d.replicas <= 1 && (have.AllowBatchPublish || supportsBatches(js.Conn()))
-	if d.compareStream(have, merged); len(d.Keys) == 0 {
-		return d, nil
+	want.AllowBatchPublish = want.AllowBatchPublish && max(have.Replicas, want.Replicas) <= 1 && (have.AllowBatchPublish || supportsBatches(conn))
+	if want.Name != StreamDead {
+		want.DenyDelete = have.DenyDelete // belfry deletes dead letters alone
 	}
-	d.State = Drifted
-	if check {
-		return d, nil
+	return want
+}
+
+// recreateStream returns the commands that delete a stream when nothing in it is needed, and create it.
+func recreateStream(name string) []string {
+	first := "belfry listener list    # until LAG, UNACKED and RETRIES are 0: what a listener has not handled is lost with the stream"
+	if name == StreamDead {
+		first = "belfry dlq list         # until it is empty: retry or drop each letter"
 	}
-	_, err = js.UpdateStream(changing, merged)
-	return d.done(Updated, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint))
+	return []string{first, "nats stream rm " + name + " --force", "belfry bus setup"}
 }
 
 // getStream reads a stream, with a few retries when there is no reply.
@@ -153,6 +234,8 @@ func Explain(ctx context.Context, err error, what, hint string) error {
 			hint = "; " + hint
 		}
 		return fmt.Errorf("%s: %w%s", what, ErrPermissionDenied, hint)
+	case noJetStream(err):
+		return fmt.Errorf("%s: %w (%w)", what, ErrNoJetStream, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: the bus does not respond: %w", what, err)
 	default:
@@ -160,10 +243,22 @@ func Explain(ctx context.Context, err error, what, hint string) error {
 	}
 }
 
+// ErrNoJetStream is the reason when nobody keeps streams.
+var ErrNoJetStream = errors.New("the server, or the user's account, has no JetStream: enable it there; " +
+	"belfry does not use that of another JetStream domain, such as a hub's through a leaf node, so connect it to a server of that domain")
+
+// noJetStream reports whether an error says so.
+func noJetStream(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
+}
+
 // Unavailable is errs.Unavailable for something that the bus does not have. Its
-// message includes a missing permission, which discloses nothing of the server.
+// message includes a missing permission and that there is no JetStream, which disclose nothing of the server.
 func Unavailable(err error, what string) error {
-	if errors.Is(err, ErrPermissionDenied) {
+	switch {
+	case errors.Is(err, ErrNoJetStream):
+		return errs.New(errs.Unavailable, "%s: %v", what, ErrNoJetStream)
+	case errors.Is(err, ErrPermissionDenied):
 		return errs.New(errs.Unavailable, "%s: %v", what, err)
 	}
 	return errs.Wrap(err, errs.Unavailable, "%s", what)
@@ -180,33 +275,4 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		_, err = js.CreateStream(ctx, want)
 	}
 	return err
-}
-
-// mergeStream sets what belfry decides and keeps what an administrator may have
-// set (placement, compression, ...).
-func mergeStream(have, want jetstream.StreamConfig) jetstream.StreamConfig {
-	have.Description = want.Description
-	have.Subjects = want.Subjects
-	have.Discard = want.Discard
-	have.MaxAge = want.MaxAge
-	have.MaxBytes = want.MaxBytes
-	have.MaxMsgs = want.MaxMsgs
-	have.Duplicates = want.Duplicates
-	have.AllowBatchPublish = want.AllowBatchPublish
-	have.AllowDirect = want.AllowDirect
-	return have
-}
-
-// compareStream adds the settings that mergeStream and replicas would change.
-func (d *Diff) compareStream(have, want jetstream.StreamConfig) {
-	d.Compare("subjects", strings.Join(have.Subjects, " "), strings.Join(want.Subjects, " "))
-	d.Compare("description", have.Description, want.Description)
-	d.Compare("discard", have.Discard, want.Discard)
-	d.Compare("max_age", have.MaxAge, want.MaxAge)
-	d.Compare("max_bytes", have.MaxBytes, want.MaxBytes)
-	d.Compare("max_msgs", have.MaxMsgs, want.MaxMsgs)
-	d.Compare("duplicate_window", have.Duplicates, want.Duplicates)
-	d.Compare("allow_batched", have.AllowBatchPublish, want.AllowBatchPublish)
-	d.Compare("allow_direct", have.AllowDirect, want.AllowDirect)
-	d.Compare("replicas", have.Replicas, want.Replicas)
 }

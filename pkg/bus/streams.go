@@ -75,7 +75,11 @@ const SetupHint = "run `belfry bus setup` with an admin's credentials"
 // only read streams can use those that someone else has created.
 func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) (Diff, error) {
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
-	if err == nil || found.State != Drifted || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
+	differs := found.State == Drifted || found.State == Recreate
+	if found.State == Recreate && err == nil {
+		b.log.Warn("a stream of the bus must be created anew: `belfry bus setup --check` says how", "stream", want.Name, "differs", found.Detail)
+	}
+	if err == nil || !differs || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
 		return found, err
 	}
 	b.log.Warn("a stream of the bus is not as configured", "stream", want.Name, "error", err)
@@ -158,19 +162,23 @@ func orDefault[T comparable](v, fallback T) T {
 }
 
 // keepStreams runs Setup after each new connection and when a publish has found no
-// stream, and retries it.
+// stream, and retries it. It logs a reason once until the streams are ready.
 func (b *Bus) keepStreams(ctx context.Context) {
+	logged := ""
 	for delays := backoff.New(setupRetryMin, setupRetryMax); ; {
 		changed := b.state.change()
 		var retry <-chan time.Time
 		switch {
 		case b.streams.err() == nil:
 			delays.Reset()
+			logged = ""
 		case b.state.current().Err() == nil:
 			if err := b.Setup(ctx); err != nil && ctx.Err() == nil {
-				wait := delays.Next()
-				b.log.Warn("the bus's streams are not ready; retrying", "error", err, "in", wait)
-				retry = time.After(wait)
+				retry = time.After(delays.Next())
+				if text := err.Error(); text != logged {
+					logged = text
+					b.log.Warn("the bus's streams are not ready; retrying until they are", "error", err)
+				}
 			}
 		}
 		select {

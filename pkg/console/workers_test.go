@@ -85,7 +85,7 @@ const hostile = `<script>alert("x")</script>`
 func someListeners() *listeners {
 	l := &listeners{letters: map[uint64]*deadletter.Letter{}, all: []console.Worker{
 		{Listener: replay.Listener{Name: "mapping", Lag: 1234, Unacked: 3, Letters: 60, Ordered: true, Last: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, Missed: "at most 5 events"},
-		{Listener: replay.Listener{Name: "mail"}},
+		{Listener: replay.Listener{Name: "mail", PausedUntil: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)}},
 	}}
 	for id := range uint64(60) {
 		l.letters[id+1] = &deadletter.Letter{ID: id + 1, Listener: "mapping", Reason: hostile, Attempts: 5, Event: "Store.Saved", Store: "Books", UUID: "emma", Data: []byte(`{"object":{"title":"` + strings.ReplaceAll(hostile, `"`, `\"`) + `"}}`)}
@@ -97,13 +97,14 @@ func TestWorkersAndDeadLettersAreShown(t *testing.T) {
 	t.Parallel()
 	l := someListeners()
 	f := start(t, console.Options{Workers: l})
-	shows(t, is(t, f.get(f.Admin, "/console/workers"), http.StatusOK), "1234", "ordered", "missed events", "2026-01-02 03:04:05", "never",
+	shows(t, is(t, f.get(f.Admin, "/console/workers"), http.StatusOK), "1234", "ordered", "missed events", `<span class="tag bad">paused</span>`, "2026-01-02 03:04:05", "never",
 		`aria-label="lag of mapping: 7 now, at most 1,200 in the last hour"`, "/console/letters?listener=mapping")
 	part := is(t, f.get(f.Admin, "/console/workers", "Hx-Request", "true"), http.StatusOK)
 	if shows(t, part, "1234"); strings.Contains(part.Text, "<html") {
 		t.Error("htmx gets a whole page")
 	}
 	shows(t, is(t, f.get(f.Admin, "/console/workers/mapping"), http.StatusOK), "at most 5 events", "lag: now 7, at least 4", "in flight: now 3", "<polyline", `action="/console/workers/mapping/reset"`)
+	shows(t, is(t, f.get(f.Admin, "/console/workers/mail"), http.StatusOK), "is paused until 2031-01-02 03:04:05")
 	is(t, f.get(f.Admin, "/console/workers/none"), http.StatusNotFound)
 
 	first := is(t, f.get(f.Admin, "/console/letters?listener=mapping"), http.StatusOK)

@@ -3,7 +3,6 @@ package listener
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,56 +34,127 @@ const (
 // nothing when nothing differs, so that a user without the permission to create
 // consumers can use an existing one, and never moves a consumer's position.
 func (r *runner) setup(ctx context.Context) error {
-	_, err := r.ensure(ctx, false)
+	d, err := r.ensure(ctx, running)
+	if err == nil && d.Unusable() {
+		err = errs.New(errs.Unavailable, "%s differs (%s) and must be created anew: `belfry bus setup --check --listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
+	}
 	if r.spec.OnSetupError != nil && r.stopping.Err() == nil && (err == nil || r.bus.JetStream().Conn().IsConnected()) {
 		r.spec.OnSetupError(r.stream+"."+r.consumer, err)
 	}
 	return err
 }
 
-// ensure is setup, or, with check, only compares.
-func (r *runner) ensure(ctx context.Context, check bool) (bus.Diff, error) {
-	js, want := r.bus.JetStream(), r.wanted()
+// purpose is what a consumer is compared for.
+type purpose int
+
+const (
+	comparing purpose = iota // only the comparison
+	settingUp                // for an administrator, who has everything as configured
+	running                  // for a listener that is about to use it
+)
+
+// ensure compares the consumer with the spec, and creates or updates it unless it is only comparing. What keeps nobody from
+// using it is no error while a listener is running.
+func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
+	want := r.wanted()
 	d := bus.Diff{What: "consumer " + r.consumer + " of stream " + r.stream, State: bus.InSync}
 	at := r.stream + "." + r.consumer
-	ctx, stop := r.bus.UntilDenied(ctx, apiConsumer+"INFO."+at, apiConsumer+"CREATE."+at)
+	ctx, stop := r.bus.UntilDenied(ctx, apiConsumer+"INFO."+at, apiConsumer+"CREATE."+at, apiConsumer+"PAUSE."+at)
 	defer stop()
-	found, err := js.Consumer(ctx, r.stream, r.consumer)
-	var have jetstream.ConsumerConfig
+	info, err := r.info(ctx)
 	switch {
 	case err == nil:
-		r.existed = true
-		have = found.CachedInfo().Config
-		if compare(&d, have, want); len(d.Keys) == 0 {
+		r.existed, r.floor = true, info.AckFloor.Stream
+	case errors.Is(err, jetstream.ErrConsumerNotFound), why == comparing && errors.Is(err, jetstream.ErrStreamNotFound):
+		d.State = bus.Missing
+		if why == comparing {
 			return d, nil
 		}
-		d.State = bus.Drifted
-		want.DeliverPolicy, want.OptStartSeq, want.OptStartTime = have.DeliverPolicy, have.OptStartSeq, have.OptStartTime
-		want.PauseUntil = have.PauseUntil
-	case errors.Is(err, jetstream.ErrConsumerNotFound), check && errors.Is(err, jetstream.ErrStreamNotFound):
-		d.State = bus.Missing
+		d, _, err = r.put(ctx, d, want)
+		return d, err
 	default:
 		return d, bus.Explain(ctx, err, d.What+" can't be read", "")
 	}
-	if check {
+	merged := settle(&d, info.Config, want)
+	update := len(d.Keys) > len(d.Fixed) && info.Config.DeliverSubject == ""
+	paused := bus.Paused(info, r.spec.Ordered && r.stream == stream)
+	if paused {
+		d.Differ(pauseSetting, time.Now().Add(info.PauseRemaining).UTC().Format(time.RFC3339), "none")
+	}
+	if len(d.Keys) == 0 {
 		return d, nil
 	}
-	d, err = r.put(ctx, d, want)
-	if toleratesFilter(err, d, have, want) {
-		r.log.Warn("the consumer also selects events about the security of accounts, which are left out; "+bus.SetupHint, "filter", strings.Join(subjects(have), " "))
-		err = nil
+	if d = d.Differs(r.recreate(r.floor + 1)); why == comparing {
+		return d, nil
+	}
+	if update {
+		before := d
+		if d, err = r.update(ctx, d, merged, want); err != nil && why == running && tolerates(err, before, info.Config, want) {
+			r.differs.Do(func() {
+				r.log.Warn("the consumer is not as configured; "+bus.SetupHint, "differs", before.Detail)
+			})
+			return d, nil
+		}
+	}
+	if err == nil && paused && why == settingUp {
+		d, err = r.unpause(ctx, d)
 	}
 	return d, err
 }
 
+// info reads the consumer, also one that is of no use here.
+func (r *runner) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+	found, err := r.bus.JetStream().Consumer(ctx, r.stream, r.consumer)
+	if err == nil {
+		return found.CachedInfo(), nil
+	}
+	if !errors.Is(err, jetstream.ErrNotPullConsumer) {
+		return nil, err
+	}
+	push, err := r.bus.JetStream().PushConsumer(ctx, r.stream, r.consumer)
+	if err != nil {
+		return nil, err
+	}
+	return push.CachedInfo(), nil
+}
+
+// update has the server change what it can. It may leave things as they are without saying so.
+func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.ConsumerConfig) (bus.Diff, error) {
+	before := d
+	d, after, err := r.put(ctx, d, merged)
+	if before.State == bus.Recreate && errors.Is(err, errs.Invalid) {
+		return before, nil // with what it is, the server refuses the rest
+	}
+	if err != nil {
+		return d, err
+	}
+	left := bus.Diff{What: d.What}
+	if settle(&left, after.CachedInfo().Config, want); len(left.Keys) == 0 {
+		return d, nil
+	}
+	if left = left.Differs(r.recreate(r.floor + 1)); left.State == bus.Recreate {
+		return left, nil
+	}
+	return left, errs.New(errs.Unavailable, "%s differs (%s) and the server has not changed that although it replied that it did", d.What, left.Detail)
+}
+
+// unpause resumes a consumer.
+func (r *runner) unpause(ctx context.Context, d bus.Diff) (bus.Diff, error) {
+	_, err := r.bus.JetStream().ResumeConsumer(ctx, r.stream, r.consumer)
+	if err == nil && d.State == bus.Drifted {
+		d.State = bus.Updated
+	}
+	return d, bus.Explain(ctx, err, d.What+" is paused and can't be resumed", bus.SetupHint)
+}
+
 // put creates or updates the consumer. One that is deleted while the server updates it is put again later: a reset deletes
 // consumers.
-func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, error) {
-	_, err := r.bus.JetStream().CreateOrUpdateConsumer(ctx, r.stream, want)
+func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, jetstream.Consumer, error) {
+	after, err := r.bus.JetStream().CreateOrUpdateConsumer(ctx, r.stream, want)
 	var api *jetstream.APIError
 	gone := errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeConsumerDoesNotExist
 	if api != nil && api.Code == 400 && !gone {
-		return d, errs.Wrap(err, errs.Invalid, "the bus rejects listener %s: %s", r.consumer, api.Description)
+		return d, nil, errs.Wrap(err, errs.Invalid, "the bus rejects listener %s: %s", r.consumer, api.Description)
 	}
 	if !errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
 		// Without a reply it may have been created.
@@ -92,13 +162,13 @@ func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerCon
 	}
 	why := d.What + " is missing and can't be created"
 	state := bus.Created
-	if d.State == bus.Drifted {
+	if d.State != bus.Missing {
 		why, state = d.What+" differs ("+d.Detail+") and can't be updated", bus.Updated
 	}
 	if err == nil {
 		d.State = state
 	}
-	return d, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is none of belfry's)")
+	return d, after, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is none of belfry's)")
 }
 
 // wanted is the consumer's configuration by the spec.
@@ -130,19 +200,6 @@ func (r *runner) start(c *jetstream.ConsumerConfig) {
 		return
 	}
 	r.spec.Start.deliverPolicy(c)
-}
-
-// compare adds the settings with which a consumer would not work as wanted.
-func compare(d *bus.Diff, have, want jetstream.ConsumerConfig) {
-	d.Compare("filter", strings.Join(subjects(have), " "), strings.Join(subjects(want), " "))
-	d.Compare("ack_policy", have.AckPolicy, want.AckPolicy)
-	d.Compare("ack_wait", have.AckWait, want.AckWait)
-	d.Compare("max_deliver", have.MaxDeliver, want.MaxDeliver)
-	d.Compare("max_ack_pending", have.MaxAckPending, want.MaxAckPending)
-	d.Compare("backoff", len(have.BackOff), 0)
-	d.Compare("max_batch", have.MaxRequestBatch, 0)
-	d.Compare("max_expires", have.MaxRequestExpires, time.Duration(0))
-	d.Compare("max_bytes", have.MaxRequestMaxBytes, 0)
 }
 
 // subjects are the filter subjects of a consumer, which it has in either of two fields.

@@ -36,3 +36,9 @@ func Renew(ctx context.Context, b Bus, spec Spec) error {
 
 // Isolation is isolation.
 func Isolation(sequence uint64, deliveries int) time.Duration { return isolation(sequence, deliveries) }
+
+// ConsumerSettings and KeptSettings are all settings of consumers.
+var (
+	ConsumerSettings = consumerSettings
+	KeptSettings     = keptSettings
+)

@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
-	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
 
@@ -82,13 +81,6 @@ func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfi
 		d.State = bus.Updated
 	}
 	return d, bus.Explain(ctx, err, d.What+" would receive events about the security of accounts ("+d.Detail+") and can't be updated", bus.SetupHint)
-}
-
-// toleratesFilter reports whether a consumer that can't be updated differs from the wanted one in that it selects events of
-// event.Auth as well: selects leaves them out.
-func toleratesFilter(err error, d bus.Diff, have, want jetstream.ConsumerConfig) bool {
-	return (errors.Is(err, bus.ErrPermissionDenied) || errors.Is(err, errs.Denied)) && slices.Equal(d.Keys, []string{"filter"}) &&
-		slices.Equal(withoutAuth(selected(have)), subjects(want))
 }
 
 // excluded reports whether an event is one of event.Auth that the listener has not named: its consumer has a wider filter.

@@ -107,6 +107,8 @@ type runner struct {
 
 	began   time.Time // when Run was called
 	existed bool      // the consumer has existed since
+	floor   uint64    // of the consumer: everything up to this sequence is acknowledged
+	differs sync.Once // that the consumer differs is logged once
 }
 
 func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []string) *runner {

@@ -14,22 +14,39 @@ import (
 const commandTimeout = 10 * time.Second
 
 // Setup creates the durable consumers of a listener, or updates them to its spec,
-// as Run does; with check it only compares. The position of an existing consumer
-// does not change. The spec needs no handler.
+// as Run does, and resumes those that somebody has paused; with check it only compares. The
+// position of an existing consumer does not change. The spec needs no handler.
 func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Diff, error) {
 	spec.Handler, spec.Batch = nothing, nil
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
+	why := settingUp
+	if check {
+		why = comparing
+	}
 	var all []bus.Diff
-	for _, r := range newRunners(b, slog.New(slog.DiscardHandler), spec.withDefaults()) {
+	runners := newRunners(b, slog.New(slog.DiscardHandler), spec.withDefaults())
+	for _, r := range runners {
 		one, cancel := context.WithTimeout(ctx, commandTimeout)
-		diff, err := r.ensure(one, check)
+		diff, err := r.ensure(one, why)
 		cancel()
 		if err != nil {
 			return all, errs.Wrap(err, errs.Unavailable, "listener %s can't be set up", spec.Name)
 		}
 		all = append(all, diff)
+	}
+	// A reset moves all partitions of an ordered listener, to the position of the one that is behind the others.
+	next := ^uint64(0)
+	for _, r := range runners {
+		if r.stream == stream {
+			next = min(next, r.floor+1)
+		}
+	}
+	for i, r := range runners {
+		if all[i].State == bus.Recreate {
+			all[i].Commands = r.recreate(next)
+		}
 	}
 	return all, nil
 }

@@ -221,7 +221,11 @@ func (l *loop) published(refused map[string]string) {
 			l.held--
 			l.bytes -= len(it.Payload)
 		}
-		if _, is := refused[it.ID]; !is {
+		if reason, is := refused[it.ID]; is {
+			it.src.refuse(it.ID)
+			l.refusal = reason
+		} else {
+			delete(it.src.refused, it.ID)
 			it.Payload = nil // not needed for clearing
 			it.src.clear = append(it.src.clear, it.Pending)
 			it.src.notify()

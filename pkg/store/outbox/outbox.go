@@ -94,6 +94,7 @@ type Relay struct {
 	bytes       int           // of their payloads
 	progress    chan struct{} // closed and replaced after each attempt to publish
 	failed      time.Time     // start of the latest failed attempt
+	refusal     string        // why the bus has refused an event for good, most lately
 	closing     bool
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,6 +300,52 @@ func TestARefusedEventDoesNotBlockOthers(t *testing.T) {
 	if n := lines.count("level=ERROR"); n != 1 {
 		t.Errorf("the refused event is logged %d times, want once:\n%s", n, lines.String())
 	}
+}
+
+// picky is a bus that refuses events of a size for good until it is told to accept all.
+type picky struct {
+	*bus.Bus
+	all atomic.Bool
+}
+
+func (p *picky) Publish(ctx context.Context, events []bus.Event) error {
+	var rejected []bus.RejectedEvent
+	var fine []bus.Event
+	for _, e := range events {
+		if !p.all.Load() && len(e.Payload) > 10_000 {
+			rejected = append(rejected, bus.RejectedEvent{ID: e.ID, Reason: "it is too large"})
+			continue
+		}
+		fine = append(fine, e)
+	}
+	if err := p.Bus.Publish(ctx, fine); err != nil || rejected == nil {
+		return err
+	}
+	return &bus.RejectedError{Events: rejected}
+}
+
+// What the bus refuses for good is counted, each event once, until it is published or in no record any more.
+func TestEventsThatAreStuckAreCounted(t *testing.T) {
+	p := &picky{Bus: open(t)}
+	r := start(t, outbox.Options{Publisher: p, SweepEvery: 10 * time.Millisecond})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	w := &writer{t: t, relay: r, store: s}
+	w.commit(1, 10)
+	w.commit(1, 20_000)
+	w.commit(2, 20_000)
+	w.commit(3, 20_000)
+	flush(t, r)
+	eventually(t, func() bool { return r.Stats().Refused > 10 })
+	if st := r.Stats(); st.Stuck != 3 || st.Reason != "it is too large" || st.Unavailable {
+		t.Errorf("after sweeps: %+v", st)
+	}
+	s.mu.Lock()
+	delete(s.waiting, "u2")
+	s.mu.Unlock()
+	eventually(t, func() bool { return r.Stats().Stuck == 2 })
+	p.all.Store(true)
+	eventually(t, func() bool { st := r.Stats(); return st.Stuck == 0 && st.Reason == "" && s.count() == 0 })
 }
 
 func TestAbandonedEventsArePublishedOnceTheyAreOld(t *testing.T) {

@@ -48,6 +48,32 @@ type source struct {
 
 	clear    []driver.Pending // published, not cleared yet
 	clearing int              // being cleared now
+
+	refused map[string]uint64 // events that the bus refuses for good, by id: the pass that found each last
+	passes  uint64            // that have begun
+}
+
+// maxRefused is how many refused events of a store are remembered.
+const maxRefused = 10_000
+
+// refuse remembers an event that the bus has refused for good.
+func (s *source) refuse(id string) {
+	if s.refused == nil {
+		s.refused = map[string]uint64{}
+	}
+	if _, known := s.refused[id]; known || len(s.refused) < maxRefused {
+		s.refused[id] = s.passes
+	}
+}
+
+// forgetRefused forgets the events that are in no record any more: the pass that has ended has not found them. A sweep leaves out
+// what is recent, so an event may be new to the one before.
+func (s *source) forgetRefused() {
+	for id, found := range s.refused {
+		if found+1 < s.passes {
+			delete(s.refused, id)
+		}
+	}
 }
 
 // pass is an iteration over the pending events of a store.
@@ -98,6 +124,7 @@ func (s *source) startPass() {
 	if s.incomplete && s.pass == nil && s.queue.len() == 0 {
 		s.incomplete = false
 		s.started++
+		s.passes++
 		s.pass = &pass{}
 		s.notify()
 	}
@@ -106,6 +133,7 @@ func (s *source) startPass() {
 // startSweep starts a sweep for events that other processes abandoned.
 func (s *source) startSweep() {
 	if s.pass == nil && !s.incomplete {
+		s.passes++
 		s.pass = &pass{abandoned: true}
 		s.notify()
 	}
@@ -143,6 +171,7 @@ func (s *source) nextPage() bool {
 		return false
 	}
 	s.pass = nil
+	s.forgetRefused()
 	if !p.abandoned {
 		s.done++
 	}

@@ -19,6 +19,9 @@ type Stats struct {
 	Bytes       int  // of their payloads
 	Sweeping    int  // stores whose sweep is due or in progress
 	Unavailable bool // the last attempt to publish failed
+
+	Stuck  int    // events in records that the bus refuses for good: at least so many
+	Reason string // why it refuses the latest of them; "" if there are none
 }
 
 // Stats returns current statistics.
@@ -35,9 +38,13 @@ func (r *Relay) Stats() Stats {
 	defer r.mu.Unlock()
 	s.Events, s.Bytes = r.held, r.bytes
 	for _, src := range r.sources {
+		s.Stuck += len(src.refused)
 		if src.incomplete || src.pass != nil && !src.pass.abandoned {
 			s.Sweeping++
 		}
+	}
+	if s.Stuck > 0 {
+		s.Reason = r.refusal
 	}
 	return s
 }
