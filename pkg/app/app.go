@@ -235,16 +235,6 @@ func (a *App) onStop(name string, do func(ctx context.Context) error) {
 	a.stops = append(a.stops, stop{name, do})
 }
 
-func (a *App) takeData(context.Context) error {
-	lock, err := LockData(a.now().config.Data, "serve")
-	if err != nil {
-		return err
-	}
-	a.lock = lock
-	a.onStop("the data folder's lock", func(context.Context) error { lock.Unlock(); return nil })
-	return nil
-}
-
 func (a *App) openBus(ctx context.Context) error {
 	o, err := a.now().plan.busOptions()
 	if err != nil {

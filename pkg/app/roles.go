@@ -37,6 +37,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{true, a.takeData},
 		{a.config.Tracing.Endpoint != "", a.startTracing},
 		{true, a.listen},
+		{true, a.awaitData},
 		{a.config.Metrics.Listen != "", a.serveMetrics},
 		{true, a.openBackends},
 		{true, a.openBus},
