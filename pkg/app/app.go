@@ -36,8 +36,8 @@ import (
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
-	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/outbox"
 )
@@ -63,14 +63,14 @@ type App struct {
 	metricsPort    atomic.Pointer[api.Server] // nil: the metrics have no port of their own
 	metricsAddress string                     // "": the same
 	missing        missingConsumers
-	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
+	missed         *missed.Watch   // nil in a process without the roles mapping, cascade and mail
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
-	claims         *fill.Filler    // of unique values
+	claims         *fill.Filler     // of unique values
 	kept           *idempotent.Kept // for clients of requests with a key
-	search         *search.Service // nil: this process answers no searches
-	sharing        *route.Group    // nil: the mapping worker shares no targets
-	pace           *mapping.Pace   // of the mapping worker
+	search         *search.Service  // nil: this process answers no searches
+	sharing        *route.Group     // nil: the mapping worker shares no targets
+	pace           *mapping.Pace    // of the mapping worker
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
@@ -82,6 +82,8 @@ type App struct {
 	stop           context.CancelFunc
 	draining       context.Context // ends when no more requests are accepted
 	drain          context.CancelFunc
+	cut            context.Context // ends when bodies of requests that have not arrived are given up
+	cutOff         context.CancelFunc
 	failed         chan error
 	ended          atomic.Pointer[error] // the first of failed
 
@@ -129,6 +131,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	}
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
+	a.cut, a.cutOff = context.WithCancel(context.Background())
 	a.current = &serving{App: a, config: c, plan: p}
 	return a
 }
@@ -149,16 +152,22 @@ func (a *App) Withdraw(d time.Duration) error {
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those
 // in flight, publishes their events, and the workers finish the events that they hold. If ctx ends first,
-// the rest is aborted; nothing that was acknowledged is lost.
+// the rest is aborted, which the log says and is no error: what was acknowledged is in its record with its event, what was
+// not replied to was not acknowledged, and an event that was not handled is delivered again.
 func (a *App) Stop(ctx context.Context) error {
 	a.stop()
 	a.changing.Lock() // a reload in progress ends first, and none begins
 	defer a.changing.Unlock()
 	defer a.drain()
+	defer a.cutOff()
 	var all []error
 	for i := len(a.stops) - 1; i >= 0; i-- {
 		s := a.stops[i]
-		if err := s.do(ctx); err != nil {
+		switch err := s.do(ctx); {
+		case err == nil:
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			a.log.Warn("a part did not end in time, and was aborted; nothing that was acknowledged is lost", "part", s.name, "error", err)
+		default:
 			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", s.name))
 		}
 	}

@@ -52,7 +52,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{true, a.startNarrowing},
 		{true, a.startFill},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startWorkers},
-		{a.has(mapping.Name) || a.has(cascade.Name), a.startMissed},
+		{a.has(mapping.Name) || a.has(cascade.Name) || mails, a.startMissed},
 		{mails, a.startMail},
 		{a.has(sweep.Name), a.startSweep},
 		{a.has(roleSearch), a.startSearch},
