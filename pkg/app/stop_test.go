@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +50,7 @@ var unfinished = []struct {
 	{"a replacement of what can't be", "PUT /authors/..bad", `{"name":`, false},
 	{"a batch of another media type", "POST /batch|Content-Type: text/plain", `{"operations":[`, false},
 	{"a file for no object", "PUT /binary/upload/Authors/none/photos/add", "a picture", false},
-	{"a file with a wrong digest", "PUT /binary/upload/Authors/lem/photos/add|Content-Digest: nonsense", "a picture", false},
+	{"a file with a wrong digest", "PUT /binary/upload/Authors/lem/photos/add|Content-Digest: sha-256=:x:", "a picture", false},
 	{"a part of a file", "PUT /binary/upload/Authors/lem/photos/add|Content-Range: bytes 0-8/100", "a picture", false},
 	{"a file for no property", "PUT /binary/upload/Authors/lem/none/add", "a picture", false},
 	{"a login of another media type", "POST /auth/email|Content-Type: text/plain", "login", false},
@@ -110,22 +113,33 @@ func TestBodiesThatAreStillArrivingEndWithAStop(t *testing.T) {
 			open = append(open, opened{p.sendHead(a, u.head, -1, u.body), u.name + ", in chunks", true})
 		}
 	}
-	inFlight := fmt.Sprintf("belfry_http_requests_in_flight %d\n", len(open))
+	var replied atomic.Int64 // those that are refused before anything of the body is of interest
+	var replies sync.WaitGroup
+	for _, o := range open {
+		replies.Go(func() {
+			_, _ = o.in.Peek(1)
+			replied.Add(1)
+		})
+	}
 	kit.WaitUntil(t, func() error {
-		if text := p.metrics(a); !strings.Contains(text, inFlight) {
-			return fmt.Errorf("want %s: %s", inFlight, regexp.MustCompile(`belfry_http_requests_in_flight \d+`).FindString(text))
+		before := replied.Load()
+		inFlight := regexp.MustCompile(`belfry_http_requests_in_flight (\d+)`).FindStringSubmatch(p.metrics(a))
+		if n, _ := strconv.Atoi(inFlight[1]); int(before)+n < len(open) || int(before) == len(open) {
+			return fmt.Errorf("%d of %d requests have arrived, and %d have replies", n, len(open), before)
 		}
 		return nil
 	})
 	if err := a.Stop(t.Context()); err != nil {
 		t.Errorf("the stop returns %v", err)
 	}
+	replies.Wait()
 	for _, o := range open {
 		text, _ := io.ReadAll(o.in) // the connection may be reset
 		reply := string(text)
 		switch {
 		case strings.Count(reply, "HTTP/1.1 ") > 1:
 			t.Errorf("%s: more than a reply:\n%s", o.name, reply)
+		case strings.HasPrefix(o.name, "the form of a login") && strings.Contains(reply, "303 See Other\r\n") && strings.Contains(reply, "reason=unavailable"):
 		case o.reads && (!strings.HasPrefix(reply, "HTTP/1.1 503 ") || !strings.Contains(reply, "belfry is stopping") || !strings.Contains(reply, "Connection: close")):
 			t.Errorf("%s: the reply is not that belfry stops:\n%s", o.name, reply)
 		case strings.HasPrefix(reply, "HTTP/1.1 408 "), strings.HasPrefix(reply, "HTTP/1.1 201 "):

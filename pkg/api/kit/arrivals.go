@@ -81,6 +81,7 @@ func (b arriving) Read(p []byte) (int, error) {
 	if all.end(x) && err != nil {
 		return n, errCutOff
 	}
+	x.received += int64(n)
 	x.arrived = x.arrived || err == io.EOF
 	return n, err
 }
@@ -91,19 +92,43 @@ func (b arriving) Close() error { return b.x.body.Close() }
 // settle reads the rest of a body that nobody has read to its end before the reply begins, as net/http would, which a stop could not
 // end; or has the connection closed. The rest is no further request.
 func (x *Exchange) settle() {
-	r := x.Request
-	if x.arrived || r.ContentLength == 0 || r.ProtoMajor != 1 || x.Header().Get("Connection") == "close" || x.body == nil {
-		return
+	if !x.hasRest() || x.Header().Get("Connection") == "close" || x.Request.Close || x.awaitsContinue() {
+		return // the connection is closed
 	}
-	expected := strings.EqualFold(r.Header.Get("Expect"), "100-continue") // then net/http closes the connection, unless it has asked for the body
-	if expected || r.Close {
-		return
-	}
-	if r.ContentLength > maxUnread {
+	if x.Request.ContentLength-x.received > maxUnread {
 		x.CloseConnection()
 		return
 	}
 	if n, err := io.CopyN(io.Discard, x.Body(), maxUnread+1); err != io.EOF || n > maxUnread {
 		x.CloseConnection()
 	}
+}
+
+// leaveTimeout is how long net/http may read what is left of a body after the reply.
+const leaveTimeout = 5 * time.Second
+
+// leave ends a request whose body is not read to its end, and whose connection is closed: it sends the reply, and reads some of the
+// rest away, so that a client which sends all before it reads finds the reply. net/http would do that alone, but no stop
+// would end it. Of a longer rest it reads nothing, and gives the client a moment for the reply.
+func (x *Exchange) leave() {
+	if !x.hasRest() || x.aborted || x.stream || !x.Replied() || x.Request.ContentLength-x.received > maxUnread {
+		return
+	}
+	control := http.NewResponseController(x.ResponseWriter)
+	if !x.awaitsContinue() && control.Flush() == nil {
+		if _, err := io.CopyN(io.Discard, x.Body(), maxUnread); err != nil {
+			return // all of it is read, or no more of it can be
+		}
+	}
+	_ = control.SetReadDeadline(time.Now().Add(leaveTimeout))
+}
+
+// hasRest reports whether the request has a body that nobody has read to its end, on a connection that is no other's.
+func (x *Exchange) hasRest() bool {
+	return x.body != nil && !x.arrived && x.Request.ContentLength != 0 && x.Request.ProtoMajor == 1
+}
+
+// awaitsContinue reports whether the client sends nothing of its body, as nobody has asked for it.
+func (x *Exchange) awaitsContinue() bool {
+	return x.received == 0 && strings.EqualFold(x.Request.Header.Get("Expect"), "100-continue")
 }

@@ -53,8 +53,9 @@ type Exchange struct {
 	metered       [2]*ratelimit.Bucket // of bytes: of the address and of the user; nil: none
 	values        []string
 
-	body    io.ReadCloser // of the request, as it has arrived
-	arrived bool          // to its end
+	body     io.ReadCloser // of the request, as it arrives
+	received int64         // bytes of it that were read
+	arrived  bool          // to its end
 }
 
 // WriteHeader implements http.ResponseWriter.

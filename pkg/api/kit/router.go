@@ -157,6 +157,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x.SetHeader("X-Content-Type-Options", "nosniff")
 	r.dispatch(x)
 	r.observe(req.Context(), x, time.Since(start))
+	x.leave()
 	r.metrics.inFlight.Dec()
 	aborted := x.aborted
 	*x = Exchange{}
