@@ -277,3 +277,36 @@ Users   no route  no route     no route  no route     no route
 		}
 	}
 }
+
+// A signal ends a belfry that waits for a command as one that serves.
+func TestServeStopsWhileItWaitsForACommand(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "belfry.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := app.LockData(filepath.Join(folder, "data"), "backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	ctx, stop := context.WithCancelCause(t.Context())
+	read, written := io.Pipe()
+	logged := make(chan string)
+	go func() {
+		var lines strings.Builder
+		for scanner := bufio.NewScanner(read); scanner.Scan(); {
+			lines.WriteString(scanner.Text() + "\n")
+			if strings.Contains(scanner.Text(), `"msg":"waiting for a command that holds the data folder","command":"belfry backup"`) {
+				stop(errors.New("terminated signal received"))
+			}
+		}
+		logged <- lines.String()
+	}()
+	code := run(ctx, []string{"serve", "-c", file}, streams{nil, io.Discard, written})
+	_ = written.Close()
+	if text := <-logged; code != 0 || !strings.Contains(text, `"msg":"stopped before it was ready","reason":"terminated signal received"`) {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+	lock.Unlock()
+}

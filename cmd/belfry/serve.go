@@ -42,6 +42,10 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	slog.SetDefault(log) // and so that of package log: libraries that have no other way write their few lines there
 	began := time.Now()
 	a, err := app.Start(ctx, loaded, log, c.Role...)
+	if err != nil && errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		log.Info("stopped before it was ready", "reason", context.Cause(ctx), "while", err)
+		return nil // as after that
+	}
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ type Options struct {
 	Alive    func() error                                         // nil: always
 	Closed   func() error                                         // error of all routes but /livez while the process starts; nil: none
 	Stopping context.Context                                      // ends when the process stops: as Drain; nil: never
+	Cut      context.Context                                      // ends when bodies that are still arriving have to end; nil: never
 
 	Registry *prometheus.Registry // nil: one of its own
 	Metrics  *system.Metrics      // nil: /metrics has no route
@@ -78,6 +79,7 @@ type Server struct {
 	maxWait time.Duration
 	stop    context.CancelFunc
 	retire  context.CancelCauseFunc
+	keep    func() bool // ends the wait for Cut
 }
 
 // New returns a Server with all routes of the options.
@@ -91,6 +93,9 @@ func New(o Options) *Server {
 	}
 	if o.Stopping == nil {
 		o.Stopping = context.Background()
+	}
+	if o.Cut == nil {
+		o.Cut = context.Background()
 	}
 	stopping, stop := context.WithCancel(o.Stopping)
 	streams, retire := context.WithCancelCause(stopping)
@@ -160,7 +165,7 @@ func New(o Options) *Server {
 	}
 	system.MountHealth(router, system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
 
-	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire}
+	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
 }
 
 // siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
@@ -204,3 +209,9 @@ func (s *Server) Retire() { s.retire(kit.ErrReplaced) }
 // more requests, streams end, and requests that wait for the consequences of
 // their write are replied to at once. Writes in progress are not affected.
 func (s *Server) Drain() { s.stop() }
+
+// Close drains, and ends what keeps the routes reachable. Nothing uses them any more.
+func (s *Server) Close() {
+	s.Drain()
+	s.keep()
+}

@@ -65,6 +65,7 @@ type App struct {
 	missing        missingConsumers
 	busSettings    busSettings
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
+	missed         *missed.Watch   // nil in a process without the roles mapping, cascade and mail
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
 	claims         *fill.Filler     // of unique values
@@ -83,6 +84,8 @@ type App struct {
 	stop           context.CancelFunc
 	draining       context.Context // ends when no more requests are accepted
 	drain          context.CancelFunc
+	cut            context.Context // ends when bodies of requests that have not arrived are given up
+	cutOff         context.CancelFunc
 	failed         chan error
 	ended          atomic.Pointer[error] // the first of failed
 
@@ -131,6 +134,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	}
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
+	a.cut, a.cutOff = context.WithCancel(context.Background())
 	a.current = &serving{App: a, config: c, plan: p}
 	return a
 }
@@ -151,16 +155,22 @@ func (a *App) Withdraw(d time.Duration) error {
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those
 // in flight, publishes their events, and the workers finish the events that they hold. If ctx ends first,
-// the rest is aborted; nothing that was acknowledged is lost.
+// the rest is aborted, which the log says and is no error: what was acknowledged is in its record with its event, what was
+// not replied to was not acknowledged, and an event that was not handled is delivered again.
 func (a *App) Stop(ctx context.Context) error {
 	a.stop()
 	a.changing.Lock() // a reload in progress ends first, and none begins
 	defer a.changing.Unlock()
 	defer a.drain()
+	defer a.cutOff()
 	var all []error
 	for i := len(a.stops) - 1; i >= 0; i-- {
 		s := a.stops[i]
-		if err := s.do(ctx); err != nil {
+		switch err := s.do(ctx); {
+		case err == nil:
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			a.log.Warn("a part did not end in time, and was aborted; nothing that was acknowledged is lost", "part", s.name, "error", err)
+		default:
 			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", s.name))
 		}
 	}
@@ -235,16 +245,6 @@ func (a *App) served(firstAdmin string) []fact {
 
 func (a *App) onStop(name string, do func(ctx context.Context) error) {
 	a.stops = append(a.stops, stop{name, do})
-}
-
-func (a *App) takeData(context.Context) error {
-	lock, err := LockData(a.now().config.Data, "serve")
-	if err != nil {
-		return err
-	}
-	a.lock = lock
-	a.onStop("the data folder's lock", func(context.Context) error { lock.Unlock(); return nil })
-	return nil
 }
 
 func (a *App) openBus(ctx context.Context) error {

@@ -43,18 +43,25 @@ type BackupResult struct {
 // Clean reports whether the backup has everything.
 func (r *BackupResult) Clean() bool { return len(r.Problems) == 0 }
 
-// Backup makes a backup: by the belfry that serves the data if one does, and directly otherwise.
+// Backup makes a backup: by the belfry that serves the data if one does, and directly otherwise. Then it gives way to a belfry
+// that waits for the data.
 func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *BackupResult, err error) {
 	if _, err := newBackupPlace(c, o.To); err != nil {
 		return nil, err
 	}
 	err = withStores(ctx, c, "backup",
 		func(p *plan, set *store.Set) error {
-			return p.withRest(ctx, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
+			giving, done := givingWay(ctx, p.config.Data)
+			defer done()
+			err := p.withRest(giving, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
 				m := &backups{plan: p, set: set, bus: b, storages: storages, backends: p.opened, log: slog.New(slog.DiscardHandler), holder: newHolder(p.config, object.NewUUID())}
-				result, err = m.make(ctx, o)
+				result, err = m.make(giving, o)
 				return err
 			})
+			if err != nil && errors.Is(context.Cause(giving), errGaveWay) {
+				return errGaveWay
+			}
+			return err
 		},
 		func(h Holder) (err error) {
 			result, err = backupServed(ctx, h, o)

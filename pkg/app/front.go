@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -98,7 +99,7 @@ func (a *serving) newAPI() error {
 		a.newLimits(nil)
 	}
 	o := api.Options{
-		Stopping: a.draining, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages,
+		Stopping: a.draining, Cut: a.cut, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages,
 	}
 	if a.has(roleFront) {
 		contract, err := a.contract()
@@ -129,6 +130,8 @@ func (a *serving) serveHTTP(context.Context) error {
 	f.server.RegisterOnShutdown(a.drain)
 	f.starting.Store(nil)
 	a.onStop("HTTP", func(ctx context.Context) error {
+		patience := time.AfterFunc(bodyPatience(ctx), a.cutOff)
+		defer patience.Stop()
 		err := f.server.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, f.server.Close())
@@ -137,4 +140,16 @@ func (a *serving) serveHTTP(context.Context) error {
 		return err
 	})
 	return nil
+}
+
+// maxBodyPatience is how long a stop waits for bodies of requests that are still arriving; another time in tests.
+var maxBodyPatience = 5 * time.Second
+
+// bodyPatience returns how long a stop waits for bodies: at most a quarter of its time, so that the rest is for what has arrived.
+func bodyPatience(ctx context.Context) time.Duration {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return maxBodyPatience
+	}
+	return min(maxBodyPatience, time.Until(deadline)/4)
 }

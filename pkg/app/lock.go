@@ -146,8 +146,11 @@ func overwrite(path string, data []byte) error {
 }
 
 // Unlock releases the folder. The file stays: if it were removed, two processes could lock two files of
-// the same name.
+// the same name. It names nobody any more, so that the next holder is not taken for this one until it has written its own.
 func (l *DataLock) Unlock() {
+	if l.flock.Locked() {
+		_ = overwrite(l.path, []byte("{}\n"))
+	}
 	_ = l.flock.Unlock()
 }
 

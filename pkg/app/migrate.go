@@ -200,6 +200,11 @@ func (m *migration) run(ctx context.Context) error {
 		if err := m.open(ctx, s); err != nil {
 			return err
 		}
+		if positions := s.stores[config.PositionStore]; positions != nil {
+			if err := checkStoresComplete(ctx, positions); err != nil {
+				return err
+			}
+		}
 	}
 	// Contents first, so that no object in the new place references a missing one.
 	for _, name := range names(a.Binaries) {

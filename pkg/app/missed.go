@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/internal/count"
 	"belfry/listeners/cascade"
+	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
 	"belfry/pkg/bus/missed"
@@ -16,7 +18,8 @@ import (
 )
 
 // startMissed notices events that leave the log before a listener has handled them, and repairs what the
-// workers would have done. The sweeper needs no repair: it reads all contents by itself now and then.
+// workers would have done, and the mails that the listener of mails would have sent; each in a process that can. The sweeper
+// needs no repair: it reads all contents by itself now and then.
 func (a *App) startMissed(context.Context) error {
 	var names []string
 	for _, spec := range a.now().plan.specs() {
@@ -24,10 +27,17 @@ func (a *App) startMissed(context.Context) error {
 			names = append(names, spec.Name)
 		}
 	}
+	var repairs []missed.Repair
+	if a.has(mapping.Name) || a.has(cascade.Name) {
+		repairs = append(repairs, missed.Repair{Consumers: []string{mapping.Name, cascade.Name}, Do: a.repairAll})
+	}
+	if a.has(mail.Name) {
+		repairs = append(repairs, missed.Repair{Consumers: []string{mail.Name}, Do: a.sendUnsent})
+	}
 	w, err := missed.Start(missed.Options{
 		Bus: a.bus, Conn: a.bus.Conn(), Store: a.now().set.Store(config.PositionStore), Logger: a.log,
 		BuiltIn: names, Ignored: []string{sweep.Name},
-		Repaired: []string{mapping.Name, cascade.Name}, Repair: a.repairAll,
+		Repairs: repairs,
 	})
 	if err != nil {
 		return err
@@ -51,6 +61,20 @@ func (a *App) repairAll(ctx context.Context) error {
 	return nil
 }
 
+// mailPatience is how long the repair leaves mails to the listener; shorter in a test.
+var mailPatience = 15 * time.Second
+
+// sendUnsent sends the mails whose requests nobody has seen. Without mails in the configuration there are none to send.
+func (a *App) sendUnsent(ctx context.Context) error {
+	now, done := a.use()
+	defer done()
+	sent, err := now.auth.SendUnsent(ctx, mailPatience)
+	if sent > 0 {
+		a.log.Info("mails whose events were missed are sent", "mails", sent)
+	}
+	return err
+}
+
 // missedEvents lists the listeners that have missed events, which keeps no request from being served and needs the
 // attention of an operator.
 func (a *App) missedEvents() []string {
@@ -64,8 +88,11 @@ func (a *App) missedEvents() []string {
 		}
 		// Without the number of events, from which strangers could tell what happens here.
 		text := "listener " + s.Consumer + " has missed events: the log is " + string(s.Reason)
-		if s.Consumer == mapping.Name || s.Consumer == cascade.Name {
+		switch s.Consumer {
+		case mapping.Name, cascade.Name:
 			text += "; what it maintains is being repaired"
+		case mail.Name:
+			text += "; mails that it has not sent are being sent"
 		}
 		all = append(all, text)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/listeners/cascade"
+	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/pkg/bus/missed"
 	"belfry/test/kit"
@@ -168,4 +170,68 @@ func positioned(a *App, consumers ...string) error {
 		return fmt.Errorf("stored before event %d of the log of %s: %s", now.State.LastSeq, now.Created, stored.Body)
 	}
 	return nil
+}
+
+// The log is lost with the request of a mail in it. The store of tokens says that it is not sent, so it is; what was sent before is
+// not sent again, and nothing is said to be missing afterwards.
+func TestMailsThatALostLogHadRequestedAreSent(t *testing.T) {
+	patience := mailPatience
+	mailPatience = 0
+	defer func() { mailPatience = patience }()
+	p := newPlace(t, books+`
+mailers: {default: {type: file, folder: mails}}
+authentication:
+  providers:
+    email: {}
+`)
+	mails := func(address string) (n int) {
+		files, err := filepath.Glob(p.path("mails/*.eml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), address) {
+				n++
+			}
+		}
+		return n
+	}
+	register := func(a *App, address string) {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.HTTPAddress()+"/auth/email", strings.NewReader(`{"register":true,"login":"`+address+`","password":"a fine password"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text := p.send(req); status >= 300 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	a := p.start()
+	register(a, "before@example.com")
+	kit.WaitFor(t, "the mail", func() bool { return mails("before@example.com") == 1 })
+	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name, mail.Name) })
+	p.stop(a)
+	a = p.startFront()
+	register(a, "lost@example.com")
+	if err := a.relay.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitUntil(t, func() error {
+		if _, pending, err := a.Set().Store("Tokens").Count(t.Context()); err != nil || pending > 0 {
+			return fmt.Errorf("%d events are not cleared: %w", pending, err)
+		}
+		return nil
+	})
+	p.stop(a)
+	if err := os.RemoveAll(p.path("data/bus")); err != nil {
+		t.Fatal(err)
+	}
+
+	a = p.start()
+	p.repaired(a, mail.Name)
+	if status, body := p.do(a, "GET", "/readyz", ""); status != http.StatusOK || strings.Contains(body, "listener mail") {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
+	if before, lost := mails("before@example.com"), mails("lost@example.com"); before != 1 || lost != 1 {
+		t.Errorf("%d and %d mails, want one each", before, lost)
+	}
 }

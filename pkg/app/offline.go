@@ -72,13 +72,16 @@ func (p *plan) withStores(ctx context.Context, doing string, direct func(*store.
 	p.opened = backends
 	set, err := p.openStores(ctx, backends, openOnce, func(*store.Options) {})
 	if err == nil {
+		err = checkStoresComplete(ctx, set.Store(config.PositionStore))
+	}
+	if err == nil {
 		err = direct(set)
 	}
 	return errors.Join(err, closeBackends(backends))
 }
 
 // hasData returns an error if the folder of a backend is missing. A command that reads would otherwise
-// succeed without data.
+// succeed without data. The error says why it is missing: a restore makes the folder, or has not got that far.
 func (p *plan) hasData() error {
 	var folders []string
 	if !p.shared() {
@@ -91,10 +94,24 @@ func (p *plan) hasData() error {
 	}
 	for _, folder := range folders {
 		if _, err := os.Stat(folder); err != nil {
+			if why := p.whyNoData(); why != nil {
+				return why
+			}
 			return errs.Wrap(err, errs.Invalid, "the data folder has no data yet; check --config and --data")
 		}
 	}
 	return nil
+}
+
+// whyNoData returns who holds a data folder without data, or that a restore into it was interrupted; nil if neither is so.
+func (p *plan) whyNoData() error {
+	switch holder, err := holderOf(p.config.Data); {
+	case err != nil:
+		return err
+	case holder != nil:
+		return &Held{Folder: p.config.Data, Holder: *holder}
+	}
+	return checkComplete(p.config.Data)
 }
 
 // shared reports whether other processes may write the same stores.

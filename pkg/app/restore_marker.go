@@ -12,6 +12,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
+	"belfry/pkg/store"
 )
 
 // restoreMarker is the file in the data folder while the folder has a part of a backup.
@@ -46,6 +47,23 @@ func checkComplete(data string) error {
 	return errs.New(errs.Unavailable, "the data folder %s has a part of the backup %s, whose restore was interrupted: run `belfry restore` again, which starts over", data, m.Backup)
 }
 
+// checkStoresComplete returns an error if the stores have a part of a backup, as the store of positions says. Those in a
+// database say so to every process, whatever its data folder is.
+func checkStoresComplete(ctx context.Context, positions *store.Store) error {
+	state, err := backup.NewStates(positions, nil).Get(ctx)
+	if err != nil {
+		return err
+	}
+	return errIncomplete(state)
+}
+
+func errIncomplete(state backup.State) error {
+	if state.Restoring == "" {
+		return nil
+	}
+	return errs.New(errs.Unavailable, "the stores have a part of the backup %s, whose restore was interrupted: run `belfry restore` again, or name an empty database", state.Restoring)
+}
+
 // writeDurably writes a file in a folder, which has its name only when it is complete.
 func writeDurably(folder, name string, text []byte) error {
 	f, err := os.CreateTemp(folder, name+".*")
@@ -71,16 +89,16 @@ func syncFolder(folder string) error {
 	return errs.Wrap(err, errs.Unavailable, "the folder %s can't be synced", folder)
 }
 
-// checkRestored returns an error if the stores have a part of a backup.
-func (a *App) checkRestored(ctx context.Context) error {
+// checkRestored returns an error if the stores have a part of a backup. It waits for their backend.
+func (a *App) checkRestored(ctx context.Context) (err error) {
 	var state backup.State
 	now := a.now()
-	err := a.awaitBackend(ctx, now.config.Stores[config.PositionStore].Backend, func() (err error) {
+	err = a.awaitBackend(ctx, now.config.Stores[config.PositionStore].Backend, func() (err error) {
 		state, err = backupStates(now.set).Get(ctx)
 		return err
 	})
-	if err == nil && state.Restoring != "" {
-		err = errs.New(errs.Unavailable, "the stores have a part of the backup %s, whose restore was interrupted: run `belfry restore` again, or name an empty database", state.Restoring)
+	if err != nil {
+		return err
 	}
-	return err
+	return errIncomplete(state)
 }

@@ -101,7 +101,7 @@ func (a *App) startRetiring(context.Context) error {
 
 // close ends the parts that run by themselves, and what keeps them reachable. Nothing uses them any more.
 func (g *serving) close() {
-	g.api.Drain() // else the context of the app's stop would keep the routes
+	g.api.Close() // else the contexts of the app's stop would keep the routes
 	if g.mapper != nil {
 		g.mapper.Close()
 	}

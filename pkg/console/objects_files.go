@@ -144,11 +144,15 @@ func (v *objectsView) upload(r *request) error {
 	conn := http.NewResponseController(r.Exchange)
 	_ = conn.SetReadDeadline(time.Now().Add(transferTime))
 	_ = conn.SetWriteDeadline(time.Now().Add(transferTime + time.Minute))
+	r.Request.Body = r.Body()
 	form, err := r.Request.MultipartReader()
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "the form has no file")
 	}
 	part, err := form.NextPart()
+	if kit.IsCutOff(err) {
+		return err
+	}
 	if err != nil || part.FormName() != "file" || part.FileName() == "" {
 		r.CloseConnection()
 		return errs.New(errs.Invalid, "choose a file first")

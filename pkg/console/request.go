@@ -49,12 +49,15 @@ func (r *request) Form() (url.Values, error) {
 	if r.Request.PostForm != nil {
 		return r.Request.PostForm, nil
 	}
-	r.Request.Body = http.MaxBytesReader(r.Exchange, r.Request.Body, maxForm)
+	r.Request.Body = http.MaxBytesReader(r.Exchange, r.Body(), maxForm)
 	err := r.Request.ParseForm()
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		r.CloseConnection()
 		return nil, errs.New(errs.TooLarge, "the form is larger than %d bytes", large.Limit)
+	}
+	if kit.IsCutOff(err) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the form is not properly encoded")

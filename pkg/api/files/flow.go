@@ -57,7 +57,7 @@ type inflow struct {
 
 func newInflow(x *kit.Exchange, patience time.Duration) *inflow {
 	return &inflow{
-		body: x.Request.Body, meter: x.Pace, length: x.Request.ContentLength,
+		body: x.Body(), meter: x.Pace, length: x.Request.ContentLength,
 		control: http.NewResponseController(x.ResponseWriter), pace: pace{patience: patience},
 	}
 }

@@ -131,7 +131,7 @@ func (x *Exchange) readBody(buf []byte, memory *body) ([]byte, error) {
 			}
 			buf = slices.Grow(buf, cap(buf))
 		}
-		n, err := x.Request.Body.Read(buf[len(buf):cap(buf)])
+		n, err := x.Body().Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if int64(len(buf)) > limit {
 			return buf, tooLarge(limit)
@@ -153,6 +153,8 @@ func tooLarge(limit int64) error {
 // bytes. All causes are those of the client or of the network.
 func BodyError(err error, after int) error {
 	switch {
+	case IsCutOff(err):
+		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errs.Wrap(err, errs.Canceled, "the body arrived too slowly: %d bytes arrived in time", after)
 	case errors.Is(err, io.ErrUnexpectedEOF):

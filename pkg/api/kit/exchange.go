@@ -52,12 +52,17 @@ type Exchange struct {
 	began         time.Time
 	metered       [2]*ratelimit.Bucket // of bytes: of the address and of the user; nil: none
 	values        []string
+
+	body     io.ReadCloser // of the request, as it arrives
+	received int64         // bytes of it that were read
+	arrived  bool          // to its end
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (x *Exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= http.StatusOK {
 		x.status = status
+		x.settle()
 	}
 	x.ResponseWriter.WriteHeader(status)
 }

@@ -53,6 +53,7 @@ type Router struct {
 	exchanges sync.Pool
 	buffers   sync.Pool
 	bodies    *bodies
+	arrivals  *arrivals
 
 	development bool
 }
@@ -62,7 +63,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, bodies: newBodies(o.MaxBody),
+		development: o.Development, pages: map[string]bool{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }
@@ -150,12 +151,13 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x := r.exchanges.Get().(*Exchange)
 	*x = Exchange{
 		ResponseWriter: w, Request: req, ID: requestID(req.Header), Address: clientAddress(req, r.proxies),
-		router: r, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8), failureLevel: slog.LevelError,
+		router: r, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8), failureLevel: slog.LevelError, body: req.Body,
 	}
 	x.SetHeader("X-Request-Id", x.ID)
 	x.SetHeader("X-Content-Type-Options", "nosniff")
 	r.dispatch(x)
 	r.observe(req.Context(), x, time.Since(start))
+	x.leave()
 	r.metrics.inFlight.Dec()
 	aborted := x.aborted
 	*x = Exchange{}

@@ -53,12 +53,16 @@ type Options struct {
 	// Ignored are consumers that need no events to do what they are for.
 	Ignored []string
 
-	// Repaired are the consumers for which Repair corrects whatever events they have
-	// missed. It is called by one process at a time.
-	Repaired []string
-	Repair   func(context.Context) error
+	// Repairs make up for what consumers have missed, those that this process can.
+	Repairs []Repair
 
 	Interval time.Duration // 0: Interval
+}
+
+// Repair corrects whatever events that consumers have missed would have changed. One process at a time does.
+type Repair struct {
+	Consumers []string
+	Do        func(context.Context) error
 }
 
 // Watch compares the bus with what is remembered of it. Its methods are safe for
@@ -74,7 +78,7 @@ type Watch struct {
 	repairs   *backoff.Backoff
 	nextTry   time.Time // of a repair that failed
 	repairing bool      // by this process; used by run alone
-	done      chan error
+	done      chan outcome
 	began     time.Time
 
 	mu       sync.Mutex
@@ -89,7 +93,7 @@ func Start(o Options) (*Watch, error) {
 		o.Interval = Interval
 	}
 	w := &Watch{
-		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan error, 1),
+		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan outcome, 1),
 		repairs: backoff.New(retryMin, retryMax),
 	}
 	if err := w.subscribe(); err != nil {
@@ -136,7 +140,7 @@ func (w *Watch) Missed() []Status {
 func (w *Watch) Repairing() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.current.open(w.opts.Repaired)
+	return w.current.open(w.repaired())
 }
 
 func (w *Watch) run(ctx context.Context) {
@@ -150,9 +154,9 @@ func (w *Watch) run(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-		case err := <-w.done:
+		case o := <-w.done:
 			timer.Stop()
-			w.endRepair(ctx, err)
+			w.endRepair(ctx, o)
 		}
 	}
 }
@@ -163,8 +167,8 @@ func (w *Watch) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	if w.repairing {
-		if err := <-w.done; err != nil {
-			w.log.Info("the repair is left to the next process", "reason", err)
+		if o := <-w.done; o.err != nil {
+			w.log.Info("the repair is left to the next process", "reason", o.err)
 		}
 		w.retry(ctx, func(s *state) bool { return s.release(w.instance) })
 	}

@@ -65,7 +65,7 @@ func (w *Watch) report(found []string) {
 			continue
 		}
 		args := []any{"listener", s.Consumer, "reason", s.Reason, "events", s.Count(), "since", s.Since}
-		if slices.Contains(w.opts.Repaired, s.Consumer) {
+		if slices.Contains(w.repaired(), s.Consumer) {
 			w.log.Error("events left the log before a listener had handled them; what it maintains is repaired", args...)
 		} else {
 			w.log.Error("events left the log before a listener had handled them; see `belfry listener list`", args...)

@@ -2,6 +2,7 @@ package missed
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -32,6 +33,46 @@ func (s *state) release(process string) bool {
 	return true
 }
 
+// outcome is how repairs have ended.
+type outcome struct {
+	repaired []string // the consumers of those that succeeded
+	err      error    // of the others
+}
+
+// repaired returns the consumers that this process can repair.
+func (w *Watch) repaired() []string { return consumersOf(w.opts.Repairs) }
+
+func consumersOf(repairs []Repair) (all []string) {
+	for _, r := range repairs {
+		all = append(all, r.Consumers...)
+	}
+	return all
+}
+
+// due returns the repairs of consumers that have missed events.
+func (w *Watch) due() (all []Repair) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.opts.Repairs {
+		if w.current.open(r.Consumers) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// repair makes repairs. One that fails does not keep those after it from being made.
+func repair(ctx context.Context, due []Repair) (o outcome) {
+	for _, r := range due {
+		if err := r.Do(ctx); err != nil {
+			o.err = errors.Join(o.err, err)
+			continue
+		}
+		o.repaired = append(o.repaired, r.Consumers...)
+	}
+	return o
+}
+
 // startRepair starts the repair if one is due. Two processes may repair at once when one
 // stalls for longer than its lease: that does no harm.
 func (w *Watch) startRepair(ctx context.Context) {
@@ -41,34 +82,33 @@ func (w *Watch) startRepair(ctx context.Context) {
 	}
 	claimed := false
 	err := w.change(ctx, func(s *state) bool {
-		claimed = s.claim(w.instance, w.opts.Repaired, now)
+		claimed = s.claim(w.instance, w.repaired(), now)
 		return claimed
 	})
 	if err != nil || !claimed {
 		return // the next poll tries again
 	}
 	w.repairing, w.began = true, now
-	w.log.Info("repairing what the events that were missed would have changed", "listeners", w.opts.Repaired)
-	go func() { w.done <- w.opts.Repair(ctx) }()
+	due := w.due()
+	w.log.Info("repairing what the events that were missed would have changed", "listeners", consumersOf(due))
+	go func() { w.done <- repair(ctx, due) }()
 }
 
-// endRepair records the end of a repair. One that failed is repeated later.
-func (w *Watch) endRepair(ctx context.Context, failed error) {
+// endRepair records the end of repairs. What has failed is repeated later.
+func (w *Watch) endRepair(ctx context.Context, o outcome) {
 	w.repairing = false
 	if ctx.Err() != nil {
 		return
 	}
-	if failed == nil {
+	if o.err == nil {
 		w.repairs.Reset()
 	} else {
 		wait := w.repairs.Next()
 		w.nextTry = time.Now().Add(wait)
-		w.log.Error("the repair has failed; retrying", "error", failed, "in", wait)
+		w.log.Error("the repair has failed; retrying", "error", o.err, "in", wait)
 	}
 	w.retry(ctx, func(s *state) bool {
-		if failed == nil {
-			s.repaired(w.opts.Repaired, w.began, time.Now().UTC())
-		}
+		s.repaired(o.repaired, w.began, time.Now().UTC())
 		s.release(w.instance)
 		return true
 	})

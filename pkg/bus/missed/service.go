@@ -115,7 +115,7 @@ func request(ctx context.Context, conn *nats.Conn, subject string, body any) ([]
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, subject, data)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return nil, errs.Wrap(err, errs.Unavailable, "no belfry with the role mapping or cascade is on the bus, or its user may not subscribe to %s", subject)
+		return nil, errs.Wrap(err, errs.Unavailable, "no belfry with the role mapping, cascade or mail is on the bus, or its user may not subscribe to %s", subject)
 	}
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "no belfry replies on %s", subject)

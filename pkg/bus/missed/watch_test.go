@@ -64,7 +64,7 @@ func (f *fixture) watch(repair func(context.Context) error) *missed.Watch {
 	f.Helper()
 	w, err := missed.Start(missed.Options{
 		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)),
-		BuiltIn: []string{"mapping"}, Repaired: []string{"mapping"}, Repair: repair, Interval: 10 * time.Millisecond,
+		BuiltIn: []string{"mapping"}, Repairs: []missed.Repair{{Consumers: []string{"mapping"}, Do: repair}}, Interval: 10 * time.Millisecond,
 	})
 	f.must(err)
 	f.Cleanup(w.Close)
@@ -275,4 +275,25 @@ func TestAConfirmationStaysWhileTheLogIsCompared(t *testing.T) {
 	if got, err := missed.Fetch(t.Context(), f.bus.Conn()); err != nil || len(got) != 1 || got[0].Open() {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+// What can't be repaired now is tried again, and keeps nothing else from being repaired.
+func TestARepairThatFailsDoesNotKeepOthersFromBeingMade(t *testing.T) {
+	f := newFixture(t, "mail", "mapping")
+	w, err := missed.Start(missed.Options{
+		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Interval: 10 * time.Millisecond,
+		Repairs: []missed.Repair{
+			{Consumers: []string{"mail"}, Do: func(context.Context) error { return errors.New("the mail server is down") }},
+			{Consumers: []string{"mapping"}, Do: func(context.Context) error { return nil }},
+		},
+	})
+	f.must(err)
+	t.Cleanup(w.Close)
+	f.known(3, "mail", "mapping")
+	f.lose()
+	f.of(w, "mapping", repaired)
+	f.of(w, "mail", func(s missed.Status) bool { return s.Open() })
+	kit.WaitFor(t, "the log says why", func() bool { return strings.Contains(f.logged.String(), "the mail server is down") })
+	f.must(missed.Confirm(t.Context(), f.bus.Conn(), []string{"mail"}))
+	f.of(w, "mail", func(s missed.Status) bool { return !s.Open() && s.Repaired.IsZero() })
 }

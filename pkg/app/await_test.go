@@ -1,0 +1,234 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/test/kit"
+)
+
+// starting is a belfry that starts in another goroutine.
+type starting struct {
+	app    *App
+	cancel context.CancelFunc
+	ended  chan error // of the start
+}
+
+// beginStart begins the start of a belfry, and returns once it listens.
+func (p *place) beginStart() *starting {
+	p.Helper()
+	plan, err := compile(p.config)
+	if err != nil {
+		p.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(p.Context())
+	s := &starting{app: newApp(p.config, plan, p.log(), nil), cancel: cancel, ended: make(chan error, 1)}
+	p.Cleanup(func() { _ = s.app.Stop(context.Background()) })
+	p.Cleanup(cancel)
+	listens := make(chan struct{})
+	go func() {
+		for _, step := range s.app.now().steps() {
+			if err := step(ctx); err != nil {
+				s.ended <- err
+				return
+			}
+			if s.app.front.listener != nil && listens != nil {
+				close(listens)
+				listens = nil
+			}
+		}
+		s.ended <- nil
+	}()
+	select {
+	case <-listens:
+	case err := <-s.ended:
+		s.ended <- err
+	}
+	return s
+}
+
+// doings are what the sources say that a process does that locks a data folder.
+func doings(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{doingServe: true}
+	locks := regexp.MustCompile(`(?:LockData|lockFolder|withStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )?"([^"]+)"`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range locks.FindAllSubmatch(text, -1) {
+			found[string(m[1])] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// Whatever holds the data folder, a belfry that starts waits for it to end, and says for whom; but for one that serves.
+func TestABelfryWaitsForACommandThatHoldsItsData(t *testing.T) {
+	all := append(slices.Collect(maps.Keys(dataCommands)), "restore", doingServe)
+	slices.Sort(all)
+	if found := doings(t); !slices.Equal(all, found) {
+		t.Fatalf("the commands that lock a data folder are %q, and those of this test %q", found, all)
+	}
+	every := waitLogInterval
+	waitLogInterval = time.Nanosecond
+	defer func() { waitLogInterval = every }()
+	for _, doing := range all {
+		p := newPlace(t, books)
+		lock, err := LockData(p.config.Data, doing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doing == doingServe {
+			a, err := Start(t.Context(), p.config, p.log())
+			if held, ok := errors.AsType[*Held](err); !ok || held.Holder.PID != os.Getpid() {
+				t.Errorf("a second belfry on one folder: %v, %v", a, err)
+			}
+			lock.Unlock()
+			continue
+		}
+		s := p.beginStart()
+		kit.WaitFor(t, "the log says twice for whom it waits", func() bool {
+			line := regexp.MustCompile(`level=WARN msg="waiting for a command that holds the data folder" command="?belfry ` + doing + `"? process=\d+ host=`)
+			return len(line.FindAllString(p.logged.String(), -1)) > 1
+		})
+		if status, text := p.do(s.app, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "waits for `belfry "+doing+"`, which has its data") {
+			t.Errorf("%s: /readyz is %d %s", doing, status, text)
+		}
+		if status, _ := p.do(s.app, "GET", "/livez", ""); status != http.StatusOK {
+			t.Errorf("%s: /livez is %d", doing, status)
+		}
+		if !awaited(p.config.Data) {
+			t.Errorf("%s: the command can't know that somebody waits", doing)
+		}
+		lock.Unlock()
+		if err := <-s.ended; err != nil {
+			t.Errorf("%s has ended, and the start returns %v", doing, err)
+			continue
+		}
+		p.want(s.app, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+		if awaited(p.config.Data) {
+			t.Errorf("%s: somebody waits for a belfry that serves", doing)
+		}
+		p.stop(s.app)
+	}
+}
+
+// A process whose lock file is not written yet may be a command; one that never says so is refused.
+func TestABelfryDoesNotWaitForAnUnknownProcess(t *testing.T) {
+	p := newPlace(t, books)
+	lock, err := LockData(p.config.Data, "verify")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	if err := os.WriteFile(filepath.Join(p.config.Data, lockFile), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.beginStart().ended; !errors.As(err, new(*Held)) || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("the start returns %v", err)
+	}
+}
+
+// What another belfry has held is not what the next holder does.
+func TestALockThatIsReleasedNamesNobody(t *testing.T) {
+	folder := t.TempDir()
+	lock, err := LockData(folder, doingServe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Unlock()
+	if h := readHolder(filepath.Join(folder, lockFile)); h != (Holder{}) {
+		t.Errorf("%+v", h)
+	}
+}
+
+// A belfry that waits is refused as soon as another one serves: both have waited for the same command.
+func TestOfTwoThatWaitOneServes(t *testing.T) {
+	p := newPlace(t, books)
+	lock, err := LockData(p.config.Data, "verify")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := p.beginStart(), p.beginStart()
+	kit.WaitFor(t, "both wait", func() bool { return strings.Count(p.logged.String(), "waiting for a command") >= 2 })
+	lock.Unlock()
+	first, second := <-one.ended, <-two.ended
+	if first == nil {
+		first, second = second, first
+	}
+	if second != nil || !errors.As(first, new(*Held)) || !strings.Contains(first.Error(), "belfry serve, process ") {
+		t.Errorf("%v, %v", first, second)
+	}
+}
+
+func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
+	p := newPlace(t, books)
+	lock, err := LockData(p.config.Data, "verify")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	s := p.beginStart()
+	kit.WaitFor(t, "it waits", func() bool { return awaited(p.config.Data) })
+	s.cancel()
+	if err := <-s.ended; !errors.Is(err, errs.Canceled) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the start returns %v", err)
+	}
+	if awaited(p.config.Data) {
+		t.Error("somebody waits")
+	}
+}
+
+// A backup that nothing else would end gives way, which is no failure of it.
+func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
+	after := giveWayAfter
+	giveWayAfter = 0
+	defer func() { giveWayAfter = after }()
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	began, ended := make(chan struct{}, 1), make(chan error, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	p := newPlace(t, books+"backup: {s3: {bucket: b, region: here, endpoint: '"+slow.URL+"'}}\n")
+	p.stop(p.start())
+	go func() {
+		_, err := Backup(context.WithoutCancel(t.Context()), p.config, BackupOptions{})
+		ended <- err
+	}()
+	<-began
+	a := p.start()
+	if err := <-ended; !errors.Is(err, errGaveWay) {
+		t.Errorf("the backup returns %v", err)
+	}
+	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
+	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+		t.Errorf("%+v", state)
+	}
+	p.backup() // by the belfry that serves
+}
