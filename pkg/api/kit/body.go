@@ -27,6 +27,11 @@ const maxPooledBuffer = 64 << 10
 // ReadObject reads the body as an object. Its media type has to be one of
 // accepted; a body without one is read as JSON.
 func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
+	return x.ReadObjectWithin(x.router.maxBody, accepted...)
+}
+
+// ReadObjectWithin is ReadObject of a body of at most so many bytes, whether or not it announces how many it has.
+func (x *Exchange) ReadObjectWithin(limit int64, accepted ...string) (object.Object, error) {
 	if err := x.CheckMedia(accepted...); err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
 	memory := x.router.bodies.begin(x.Address)
 	defer memory.end()
 	var err error
-	*buf, err = x.readBody((*buf)[:0], memory)
+	*buf, err = x.readBody((*buf)[:0], memory, limit)
 	if err != nil {
 		x.CloseConnection()
 		return nil, err
@@ -49,27 +54,27 @@ func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
 	return object.Parse(*buf)
 }
 
-// ReadForm reads the body as the fields of an HTML form, each a string.
-func (x *Exchange) ReadForm() (object.Object, error) {
+// ReadForm reads the body, of at most so many bytes, as the fields of an HTML form.
+func (x *Exchange) ReadForm(limit int64) (url.Values, error) {
 	if err := x.CheckMedia(HTMLForm); err != nil {
 		return nil, err
 	}
 	memory := x.router.bodies.begin(x.Address)
 	defer memory.end()
-	body, err := x.readBody(nil, memory)
+	body, err := x.readBody(nil, memory, limit)
 	if err != nil {
 		x.CloseConnection()
 		return nil, err
 	}
-	values, err := url.ParseQuery(string(body))
+	text := string(body)
+	if strings.Count(text, "&") >= maxParameters {
+		return nil, errs.New(errs.TooLarge, "the form has more than %d fields", maxParameters)
+	}
+	values, err := url.ParseQuery(text)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "the form is not properly encoded")
 	}
-	fields := map[string]string{}
-	for name := range values {
-		fields[name] = values.Get(name)
-	}
-	return object.Of(fields)
+	return values, nil
 }
 
 // CheckEncoding reports errs.Unsupported for a body that is compressed.
@@ -116,8 +121,7 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 
 // readBody appends the body to buf. Memory grows with what arrives, not with
 // what Content-Length announces, and nothing is read beyond the limit.
-func (x *Exchange) readBody(buf []byte, memory *body) ([]byte, error) {
-	limit := x.router.maxBody
+func (x *Exchange) readBody(buf []byte, memory *body, limit int64) ([]byte, error) {
 	if x.Request.ContentLength > limit {
 		return buf, tooLarge(limit)
 	}

@@ -33,9 +33,9 @@ const (
 // names. A program is not: any program can open this URL and listen where the code is sent, and a provider
 // may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
 func (h *handler) authorize(x *kit.Exchange) error {
-	query, err := url.ParseQuery(x.Request.URL.RawQuery)
+	query, err := kit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
-		return errs.New(errs.Invalid, "the query is not properly encoded")
+		return err
 	}
 	app, err := h.service.ApplicationOf(query)
 	if app == nil {
@@ -82,7 +82,7 @@ type issueCode func(x *kit.Exchange, f form, app *auth.Application, register boo
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login.
 func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
-	query, err := url.ParseQuery(request)
+	query, err := kit.ParseQuery(request)
 	if err != nil {
 		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
 	}
