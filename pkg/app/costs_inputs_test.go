@@ -20,7 +20,7 @@ type hostile struct {
 }
 
 func (h hostile) size() int {
-	n := len(h.query) + len(h.path) + len(h.body)
+	n := len(h.query) + len(h.path) + len(h.body) + len(h.media)
 	for name, values := range h.header {
 		for _, v := range values {
 			n += len(name) + len(v)
@@ -85,6 +85,9 @@ var heads = sync.OnceValue(func() []hostile {
 		{name: "ranges", header: head("Range", "bytes="+repeat("0-0,", headBytes))},
 		{name: "a media type", media: "application/json" + filled(headBytes, func(i int) string { return fmt.Sprintf(`;a%x=""`, i) })},
 		{name: "a continued media type", media: "application/json" + filled(headBytes, func(i int) string { return fmt.Sprintf(`;a*%d=""`, i) })},
+		{name: "a disposition", header: head("Content-Disposition", "attachment"+filled(headBytes, func(i int) string { return fmt.Sprintf(`;a%x=""`, i) }))},
+		{name: "a file name", header: head("X-Filename", repeat("%ff", headBytes))},
+		{name: "digests", header: head("Content-Digest", filled(headBytes, func(i int) string { return fmt.Sprintf("a%d,", i) })+"a")},
 		{name: "a token", header: head("Authorization", "Bearer "+repeat("A", headBytes))},
 		{name: "a cookie", header: head("Cookie", "belfry="+repeat("A", headBytes))},
 		{name: "cookie of everything", header: head("Cookie", filled(headBytes, func(i int) string {
@@ -154,7 +157,7 @@ var (
 	objectBodies = sync.OnceValue(func() []hostile { return bodies("application/json", bodyBytes) })
 	creations    = sync.OnceValue(func() []hostile {
 		return append(append(bodies("application/json", bodyBytes), bodies("application/json", 250<<10)...),
-			hostile{name: "lines", media: "application/x-ndjson", body: repeat("[\n", 64<<10)},
+			hostile{name: "lines", media: "application/x-ndjson", body: repeat("[\n", 2000)},
 			hostile{name: "a line of fields", media: "application/x-ndjson", body: fields(1<<20) + "\n"},
 			hostile{name: "a long line", media: "application/x-ndjson", body: repeat("a", 4<<20) + "\n"})
 	})

@@ -27,11 +27,16 @@ const maxPooledBuffer = 64 << 10
 // ReadObject reads the body as an object. Its media type has to be one of
 // accepted; a body without one is read as JSON.
 func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
-	return x.ReadObjectWithin(x.router.maxBody, accepted...)
+	return x.readObject(x.router.maxBody, object.MaxMembers, accepted...)
 }
 
-// ReadObjectWithin is ReadObject of a body of at most so many bytes, whether or not it announces how many it has.
-func (x *Exchange) ReadObjectWithin(limit int64, accepted ...string) (object.Object, error) {
+// ReadSmallObject is ReadObject of a body of at most so many bytes, whether or not it announces how many it has, and with as many
+// members as a form has fields.
+func (x *Exchange) ReadSmallObject(limit int64, accepted ...string) (object.Object, error) {
+	return x.readObject(limit, maxParameters, accepted...)
+}
+
+func (x *Exchange) readObject(limit int64, members int, accepted ...string) (object.Object, error) {
 	if err := x.CheckMedia(accepted...); err != nil {
 		return nil, err
 	}
@@ -51,7 +56,7 @@ func (x *Exchange) ReadObjectWithin(limit int64, accepted ...string) (object.Obj
 		return nil, err
 	}
 	// Parse retains no part of the buffer.
-	return object.Parse(*buf)
+	return object.ParseWithin(*buf, members)
 }
 
 // ReadForm reads the body, of at most so many bytes, as the fields of an HTML form.
@@ -88,9 +93,21 @@ func (x *Exchange) CheckEncoding() error {
 	return nil
 }
 
+// maxMediaParameters bounds the parameters of a media type, or a disposition: each takes many times its bytes.
+const maxMediaParameters = 200
+
+// ParseMediaType is mime.ParseMediaType of a header that a client has sent, which is malformed if it has more parameters than any
+// that has a meaning.
+func ParseMediaType(given string) (media string, parameters map[string]string, err error) {
+	if strings.Count(given, ";") > maxMediaParameters {
+		return "", nil, errs.New(errs.Invalid, "more than %d parameters", maxMediaParameters)
+	}
+	return mime.ParseMediaType(given)
+}
+
 // HasMedia reports whether the body says that it has a media type.
 func (x *Exchange) HasMedia(want string) bool {
-	media, _, err := mime.ParseMediaType(x.Request.Header.Get("Content-Type"))
+	media, _, err := ParseMediaType(x.Request.Header.Get("Content-Type"))
 	return err == nil && media == want
 }
 
@@ -104,7 +121,7 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 	if given == "" || given == accepted[0] {
 		return nil
 	}
-	media, params, err := mime.ParseMediaType(given)
+	media, params, err := ParseMediaType(given)
 	if err != nil {
 		return errs.New(errs.Unsupported, "Content-Type is malformed: send %s", strings.Join(accepted, " or "))
 	}

@@ -29,7 +29,7 @@ func readForm(x *kit.Exchange) (form, error) {
 	if f.html {
 		f.Object, err = readHTMLForm(x)
 	} else {
-		f.Object, err = x.ReadObjectWithin(maxBody, kit.JSON, kit.HTMLForm)
+		f.Object, err = x.ReadSmallObject(maxBody, kit.JSON, kit.HTMLForm)
 	}
 	if err == nil && len(f.Encode()) > maxBody {
 		err = tooLarge()

@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -61,6 +62,28 @@ func TestBodiesThatAnnounceNoLengthAreBounded(t *testing.T) {
 		}
 		if body.read > 256<<10 {
 			t.Errorf("%s %s: %d bytes are read", c.method, c.path, body.read)
+		}
+	}
+}
+
+// A form has as many fields as a user may have, and few that cost much: each takes hundreds of bytes.
+func TestFormsHaveAThousandFields(t *testing.T) {
+	f := apitest.StartLogin(t, 1)[0]
+	of := func(n int, separator, one string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(one, i)
+		}
+		return strings.Join(all, separator)
+	}
+	const login = `"register":true,"login":"ada@example.com","password":"a fine password",`
+	f.Do("POST", "/auth/email", "{"+login+of(998, ",", `"f%d":1`)+"}").Want(400).Says("more than 1000 members")
+	f.Do("POST", "/auth/email", "{"+login+of(997, ",", `"f%d":1`)+"}").Want(204)
+	const media = "application/x-www-form-urlencoded"
+	for n, target := range map[int]string{1001: "/out?reason=invalid", 999: "/out?reason=unknown"} {
+		r := f.Do("POST", "/auth/email", "login=bob@example.com&password=a+fine+password&"+of(n-2, "&", "f%d=1"), "Content-Type", "", "Content-Type", media).Want(303)
+		if got := r.Header.Get("Location"); !strings.HasPrefix(got, target) {
+			t.Errorf("a form of %d fields leads to %s, want %s", n, got, target)
 		}
 	}
 }

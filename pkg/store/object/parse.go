@@ -19,17 +19,17 @@ const MaxMembers = 45_000
 
 // checkText rejects in one pass what the tokenizer would accept: nesting that
 // costs stack, members that cost memory, and NUL characters that some backends can't store.
-func checkText(data []byte) error { return checkWithin(0, data) }
+func checkText(data []byte, members int) error { return checkWithin(0, data, members) }
 
 // MaxCopyDepth is how many levels a value may nest that is copied into an element of an array of another object.
 const MaxCopyDepth = MaxDepth - 3
 
 // CheckCopied returns why a value, whose syntax is right, can't be copied into an element of an array of an object: Parse would
 // refuse that object.
-func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value) }
+func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value, MaxMembers) }
 
 // checkWithin is checkText of what is so many levels deep.
-func checkWithin(depth int, data []byte) error {
+func checkWithin(depth int, data []byte, most int) error {
 	inString := false
 	members, open := [MaxDepth + 1]int{}, 0 // of the value at each level, and of all that have begun and not ended
 	for i := 0; i < len(data); i++ {
@@ -53,8 +53,8 @@ func checkWithin(depth int, data []byte) error {
 				return errs.New(errs.Invalid, "nested more than %d levels deep at byte %d", MaxDepth, i)
 			}
 		case c == ':':
-			if open++; open > MaxMembers {
-				return errs.New(errs.Invalid, "an object and those around it have more than %d members at byte %d", MaxMembers, i)
+			if open++; open > most {
+				return errs.New(errs.Invalid, "an object and those around it have more than %d members at byte %d", most, i)
 			}
 			members[max(depth, 0)]++
 		case c == '}' || c == ']':
