@@ -47,7 +47,7 @@ var costlyRows = []costlyRoutes{
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
 		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}`},
-	{name: "batches", head: 640 << 10, body: 16 << 20, times: 8, bodies: batchBodies, routes: `POST /batch`},
+	{name: "batches", head: 640 << 10, body: 8 << 20, times: 12, bodies: batchBodies, routes: `POST /batch`},
 	{name: "files", head: 640 << 10, body: 1 << 20, times: 8, bodies: fileBodies, routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index}`},
 	{name: "logins", head: 640 << 10, body: 2 << 20, bodies: loginForms, routes: `
 		PATCH /auth/passkeys/{uuid} POST /auth/callback POST /auth/deletion POST /auth/email POST /auth/email/address POST /auth/email/code
