@@ -201,6 +201,9 @@ func (s *Server) Routes() []string {
 	})
 }
 
+// AllRoutes returns all routes, with those of pages and of the console.
+func (s *Server) AllRoutes() []string { return s.router.AllRoutes() }
+
 // Retire ends the streams that clients send, when another Server, with other rules, serves from now on: clients send the
 // rest to that one. Every other request ends as it began.
 func (s *Server) Retire() { s.retire(kit.ErrReplaced) }

@@ -64,7 +64,6 @@ type App struct {
 	metricsAddress string                     // "": the same
 	missing        missingConsumers
 	busSettings    busSettings
-	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	missed         *missed.Watch   // nil in a process without the roles mapping, cascade and mail
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler

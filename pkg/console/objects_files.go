@@ -162,7 +162,7 @@ func (v *objectsView) upload(r *request) error {
 		return err
 	}
 	kind := part.Header.Get("Content-Type")
-	if _, _, err := mime.ParseMediaType(kind); err != nil || len(kind) > binary.MaxMimetype {
+	if _, _, err := kit.ParseMediaType(kind); err != nil || len(kind) > binary.MaxMimetype {
 		kind = "application/octet-stream"
 	}
 	_, err = service.Put(ctx, binary.Upload{

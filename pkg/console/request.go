@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,8 +13,11 @@ import (
 	"belfry/pkg/store"
 )
 
-// maxForm is the most bytes of a form: an object of the largest size, percent-encoded, twice, as a conflict has it.
-const maxForm = 4 << 20
+// The most bytes of a form.
+const (
+	maxForm     = 4 << 20  // an object of the largest size, percent-encoded, twice, as a conflict has it
+	maxOpenForm = 64 << 10 // of somebody who is no admin, or not yet
+)
 
 // request is a request to a view.
 type request struct {
@@ -49,20 +51,15 @@ func (r *request) Form() (url.Values, error) {
 	if r.Request.PostForm != nil {
 		return r.Request.PostForm, nil
 	}
-	r.Request.Body = http.MaxBytesReader(r.Exchange, r.Body(), maxForm)
-	err := r.Request.ParseForm()
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		r.CloseConnection()
-		return nil, errs.New(errs.TooLarge, "the form is larger than %d bytes", large.Limit)
+	limit := int64(maxOpenForm)
+	if r.admin {
+		limit = maxForm
 	}
-	if kit.IsCutOff(err) {
-		return nil, err
+	form, err := r.ReadForm(limit)
+	if err == nil {
+		r.Request.PostForm = form
 	}
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the form is not properly encoded")
-	}
-	return r.Request.PostForm, nil
+	return form, err
 }
 
 // Submitted returns the fields of the form that a POST has sent, and the context of what the admin does with them.
@@ -76,7 +73,7 @@ func (r *request) Submitted() (url.Values, context.Context, error) {
 }
 
 // Query returns a parameter of the URL.
-func (r *request) Query(name string) string { return r.Request.URL.Query().Get(name) }
+func (r *request) Query(name string) string { return r.Exchange.Query().Get(name) }
 
 // Redirect leads the browser to a page of the console, which shows the notice; "" for none.
 func (r *request) Redirect(target, notice string) error {

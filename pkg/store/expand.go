@@ -98,10 +98,11 @@ func (e *expander) references(body []byte) (all []reference) {
 	return all
 }
 
-// unread adds those references that have not been read to others.
-func (e *expander) unread(others, references []reference) []reference {
+// unread adds those references that have not been read to others, each once; seen has those that were.
+func (e *expander) unread(others, references []reference, seen map[reference]bool) []reference {
 	for _, r := range references {
-		if _, read := e.found[r]; !read && !slices.Contains(others, r) {
+		if _, read := e.found[r]; !read && !seen[r] {
+			seen[r] = true
 			others = append(others, r)
 		}
 	}
@@ -110,7 +111,7 @@ func (e *expander) unread(others, references []reference) []reference {
 
 // fetchAll reads references that have not been read, until they are too large.
 func (e *expander) fetchAll(ctx context.Context, all []reference) error {
-	for unread := e.unread(nil, all); len(unread) > 0 && e.bytes <= e.limit && e.read.bytes <= maxExpandBytes; {
+	for unread := e.unread(nil, all, map[reference]bool{}); len(unread) > 0 && e.bytes <= e.limit && e.read.bytes <= maxExpandBytes; {
 		n := min(e.chunk(), len(unread))
 		if err := e.fetch(ctx, unread[:n]); err != nil {
 			return err
@@ -121,7 +122,9 @@ func (e *expander) fetchAll(ctx context.Context, all []reference) error {
 }
 
 // has reports whether all references have been read.
-func (e *expander) has(all []reference) bool { return len(e.unread(nil, all)) == 0 }
+func (e *expander) has(all []reference) bool {
+	return !slices.ContainsFunc(all, func(r reference) bool { _, read := e.found[r]; return !read })
+}
 
 // fetch reads references that have not been read. In their order it keeps as many as the page may have.
 func (e *expander) fetch(ctx context.Context, all []reference) error {
@@ -247,9 +250,9 @@ func (l *listing) expand(ctx context.Context, list List) (List, error) {
 	e := l.expander
 	size := l.empty
 	for next := 0; next < len(list.Objects); {
-		end, unread := next, []reference(nil)
+		end, unread, seen := next, []reference(nil), map[reference]bool{}
 		for ; end < len(list.Objects); end++ {
-			more := e.unread(unread, l.unexpanded[end].references)
+			more := e.unread(unread, l.unexpanded[end].references, seen)
 			if end > next && len(more) > e.chunk() || e.read.objects+len(more) > MaxExpandReads {
 				break
 			}

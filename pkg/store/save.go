@@ -111,6 +111,9 @@ func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 // stored. chosen says that the caller chose the uuid.
 func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string, chosen bool) (object.Object, error) {
 	input := s.settable(call, o)
+	if err := s.checkInput(input); err != nil {
+		return nil, err
+	}
 	if call.Client {
 		s.setOwner(call, input)
 	}
@@ -171,6 +174,15 @@ func uuidOf(o object.Object, given string) (uuid string, chosen bool, err error)
 		uuid = text
 	}
 	return uuid, true, object.CheckUUID(uuid)
+}
+
+// checkInput refuses what can't lead to an object of the largest size, before it is merged and rules are evaluated on it. Fields
+// that a patch removes count for neither, so there may be some.
+func (s *Store) checkInput(input object.Object) error {
+	if size := s.size(input); size > 2*s.opts.MaxSize {
+		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, s.opts.Name, s.opts.MaxSize)
+	}
+	return nil
 }
 
 // validate checks what the callers of a store are responsible for: the size,

@@ -67,6 +67,9 @@ func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Reco
 		return nil, nil, err
 	}
 	input := withoutBinaries(given, stored)
+	if err = s.checkInput(input); err != nil {
+		return nil, nil, err
+	}
 	if next, err = merge(stored, input, opts.Patch); err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,6 @@ package events
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +20,9 @@ import (
 	"belfry/pkg/api/sse"
 	"belfry/pkg/errs"
 )
+
+// maxNames bounds the stores, and the events, that a client names.
+const maxNames = 1000
 
 const (
 	path       = "/events"
@@ -77,9 +79,9 @@ func (h *handler) serve(x *kit.Exchange) error {
 // is ignored would return too much.
 func parseSubscription(r *http.Request) (sse.Subscription, error) {
 	var s sse.Subscription
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := kit.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return s, errs.New(errs.Invalid, "the query is not properly percent-encoded")
+		return s, err
 	}
 	last := query["lastEventId"]
 	for name, values := range query {
@@ -117,6 +119,9 @@ func splitNames(name string, values []string) ([]string, error) {
 		for one := range strings.SplitSeq(value, ",") {
 			if one = strings.TrimSpace(one); one == "" {
 				return nil, errs.New(errs.Invalid, "the query parameter %s contains an empty name", name)
+			}
+			if len(all) == maxNames {
+				return nil, errs.New(errs.Invalid, "the query parameter %s contains more than %d names", name, maxNames)
 			}
 			all = append(all, one)
 		}

@@ -156,7 +156,8 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 	for says, query := range map[string]string{
 		`store "Nope" has no event stream`: "?store=Books,Nope", `event "Store.Save" is not streamed`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
-		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,", "as it was sent": "?lastEventId=x",
+		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,", "store contains more than 1000 names": "?store=" + strings.Repeat("Books,", 1000) + "Books", "event contains more than 1000 names": "?event=" + strings.Repeat("Store.Saved,", 1000) + "Store.Saved",
+		"as it was sent": "?lastEventId=x",
 		"more than once": "?lastEventId=1&lastEventId=1", "percent-encoded": "?store=%zz",
 	} {
 		f.Do("GET", "/events"+query, "").Want(400).Says(says)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"strings"
 
 	"github.com/dunglas/httpsfv"
 
@@ -12,12 +13,18 @@ import (
 
 const digestAlgorithm = "sha-256"
 
+// maxDigests bounds the digests of a header, each of which takes many times its bytes.
+const maxDigests = 32
+
 // contentDigest parses Content-Digest (RFC 9530). It returns the expected SHA-256 of
 // the content, nil when the header has none: digests of other algorithms are
 // ignored.
 func contentDigest(lines []string) ([]byte, error) {
 	if len(lines) == 0 {
 		return nil, nil
+	}
+	if count := strings.Count(strings.Join(lines, ","), ","); count >= maxDigests {
+		return nil, errs.New(errs.Invalid, "Content-Digest has more than %d digests", maxDigests)
 	}
 	digests, err := httpsfv.UnmarshalDictionary(lines)
 	if err != nil {

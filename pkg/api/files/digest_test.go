@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
 
 	"belfry/pkg/errs"
@@ -41,5 +42,21 @@ func TestContentDigest(t *testing.T) {
 	}
 	if got := reprDigest(hex.EncodeToString(sum[:])); got != text {
 		t.Errorf("%s, want %s", got, text)
+	}
+}
+
+// The number of digests takes no memory.
+func TestManyDigestsAreRefusedBeforeTheyAreKept(t *testing.T) {
+	some := "a=1" + strings.Repeat(",a=1", maxDigests-1)
+	if _, err := contentDigest([]string{some}); err != nil {
+		t.Errorf("%d digests: %v", maxDigests, err)
+	}
+	for _, lines := range [][]string{{some + ",a=1"}, {some, "a=1"}, {strings.Repeat("a=1,", 15_000) + "a=1"}} {
+		if _, err := contentDigest(lines); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "more than 32 digests") {
+			t.Errorf("%d bytes: %v", len(lines[0]), err)
+		}
+		if n := testing.AllocsPerRun(10, func() { _, _ = contentDigest(lines) }); n > 20 {
+			t.Errorf("%d bytes: %v allocations", len(lines[0]), n)
+		}
 	}
 }

@@ -1,12 +1,12 @@
 package files
 
 import (
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
 	"unicode/utf8"
 
+	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 )
 
@@ -15,7 +15,7 @@ import (
 // It may be any text, a path as well: the binary service sanitizes it.
 func fileName(header map[string][]string) (string, error) {
 	for _, value := range header["Content-Disposition"] {
-		_, params, err := mime.ParseMediaType(value)
+		_, params, err := kit.ParseMediaType(value)
 		if err != nil {
 			return "", errs.New(errs.Invalid, `Content-Disposition is malformed: attachment; filename="name.txt" is expected`)
 		}

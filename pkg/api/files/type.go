@@ -4,6 +4,7 @@ import (
 	"mime"
 	"strings"
 
+	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 )
@@ -35,7 +36,7 @@ func mediaType(given string) (string, error) {
 	if given == "" {
 		return octetStream, nil
 	}
-	media, params, err := mime.ParseMediaType(given)
+	media, params, err := kit.ParseMediaType(given)
 	if err != nil || !strings.Contains(media, "/") || strings.Contains(media, "*") {
 		return "", malformedType()
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -89,7 +88,7 @@ func (h *handler) announced(x *kit.Exchange) (a announcement, err error) {
 		return a, err
 	}
 	given := x.Request.Header.Get("Content-Type")
-	if media, params, _ := mime.ParseMediaType(given); media == formType {
+	if media, params, _ := kit.ParseMediaType(given); media == formType {
 		if a.Digest != nil {
 			return a, errs.New(errs.Invalid, "Content-Digest of a form is not supported: send it with the part of the file")
 		}

@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"iter"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -16,23 +18,47 @@ func clientAddress(req *http.Request, proxies []netip.Prefix) string {
 	if len(proxies) == 0 {
 		return address
 	}
-	hops := strings.Split(strings.Join(req.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && isProxy(address, proxies); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	client, reported := ip.Unmap().WithZone(""), false
+	for hop := range hopsFromEnd(req.Header["X-Forwarded-For"]) {
+		if !isProxy(client, proxies) {
+			break
+		}
+		ip, err := netip.ParseAddr(strings.TrimSpace(hop))
 		if err != nil {
 			break
 		}
-		address = hop.Unmap().WithZone("").String()
+		client, reported = ip.Unmap().WithZone(""), true
 	}
-	return address
+	if !reported {
+		return address
+	}
+	return client.String()
 }
 
-func isProxy(address string, proxies []netip.Prefix) bool {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return false
+// hopsFromEnd returns the elements of the lines of a header that is a list, the last one first. A list of many takes no memory: it
+// is read for every request.
+func hopsFromEnd(lines []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, line := range slices.Backward(lines) {
+			for more := true; more; {
+				last := line
+				at := strings.LastIndexByte(line, ',')
+				if more = at >= 0; more {
+					line, last = line[:at], line[at+1:]
+				}
+				if !yield(last) {
+					return
+				}
+			}
+		}
 	}
-	ip = ip.Unmap().WithZone("")
+}
+
+func isProxy(ip netip.Addr, proxies []netip.Prefix) bool {
 	for _, p := range proxies {
 		if p.Contains(ip) {
 			return true

@@ -27,6 +27,16 @@ const maxPooledBuffer = 64 << 10
 // ReadObject reads the body as an object. Its media type has to be one of
 // accepted; a body without one is read as JSON.
 func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
+	return x.readObject(x.router.maxBody, object.MaxMembers, accepted...)
+}
+
+// ReadSmallObject is ReadObject of a body of at most so many bytes, whether or not it announces how many it has, and with as many
+// members as a form has fields.
+func (x *Exchange) ReadSmallObject(limit int64, accepted ...string) (object.Object, error) {
+	return x.readObject(limit, maxParameters, accepted...)
+}
+
+func (x *Exchange) readObject(limit int64, members int, accepted ...string) (object.Object, error) {
 	if err := x.CheckMedia(accepted...); err != nil {
 		return nil, err
 	}
@@ -40,36 +50,36 @@ func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
 	memory := x.router.bodies.begin(x.Address)
 	defer memory.end()
 	var err error
-	*buf, err = x.readBody((*buf)[:0], memory)
+	*buf, err = x.readBody((*buf)[:0], memory, limit)
 	if err != nil {
 		x.CloseConnection()
 		return nil, err
 	}
 	// Parse retains no part of the buffer.
-	return object.Parse(*buf)
+	return object.ParseWithin(*buf, members)
 }
 
-// ReadForm reads the body as the fields of an HTML form, each a string.
-func (x *Exchange) ReadForm() (object.Object, error) {
+// ReadForm reads the body, of at most so many bytes, as the fields of an HTML form.
+func (x *Exchange) ReadForm(limit int64) (url.Values, error) {
 	if err := x.CheckMedia(HTMLForm); err != nil {
 		return nil, err
 	}
 	memory := x.router.bodies.begin(x.Address)
 	defer memory.end()
-	body, err := x.readBody(nil, memory)
+	body, err := x.readBody(nil, memory, limit)
 	if err != nil {
 		x.CloseConnection()
 		return nil, err
 	}
-	values, err := url.ParseQuery(string(body))
+	text := string(body)
+	if strings.Count(text, "&") >= maxParameters {
+		return nil, errs.New(errs.TooLarge, "the form has more than %d fields", maxParameters)
+	}
+	values, err := url.ParseQuery(text)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "the form is not properly encoded")
 	}
-	fields := map[string]string{}
-	for name := range values {
-		fields[name] = values.Get(name)
-	}
-	return object.Of(fields)
+	return values, nil
 }
 
 // CheckEncoding reports errs.Unsupported for a body that is compressed.
@@ -83,9 +93,21 @@ func (x *Exchange) CheckEncoding() error {
 	return nil
 }
 
+// maxMediaParameters bounds the parameters of a media type, or a disposition: each takes many times its bytes.
+const maxMediaParameters = 200
+
+// ParseMediaType is mime.ParseMediaType of a header that a client has sent, which is malformed if it has more parameters than any
+// that has a meaning.
+func ParseMediaType(given string) (media string, parameters map[string]string, err error) {
+	if strings.Count(given, ";") > maxMediaParameters {
+		return "", nil, errs.New(errs.Invalid, "more than %d parameters", maxMediaParameters)
+	}
+	return mime.ParseMediaType(given)
+}
+
 // HasMedia reports whether the body says that it has a media type.
 func (x *Exchange) HasMedia(want string) bool {
-	media, _, err := mime.ParseMediaType(x.Request.Header.Get("Content-Type"))
+	media, _, err := ParseMediaType(x.Request.Header.Get("Content-Type"))
 	return err == nil && media == want
 }
 
@@ -99,7 +121,7 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 	if given == "" || given == accepted[0] {
 		return nil
 	}
-	media, params, err := mime.ParseMediaType(given)
+	media, params, err := ParseMediaType(given)
 	if err != nil {
 		return errs.New(errs.Unsupported, "Content-Type is malformed: send %s", strings.Join(accepted, " or "))
 	}
@@ -116,8 +138,7 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 
 // readBody appends the body to buf. Memory grows with what arrives, not with
 // what Content-Length announces, and nothing is read beyond the limit.
-func (x *Exchange) readBody(buf []byte, memory *body) ([]byte, error) {
-	limit := x.router.maxBody
+func (x *Exchange) readBody(buf []byte, memory *body, limit int64) ([]byte, error) {
 	if x.Request.ContentLength > limit {
 		return buf, tooLarge(limit)
 	}

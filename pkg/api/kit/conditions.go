@@ -91,6 +91,9 @@ func parseTags(name string, lines []string) (Tags, error) {
 				if one, rest, ok = cutTag(rest); !ok {
 					return Tags{}, malformedTags(name)
 				}
+				if len(t.list) == maxTags {
+					return Tags{}, errs.New(errs.Invalid, "%s: at most %d entity tags are allowed", name, maxTags)
+				}
 				t.list = append(t.list, one)
 			}
 			rest = strings.TrimLeft(rest, " \t")
@@ -99,9 +102,6 @@ func parseTags(name string, lines []string) (Tags, error) {
 			}
 			rest = strings.TrimLeft(rest, " \t,")
 		}
-	}
-	if len(t.list) > maxTags {
-		return Tags{}, errs.New(errs.Invalid, "%s: at most %d entity tags are allowed", name, maxTags)
 	}
 	if t.Given && t.any == (len(t.list) > 0) {
 		return Tags{}, malformedTags(name)

@@ -22,7 +22,7 @@ import (
 type RouterOptions struct {
 	Registry *prometheus.Registry
 	Logger   *slog.Logger
-	MaxBody  int64          // most bytes of a body that ReadObject and ReadForm read
+	MaxBody  int64          // most bytes of a body that ReadObject reads
 	Proxies  []netip.Prefix // whose X-Forwarded-For is trusted
 	Filters  []Filter       // called in order before the request is routed
 
@@ -127,9 +127,16 @@ func (r *Router) HandleGetPage(path string, h Handler) {
 
 // Routes returns all routes of the API, sorted, in the form "GET /books/{uuid}".
 func (r *Router) Routes() []string {
+	return r.routes(func(path string) bool { return !r.pages[path] })
+}
+
+// AllRoutes is Routes with those for people.
+func (r *Router) AllRoutes() []string { return r.routes(func(string) bool { return true }) }
+
+func (r *Router) routes(of func(path string) bool) []string {
 	var all []string
 	for _, route := range r.echo.Routes() {
-		if route.Method == echo.RouteNotFound || r.pages[route.Path] {
+		if route.Method == echo.RouteNotFound || !of(route.Path) {
 			continue
 		}
 		segments := strings.Split(route.Path, "/")

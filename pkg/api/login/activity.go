@@ -1,7 +1,6 @@
 package login
 
 import (
-	"net/url"
 	"strconv"
 
 	"belfry/pkg/api/kit"
@@ -20,9 +19,9 @@ func (h *handler) activity(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	query, err := url.ParseQuery(x.Request.URL.RawQuery)
+	query, err := kit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
-		return errs.New(errs.Invalid, "the query is not properly percent-encoded")
+		return err
 	}
 	limit, cursor := activityPage, ""
 	for name, values := range query {

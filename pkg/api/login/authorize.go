@@ -19,6 +19,9 @@ const (
 	authorizePath = "/auth/authorize"
 	tokenPath     = "/auth/token" //nolint:gosec // no credential
 
+	// maxRequest is the most bytes of the request of an application. The page has it several times.
+	maxRequest = 16 << 10
+
 	// requestField is the field of a form that has the request of an application.
 	requestField = "authorize"
 
@@ -33,9 +36,12 @@ const (
 // names. A program is not: any program can open this URL and listen where the code is sent, and a provider
 // may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
 func (h *handler) authorize(x *kit.Exchange) error {
-	query, err := url.ParseQuery(x.Request.URL.RawQuery)
+	if len(x.Request.URL.RawQuery) > maxRequest {
+		return errs.New(errs.Invalid, "the request of the application has more than %d bytes", maxRequest)
+	}
+	query, err := kit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
-		return errs.New(errs.Invalid, "the query is not properly encoded")
+		return err
 	}
 	app, err := h.service.ApplicationOf(query)
 	if app == nil {
@@ -82,7 +88,7 @@ type issueCode func(x *kit.Exchange, f form, app *auth.Application, register boo
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login.
 func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
-	query, err := url.ParseQuery(request)
+	query, err := kit.ParseQuery(request)
 	if err != nil {
 		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
 	}

@@ -426,3 +426,10 @@ func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 		t.Errorf("%s", r.Text)
 	}
 }
+
+// The page has the request several times, so a request is as long as one can be that has a meaning.
+func TestTheRequestOfAnApplicationIsBounded(t *testing.T) {
+	f := startApplications(t)
+	f.Do("GET", "/auth/authorize?"+asking(site, "more", strings.Repeat("a", 15<<10)).Encode(), "").Want(200)
+	f.Do("GET", "/auth/authorize?"+asking(site, "more", strings.Repeat("a", 16<<10)).Encode(), "").Want(400).Says("more than 16384 bytes")
+}

@@ -290,7 +290,7 @@ func (h *handler) setPassword(x *kit.Exchange, f form) error {
 // followLink serves the link of a mail. A page with a form gets the token in its
 // query; the Referrer-Policy keeps it from the pages that follow.
 func (h *handler) followLink(x *kit.Exchange) error {
-	query := x.Request.URL.Query()
+	query := x.Query()
 	login, token := query.Get("login"), query.Get("token")
 	client, err := h.client(x)
 	if err != nil {

@@ -27,14 +27,27 @@ func readForm(x *kit.Exchange) (form, error) {
 	}
 	var err error
 	if f.html {
-		f.Object, err = x.ReadForm()
+		f.Object, err = readHTMLForm(x)
 	} else {
-		f.Object, err = x.ReadObject(kit.JSON, kit.HTMLForm)
+		f.Object, err = x.ReadSmallObject(maxBody, kit.JSON, kit.HTMLForm)
 	}
 	if err == nil && len(f.Encode()) > maxBody {
 		err = tooLarge()
 	}
 	return f, err
+}
+
+// readHTMLForm reads the fields of an HTML form, each a string.
+func readHTMLForm(x *kit.Exchange) (object.Object, error) {
+	values, err := x.ReadForm(maxBody)
+	if err != nil {
+		return nil, err
+	}
+	fields := object.Object{}
+	for name := range values {
+		fields[name] = object.AppendString(nil, values.Get(name))
+	}
+	return object.Parse(fields.Encode())
 }
 
 func tooLarge() error {

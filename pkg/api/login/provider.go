@@ -54,7 +54,7 @@ func (h *handler) fromTrustedPage(x *kit.Exchange) bool {
 
 // callback is the redirect target of every provider.
 func (h *handler) callback(x *kit.Exchange) error {
-	query := x.Request.URL.Query()
+	query := x.Query()
 	name := auth.FlowName(query)
 	secret := h.cookies.flow(x, name)
 	if secret != "" {

@@ -2,6 +2,7 @@ package login
 
 import (
 	"net/http"
+	"net/textproto"
 	"strings"
 
 	"belfry/pkg/api/kit"
@@ -131,9 +132,16 @@ func (c cookies) flow(x *kit.Exchange, name string) string {
 }
 
 func (c cookies) value(req *http.Request, name string) string {
-	cookie, err := req.Cookie(c.prefix + name)
-	if err != nil {
-		return ""
+	for _, line := range req.Header["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			pair = textproto.TrimString(pair)
+			if given, _, _ := strings.Cut(pair, "="); textproto.TrimString(given) != c.prefix+name {
+				continue
+			}
+			if parsed, err := http.ParseCookie(pair); err == nil {
+				return parsed[0].Value
+			}
+		}
 	}
-	return cookie.Value
+	return ""
 }

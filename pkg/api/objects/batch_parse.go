@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,7 +37,11 @@ func parseBatch(body object.Object) ([]json.RawMessage, error) {
 		}
 	}
 	var all []json.RawMessage
-	if json.Unmarshal(body["operations"], &all) != nil || len(all) == 0 || len(all) > maxOperations {
+	object.Elements(body["operations"], func(one []byte) bool {
+		all = append(all, one)
+		return len(all) <= maxOperations
+	})
+	if len(all) == 0 || len(all) > maxOperations {
 		return nil, atBody("/operations", "must be an array of 1 to %d operations", maxOperations)
 	}
 	return all, nil
@@ -65,13 +70,9 @@ func (b *batches) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
 		if len(raw) == 0 || raw[0] != '{' {
 			return errs.New(errs.Invalid, "an operation must be an object")
 		}
-		members, err := object.Decode(raw)
-		if err != nil {
-			return err
-		}
-		for _, name := range members.Names() {
+		malformed := object.Each(raw, func(name string, value []byte) bool {
 			ok := true
-			switch value := members[name]; name {
+			switch name {
 			case "method":
 				given.method, ok = object.Text(value)
 			case "path":
@@ -86,9 +87,10 @@ func (b *batches) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
 			if !ok {
 				err = errs.New(errs.Invalid, "the %s of an operation must be a string", name)
 			}
-			if err != nil {
-				return err
-			}
+			return err == nil
+		})
+		if err = cmp.Or(err, malformed); err != nil {
+			return err
 		}
 		if given.method == "" || given.path == "" {
 			return errs.New(errs.Invalid, "an operation must have a method and a path")
@@ -127,24 +129,32 @@ func (q *request) takeBody(raw json.RawMessage) (err error) {
 	return err
 }
 
+var errHeaders = errs.New(errs.Invalid, "the headers of an operation must be an object whose members are strings")
+
 // parseHeaders reads the headers of an operation. One that is unknown is refused: ignoring it could do something else than
 // the client intended.
 func parseHeaders(raw json.RawMessage) (http.Header, error) {
-	var given map[string]string
-	if json.Unmarshal(raw, &given) != nil {
-		return nil, errs.New(errs.Invalid, "the headers of an operation must be an object whose members are strings")
-	}
 	h := http.Header{}
-	for name, value := range given {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
-		switch canonical {
-		case keyHeader, "If-Match", "If-None-Match":
-			h.Add(canonical, value)
-		default:
-			return nil, errs.New(errs.Invalid, "the header %q is not supported in a batch: If-Match, If-None-Match and %s are", kit.Truncate(name, 64), wire.HeaderKey)
-		}
+	if string(raw) == "null" {
+		return h, nil
 	}
-	return h, nil
+	var err error
+	if object.Each(raw, func(name string, value []byte) bool {
+		text, ok := object.Text(value)
+		switch canonical := textproto.CanonicalMIMEHeaderKey(name); canonical {
+		case keyHeader, "If-Match", "If-None-Match":
+			h.Add(canonical, text)
+		default:
+			err = errs.New(errs.Invalid, "the header %q is not supported in a batch: If-Match, If-None-Match and %s are", kit.Truncate(name, 64), wire.HeaderKey)
+		}
+		if !ok {
+			err = errHeaders
+		}
+		return err == nil
+	}) != nil {
+		err = errHeaders
+	}
+	return h, err
 }
 
 // route returns the resource and the uuid that a path names.

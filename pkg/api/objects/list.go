@@ -63,9 +63,9 @@ func (r *resource) list(x *kit.Exchange) error {
 // parameters parses a query. A parameter that is unknown, repeated or malformed is Invalid: a filter that is ignored
 // would return too much.
 func parameters(raw string, known ...string) (url.Values, error) {
-	query, err := url.ParseQuery(raw)
+	query, err := kit.ParseQuery(raw)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "the query is not properly percent-encoded")
+		return nil, err
 	}
 	for name, values := range query {
 		switch {

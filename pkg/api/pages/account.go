@@ -94,7 +94,7 @@ var factorTitles = map[string]string{
 
 // account returns what the page account shows for a session, nil for nobody.
 func (h *handler) account(x *kit.Exchange, me *auth.Session) (Account, error) {
-	query := x.Request.URL.Query()
+	query := x.Query()
 	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
 	if me == nil || me.Key != nil { // an API key manages no account
 		return a, nil

@@ -115,14 +115,14 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 	v, me := h.view(x)
 	if name == startPage {
 		v.Stores = h.stores
-		if x.Request.URL.Query().Has("validation") {
+		if x.Query().Has("validation") {
 			name = validatedPage
 		}
 	}
 	policy := h.policy
 	if name == secondPage {
 		policy = h.second
-		for _, factor := range strings.Fields(x.Request.URL.Query().Get("factors")) {
+		for _, factor := range strings.Fields(x.Query().Get("factors")) {
 			if slices.Contains([]string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail, auth.FactorRecovery}, factor) && !slices.Contains(v.Factors, factor) {
 				v.Factors = append(v.Factors, factor)
 			}

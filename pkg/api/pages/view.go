@@ -111,7 +111,7 @@ func (h *handler) view(x *kit.Exchange) (View, *auth.Session) {
 	if err == nil && session != nil {
 		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll
 	}
-	query := x.Request.URL.Query()
+	query := x.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
 	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
 	v.OtherBrowser = query.Get("browser") == "other"

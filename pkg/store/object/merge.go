@@ -1,8 +1,10 @@
 package object
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"belfry/pkg/errs"
 )
@@ -24,52 +26,87 @@ func (o Object) Merge(patch Object) Object {
 // An object nested deeper than MaxDepth, which Parse never returns, is an
 // errs.Invalid.
 func MergePatch(target, patch Object) (Object, error) {
-	return mergePatch(target, patch, 1)
-}
-
-// mergePatch is MergePatch at a level of the patch's nesting.
-func mergePatch(target, patch Object, level int) (Object, error) {
-	if level > MaxDepth {
-		return nil, errs.New(errs.Invalid, "the patch is nested more than %d levels deep", MaxDepth)
-	}
 	merged := target.Clone()
 	for name, change := range patch {
-		if string(change) == "null" {
+		switch {
+		case string(change) == "null":
 			delete(merged, name)
-			continue
-		}
-		if !isObject(change) {
+		case isObject(change):
+			text, _, err := appendPatched(nil, target[name], change, 2)
+			if err != nil {
+				return nil, err
+			}
+			merged[name] = text
+		default:
 			merged[name] = change
-			continue
 		}
-		value, err := patchNested(target[name], change, level+1)
-		if err != nil {
-			return nil, err
-		}
-		merged[name] = value
 	}
 	return merged, nil
 }
 
-func patchNested(value, change json.RawMessage, level int) (json.RawMessage, error) {
+// appendPatched appends value changed by a patch, an object at a level of the nesting, and returns whether the result differs. The
+// objects in it are appended to the same text: with one of their own for each level, a patch that is nested deeply would be
+// copied as often.
+func appendPatched(text []byte, value, change json.RawMessage, level int) (_ []byte, differs bool, err error) {
+	if level > MaxDepth {
+		return nil, false, errs.New(errs.Invalid, "the patch is nested more than %d levels deep", MaxDepth)
+	}
 	patch, err := Decode(change)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var target Object
-	if isObject(value) {
+	if differs = !isObject(value); !differs {
 		if target, err = Decode(value); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	merged, err := mergePatch(target, patch, level)
-	if err != nil {
-		return nil, err
+	start := len(text)
+	text = append(text, '{')
+	for _, name := range mergedNames(target, patch) {
+		before, had := target[name]
+		to, changes := patch[name]
+		if changes && string(to) == "null" {
+			differs = differs || had
+			continue
+		}
+		if len(text) > start+1 {
+			text = append(text, ',')
+		}
+		text = append(AppendString(text, name), ':')
+		switch {
+		case !changes:
+			text = append(text, before...)
+		case isObject(to):
+			var inner bool
+			if text, inner, err = appendPatched(text, before, to, level+1); err != nil {
+				return nil, false, err
+			}
+			differs = differs || inner
+		default:
+			differs = differs || !bytes.Equal(before, to)
+			text = append(text, to...)
+		}
 	}
-	if isObject(value) && merged.Equal(target) {
-		return value, nil
+	if !differs {
+		return append(text[:start], value...), false, nil
 	}
-	return merged.Encode(), nil
+	return append(text, '}'), true, nil
+}
+
+// mergedNames returns the names of two objects in the order of Encode.
+func mergedNames(a, b Object) []string {
+	names := make([]string, 0, max(len(a), len(b)))
+	for name := range a {
+		names = append(names, name)
+	}
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, compareNames)
+	return names
 }
 
 func isObject(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }

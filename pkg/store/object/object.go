@@ -27,10 +27,13 @@ type Object map[string]json.RawMessage
 const MaxDepth = 64
 
 // Parse reads one JSON object, strictly: UTF-8 without invalid sequences, no
-// duplicate names at any level, no NUL characters, at most MaxDepth levels,
-// nothing after it. Otherwise the error is an errs.Invalid that says what and where.
-func Parse(data []byte) (Object, error) {
-	if err := checkText(data); err != nil {
+// duplicate names at any level, no NUL characters, at most MaxDepth levels
+// and MaxMembers members, nothing after it. Otherwise the error is an errs.Invalid that says what and where.
+func Parse(data []byte) (Object, error) { return ParseWithin(data, MaxMembers) }
+
+// ParseWithin is Parse of an object that has, with those around each in it, at most so many members.
+func ParseWithin(data []byte, members int) (Object, error) {
+	if err := checkText(data, members); err != nil {
 		return nil, err
 	}
 	text, err := jsontext.AppendFormat(make([]byte, 0, len(data)), data, jsontext.PreserveRawStrings(true))

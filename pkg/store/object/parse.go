@@ -13,20 +13,25 @@ import (
 // space is what JSON allows between tokens.
 const space = " \t\r\n"
 
+// MaxMembers is how many members an object and those around it may have together: no object of 256 KiB, the largest one that
+// a store takes, has as many. Each takes a hundred bytes and more while it is parsed.
+const MaxMembers = 45_000
+
 // checkText rejects in one pass what the tokenizer would accept: nesting that
-// costs stack, and NUL characters that some backends can't store.
-func checkText(data []byte) error { return checkWithin(0, data) }
+// costs stack, members that cost memory, and NUL characters that some backends can't store.
+func checkText(data []byte, members int) error { return checkWithin(0, data, members) }
 
 // MaxCopyDepth is how many levels a value may nest that is copied into an element of an array of another object.
 const MaxCopyDepth = MaxDepth - 3
 
 // CheckCopied returns why a value, whose syntax is right, can't be copied into an element of an array of an object: Parse would
 // refuse that object.
-func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value) }
+func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value, MaxMembers) }
 
 // checkWithin is checkText of what is so many levels deep.
-func checkWithin(depth int, data []byte) error {
+func checkWithin(depth int, data []byte, most int) error {
 	inString := false
+	members, open := [MaxDepth + 1]int{}, 0 // of the value at each level, and of all that have begun and not ended
 	for i := 0; i < len(data); i++ {
 		c := data[i]
 		if !significant[c] {
@@ -47,7 +52,14 @@ func checkWithin(depth int, data []byte) error {
 			if depth++; depth > MaxDepth {
 				return errs.New(errs.Invalid, "nested more than %d levels deep at byte %d", MaxDepth, i)
 			}
+		case c == ':':
+			if open++; open > most {
+				return errs.New(errs.Invalid, "an object and those around it have more than %d members at byte %d", most, i)
+			}
+			members[max(depth, 0)]++
 		case c == '}' || c == ']':
+			open -= members[max(depth, 0)]
+			members[max(depth, 0)] = 0
 			depth--
 		}
 	}
@@ -55,7 +67,7 @@ func checkWithin(depth int, data []byte) error {
 }
 
 // significant are the bytes that checkText must examine.
-var significant = [256]bool{0: true, '"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
+var significant = [256]bool{0: true, '"': true, '\\': true, '{': true, '}': true, '[': true, ']': true, ':': true}
 
 // malformed returns the error about the syntax of data. It parses data again with
 // the decoder, which reports positions.

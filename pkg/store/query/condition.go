@@ -86,26 +86,27 @@ func (c condition) holds(value []byte) bool {
 	if len(value) == 0 {
 		return false
 	}
-	return c.op == present || slices.ContainsFunc(c.literals, func(literal []byte) bool { return c.op.compare(value, literal) })
+	of := operand{text: value}
+	return c.op == present || slices.ContainsFunc(c.literals, func(literal []byte) bool { return c.op.compare(&of, literal) })
 }
 
-func (op operator) compare(value, literal []byte) bool {
-	kind := kindOf(value)
+func (op operator) compare(of *operand, literal []byte) bool {
+	kind := kindOf(of.text)
 	if kind != kindOf(literal) {
 		return false
 	}
 	switch kind {
 	case '0':
-		return op.holds(compareNumbers(value, literal))
+		return op.holds(of.compareNumber(literal))
 	case '"':
-		text, _ := object.Text(value)
 		other, _ := object.Text(literal)
+		text := of.beginning(len(other))
 		if op == hasPrefix {
 			return strings.HasPrefix(text, other)
 		}
 		return op.holds(cmp.Compare(text, other))
 	default:
-		return bytes.Equal(value, literal)
+		return bytes.Equal(of.text, literal)
 	}
 }
 

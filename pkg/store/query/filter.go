@@ -20,6 +20,10 @@ import (
 // maxExpression is the most bytes of a filter or a sort order.
 const maxExpression = 4 << 10
 
+// maxConditions is how many conditions a filter has at most: each reads the value of its field, which can be as large as the
+// object.
+const maxConditions = 100
+
 // supported ends the message of every rejected filter.
 const supported = `supported are ==, !=, <, <=, >, >= and in between a field and literals, "x" in field for the elements of an array, ` +
 	`field.startsWith("x") and has(field), joined by &&, || and !`
@@ -45,7 +49,11 @@ func parseFilter(filter string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nodeOf(tree)
+	n, err := nodeOf(tree)
+	if err == nil && n.size() > maxConditions {
+		return nil, errs.New(errs.Invalid, "filter: more than %d conditions; what a field is compared with can be a list, as in field in [1, 2]", maxConditions)
+	}
+	return n, err
 }
 
 // parseCEL parses without macros. The Pratt parser takes microseconds and

@@ -54,6 +54,18 @@ func (n *node) match(o object.Object) bool {
 	}
 }
 
+// size returns how many conditions the filter has.
+func (n *node) size() int {
+	if n.kind == single {
+		return 1
+	}
+	sum := 0
+	for _, arg := range n.args {
+		sum += arg.size()
+	}
+	return sum
+}
+
 // maxConjunctions bounds the conjunctions of a filter.
 const maxConjunctions = maxReads
 

@@ -15,12 +15,7 @@ func compareNumbers(a, b []byte) int {
 			return cmp.Compare(x, y)
 		}
 	}
-	x, y := parseDecimal(a), parseDecimal(b)
-	if x.sign() != y.sign() {
-		return cmp.Compare(x.sign(), y.sign())
-	}
-	c := cmp.Or(cmp.Compare(x.exponent, y.exponent), bytes.Compare(x.digits, y.digits))
-	return c * x.sign()
+	return parseDecimal(a).compare(parseDecimal(b))
 }
 
 // smallInt reads the usual number: an integer of at most 18 digits.
@@ -39,6 +34,14 @@ type decimal struct {
 	negative bool
 	digits   []byte
 	exponent int64
+}
+
+func (d decimal) compare(other decimal) int {
+	if d.sign() != other.sign() {
+		return cmp.Compare(d.sign(), other.sign())
+	}
+	c := cmp.Or(cmp.Compare(d.exponent, other.exponent), bytes.Compare(d.digits, other.digits))
+	return c * d.sign()
 }
 
 func (d decimal) sign() int {

@@ -1,0 +1,31 @@
+package kit
+
+import (
+	"net/url"
+	"strings"
+
+	"belfry/pkg/errs"
+)
+
+// maxParameters bounds the parameters of a query, and the fields of a form: each takes many times its bytes.
+const maxParameters = 1000
+
+// ParseQuery parses a query. It is Invalid if it is malformed, or has more parameters than any route has use for.
+func ParseQuery(raw string) (url.Values, error) {
+	if strings.Count(raw, "&") >= maxParameters {
+		return nil, errs.New(errs.Invalid, "the query has more than %d parameters", maxParameters)
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "the query is not properly percent-encoded")
+	}
+	return query, nil
+}
+
+// Query returns the query of the request, for routes to which a parameter that is malformed is none: so are all of too many.
+func (x *Exchange) Query() url.Values {
+	if strings.Count(x.Request.URL.RawQuery, "&") >= maxParameters {
+		return nil
+	}
+	return x.Request.URL.Query()
+}
