@@ -2,6 +2,7 @@ package sse
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strconv"
 
@@ -139,4 +140,32 @@ func oneLine(data []byte) {
 func appendNotice(out []byte, name, reason string) []byte {
 	out = append(out, "event: "+name+"\ndata: {\"reason\":"...)
 	return append(object.AppendString(out, reason), "}\n\n"...)
+}
+
+// entries makes the entries of a page of a log, which has the events after a sequence. gap is the entry before it, nil for none. Where
+// somebody has removed events from between others there are entries which say so.
+func (h *Hub) entries(log, after uint64, gap *entry, page []*eventlog.Entry) []*entry {
+	all := make([]*entry, 0, len(page)+1)
+	if gap != nil {
+		all = append(all, gap)
+		after = gap.sequence
+	}
+	for _, e := range page {
+		if e.Sequence > after+1 {
+			all = append(all, &entry{sequence: e.Sequence - 1, gap: removedText})
+		}
+		all = append(all, h.entry(log, e))
+		after = e.Sequence
+	}
+	return all
+}
+
+// gap returns the entry for the events after a sequence that the log no longer has; nil
+// for none.
+func (h *Hub) gap(ctx context.Context, after uint64) (*entry, error) {
+	state, err := eventlog.GetState(ctx, h.opts.Bus.JetStream())
+	if err != nil || state.First <= after+1 {
+		return nil, err
+	}
+	return &entry{sequence: state.First - 1, gap: lostText}, nil
 }

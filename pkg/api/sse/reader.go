@@ -10,7 +10,6 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/errs"
 )
 
 const (
@@ -324,57 +323,6 @@ func (r *reader) at() uint64 {
 	return r.position
 }
 
-// checkLog compares the log with what is known of it. Reading begins a little before
-// the end of a log: after a restart all clients reconnect at once, and resume from
-// the same few events.
-func (r *reader) checkLog(ctx context.Context) error {
-	if !r.hub.opts.Bus.Conn().IsConnected() {
-		return errs.New(errs.Unavailable, "the bus is unavailable")
-	}
-	state, err := eventlog.GetState(ctx, r.hub.opts.Bus.JetStream())
-	if err != nil {
-		return err
-	}
-	if same, err := r.sameLog(ctx, state); same || err != nil {
-		return err
-	}
-	// Only an attempt shows whether reading is permitted.
-	if _, _, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), state.Last, eventlog.Limit{Events: 1, Bytes: 1}); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.logs++
-	r.epoch, r.created = r.logs, state.Created
-	r.end = state.Last
-	r.base = max(state.First-1, state.Last-min(state.Last, pageEvents))
-	r.position, r.mark = r.base, 0
-	r.window, r.bytes = nil, 0
-	r.version++
-	r.caughtUp = 0
-	r.broadcast()
-	return nil
-}
-
-// sameLog reports whether a state is one of the log that is being read, which has what was read of it: a bus whose power was cut may
-// have lost events that it had stored already, and has others in their place.
-func (r *reader) sameLog(ctx context.Context, state eventlog.State) (bool, error) {
-	r.mu.Lock()
-	position, mark := r.position, r.mark
-	same := r.epoch > 0 && state.Created.Equal(r.created) && state.Last >= position
-	r.mu.Unlock()
-	if !same {
-		return false, nil
-	}
-	if has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), position, mark); !has || err != nil {
-		return false, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.end = state.Last
-	return true, nil
-}
-
 // add appends a page to the window and drops the oldest entries.
 func (r *reader) add(gap *entry, page []*eventlog.Entry) {
 	entries := r.hub.entries(r.log(), r.at(), gap, page)
@@ -399,32 +347,4 @@ func (r *reader) add(gap *entry, page []*eventlog.Entry) {
 		r.window = r.window[1:]
 	}
 	r.broadcast()
-}
-
-// entries makes the entries of a page of a log, which has the events after a sequence. gap is the entry before it, nil for none. Where
-// somebody has removed events from between others there are entries which say so.
-func (h *Hub) entries(log, after uint64, gap *entry, page []*eventlog.Entry) []*entry {
-	all := make([]*entry, 0, len(page)+1)
-	if gap != nil {
-		all = append(all, gap)
-		after = gap.sequence
-	}
-	for _, e := range page {
-		if e.Sequence > after+1 {
-			all = append(all, &entry{sequence: e.Sequence - 1, gap: removedText})
-		}
-		all = append(all, h.entry(log, e))
-		after = e.Sequence
-	}
-	return all
-}
-
-// gap returns the entry for the events after a sequence that the log no longer has; nil
-// for none.
-func (h *Hub) gap(ctx context.Context, after uint64) (*entry, error) {
-	state, err := eventlog.GetState(ctx, h.opts.Bus.JetStream())
-	if err != nil || state.First <= after+1 {
-		return nil, err
-	}
-	return &entry{sequence: state.First - 1, gap: lostText}, nil
 }

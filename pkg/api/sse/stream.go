@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 )
 
@@ -202,69 +201,6 @@ func (s *stream) step(ctx context.Context) (next, error) {
 		return awaitEntries, nil
 	}
 	return s.sendEntries(ctx, v.entries)
-}
-
-// begin finds the client's position in a log.
-func (s *stream) begin(ctx context.Context, v view) (next, error) {
-	switch {
-	case s.epoch > 0: // there was another log
-		s.hub.reader.leave(s)
-		s.restart(v, place{})
-		return proceed, s.notice("reset", beyondText)
-	case (s.unknown || s.after == nil) && v.position < v.end:
-		return awaitEntries, nil // the end is read in a moment, and with it what is there
-	case s.unknown:
-		s.unknown = false
-		s.restart(v, place{sequence: v.position, event: v.mark})
-		return proceed, s.notice("reset", unknownText)
-	case s.after == nil:
-		s.restart(v, place{sequence: v.position, event: v.mark})
-	default:
-		lacks, err := s.lacks(ctx, v, *s.after)
-		if err != nil {
-			return retryLater, nil //nolint:nilerr // the bus is unavailable
-		}
-		if lacks != "" {
-			s.restart(v, place{})
-			return proceed, s.notice("reset", lacks)
-		}
-		s.restart(v, *s.after)
-	}
-	return proceed, s.send(append(s.hub.appendID(nil, s.place()), "event: ready\ndata: {}\n\n"...))
-}
-
-// place is where the client would resume.
-func (s *stream) place() place { return place{s.cursor, s.log, s.mark} }
-
-// restart sets where the stream goes on in a log.
-func (s *stream) restart(v view, at place) {
-	s.epoch, s.log, s.cursor, s.mark = v.epoch, v.log, at.sequence, at.event
-}
-
-// lacks returns what to tell a client whose position is not in the log; "" if the event at it is, and so all that the client was sent
-// before.
-func (s *stream) lacks(ctx context.Context, v view, at place) (text string, err error) {
-	if at == (place{}) {
-		return "", nil // the oldest event
-	}
-	if at.sequence > v.end {
-		state, err := eventlog.GetState(ctx, s.hub.opts.Bus.JetStream())
-		if err != nil {
-			return "", err
-		}
-		if at.sequence > state.Last {
-			return beyondText, nil
-		}
-	}
-	if at.log != v.log {
-		return otherText, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	if has, err := eventlog.Has(ctx, s.hub.opts.Bus.Conn(), at.sequence, at.event); has || err != nil {
-		return "", err
-	}
-	return otherText, nil
 }
 
 // notice sends an event about the stream itself, and the client's position.
