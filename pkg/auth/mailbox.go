@@ -15,9 +15,10 @@ import (
 // markByMail marks a user whose password proves the mailbox alone.
 const markByMail = "_passwordByMail"
 
-// provesMailbox reports whether a login by some methods has proven a mailbox of a user: codes of mails add nothing to it.
+// provesMailbox reports whether a login by some methods began with a mailbox of a user: codes of mails add nothing to it. A code that
+// was its second factor may be asked for again.
 func provesMailbox(methods []string, user store.Stored) bool {
-	return slices.ContainsFunc(methods, func(method string) bool { return isMailbox(method, user) })
+	return slices.ContainsFunc(methods, func(method string) bool { return method != FactorEmail && isMailbox(method, user) })
 }
 
 // provesMailboxAlone reports whether it has proven nothing else.

@@ -165,9 +165,20 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 	if current == nil {
 		return errNoIndex
 	}
-	page, more, err := s.log.page(limited, current.at.Load().Sequence+1)
+	at := current.at.Load()
+	page, more, err := s.log.page(limited, at.Sequence+1)
 	if err != nil {
 		return err
+	}
+	if len(page) > 0 {
+		// Between two checks the log may have lost its end, and have got others.
+		switch has, err := eventlog.Has(limited, s.opts.Conn, at.Sequence, at.Mark); {
+		case err != nil:
+			return err
+		case !has:
+			*checked = time.Time{}
+			return nil
+		}
 	}
 	err = x.apply(ctx, page)
 	if errors.Is(err, errGap) {

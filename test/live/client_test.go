@@ -23,6 +23,8 @@ type client struct {
 	last  string   // the id that it would resume with
 	err   error    // the first failure
 	ended bool     // end was called
+
+	onReset func() // called with mu held; nil: a reset is a failure
 }
 
 // run reads until end is called.
@@ -122,6 +124,10 @@ func (c *client) take(block []byte) error {
 	defer c.mu.Unlock()
 	c.last = string(id)
 	if !isEvent || bytes.HasPrefix(text, []byte("ready\n")) {
+		return nil
+	}
+	if bytes.HasPrefix(text, []byte("reset\n")) && c.onReset != nil {
+		c.onReset()
 		return nil
 	}
 	if !bytes.HasPrefix(text, []byte("Store.")) {

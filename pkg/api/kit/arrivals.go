@@ -100,6 +100,7 @@ func (x *Exchange) settle() {
 		return
 	}
 	if n, err := io.CopyN(io.Discard, x.Body(), maxUnread+1); err != io.EOF || n > maxUnread {
+		x.long = true
 		x.CloseConnection()
 	}
 }
@@ -115,7 +116,7 @@ func (x *Exchange) leave() {
 		return
 	}
 	control := http.NewResponseController(x.ResponseWriter)
-	if !x.awaitsContinue() && control.Flush() == nil {
+	if !x.awaitsContinue() && control.Flush() == nil && !x.long {
 		if _, err := io.CopyN(io.Discard, x.Body(), maxUnread); err != nil {
 			return // all of it is read, or no more of it can be
 		}

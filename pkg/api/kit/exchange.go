@@ -56,6 +56,7 @@ type Exchange struct {
 	body     io.ReadCloser // of the request, as it arrives
 	received int64         // bytes of it that were read
 	arrived  bool          // to its end
+	long     bool          // more of it is left than is read away
 }
 
 // WriteHeader implements http.ResponseWriter.

@@ -30,7 +30,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body below /auth has 64 KiB, also one that announces no length: no more is read.
+// A body below /auth has 64 KiB, also one that announces no length: no more is read into memory. Some of the rest is read away, as
+// net/http does, so that the client finds the reply.
 func TestBodiesThatAnnounceNoLengthAreBounded(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	for _, c := range []struct {
@@ -60,7 +61,7 @@ func TestBodiesThatAnnounceNoLengthAreBounded(t *testing.T) {
 		if w.Code == http.StatusRequestEntityTooLarge && !strings.Contains(w.Body.String(), "65536 bytes") {
 			t.Errorf("%s %s: the limit is not named: %s", c.method, c.path, w.Body)
 		}
-		if body.read > 256<<10 {
+		if body.read > (64+96+256)<<10 { // what fits, the buffer that more was read into, what is read away
 			t.Errorf("%s %s: %d bytes are read", c.method, c.path, body.read)
 		}
 	}

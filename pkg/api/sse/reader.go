@@ -294,11 +294,20 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 			return 0, false, err
 		}
 	}
-	position := r.at()
+	position, mark := r.at()
 	page, more, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), position+1,
 		eventlog.Limit{Events: pageEvents, Bytes: int(min(pageBytes, max(r.hub.opts.Buffer/8, 1)))})
 	if err != nil {
 		return 0, false, err
+	}
+	if len(page) > 0 {
+		// Between two checks the log may have lost its end, and have got others: these follow what it has at the position now.
+		switch has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), position, mark); {
+		case err != nil:
+			return 0, false, err
+		case !has:
+			return r.advance(ctx, true)
+		}
 	}
 	var gap *entry
 	if len(page) == 0 && check || len(page) > 0 && page[0].Sequence > position+1 {
@@ -317,15 +326,17 @@ func (r *reader) log() uint64 {
 	return eventlog.LogMark(r.created)
 }
 
-func (r *reader) at() uint64 {
+// at returns the sequence of the last event that was read, and its mark.
+func (r *reader) at() (position, mark uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.position
+	return r.position, r.mark
 }
 
 // add appends a page to the window and drops the oldest entries.
 func (r *reader) add(gap *entry, page []*eventlog.Entry) {
-	entries := r.hub.entries(r.log(), r.at(), gap, page)
+	position, _ := r.at()
+	entries := r.hub.entries(r.log(), position, gap, page)
 	if len(entries) == 0 {
 		return
 	}

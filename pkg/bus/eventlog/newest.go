@@ -188,14 +188,14 @@ func (s *search) request(first uint64, batch int, each func(e *Entry, following 
 		return
 	}
 	defer func() { _ = replies.Unsubscribe() }()
-	if err := s.conn.PublishRequest(directGet, replies.Subject, request); err != nil {
+	if err := s.conn.PublishRequest(DirectGet, replies.Subject, request); err != nil {
 		s.err = unavailable(err)
 		return
 	}
 	for {
 		m, err := replies.NextMsgWithContext(s.ctx)
 		if err != nil {
-			s.err = orDenied(s.conn, directGet, noReply(s.ctx, err))
+			s.err = orDenied(s.conn, DirectGet, noReply(s.ctx, err))
 			return
 		}
 		if status := m.Header.Get("Status"); status != "" {

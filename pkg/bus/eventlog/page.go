@@ -38,11 +38,11 @@ func GetState(ctx context.Context, js jetstream.JetStream) (State, error) {
 // Limit is the size of a page at most. A page has at least one event, however large.
 type Limit struct{ Events, Bytes int }
 
-// directGets begins the subjects of the direct get API, directGet is that of the log. A
+// directGets begins the subjects of the direct get API, DirectGet is that of the log, which Page needs the permission for. A
 // server before NATS 2.11 ignores the batch and replies with one message.
 const (
 	directGets = "$JS.API.DIRECT.GET."
-	directGet  = directGets + bus.StreamEvents
+	DirectGet  = directGets + bus.StreamEvents
 )
 
 // Page reads the events from a sequence on, as many as fit, without a consumer:
@@ -116,9 +116,9 @@ func one(ctx context.Context, conn *nats.Conn, subject string, which map[string]
 	if err != nil {
 		return nil, err
 	}
-	m, err := conn.RequestWithContext(ctx, directGet, request)
+	m, err := conn.RequestWithContext(ctx, DirectGet, request)
 	if err != nil {
-		return nil, orDenied(conn, directGet, noReply(ctx, err))
+		return nil, orDenied(conn, DirectGet, noReply(ctx, err))
 	}
 	switch status := m.Header.Get("Status"); status {
 	case "":

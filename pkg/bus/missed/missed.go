@@ -78,6 +78,7 @@ type Watch struct {
 	repairs   *backoff.Backoff
 	nextTry   time.Time // of a repair that failed
 	repairing bool      // by this process; used by run alone
+	blind     bool      // the permission to read events is missing; used by run alone
 	done      chan outcome
 	began     time.Time
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -105,6 +106,9 @@ func (w *Watch) observe(ctx context.Context, before *state) (observation, error)
 		}
 		o.removed = whole.State.Deleted
 	}
+	if err := w.readMarks(ctx, before, &o); err != nil {
+		return o, err
+	}
 	limited, done := w.opts.Bus.UntilDenied(ctx, listConsumers)
 	defer done()
 	list := log.ListConsumers(limited)
@@ -131,6 +135,35 @@ func (w *Watch) observe(ctx context.Context, before *state) (observation, error)
 		o.add(c.CachedInfo())
 	}
 	return o, nil
+}
+
+// readMarks reads whether the log has the event that was its last, and which is its last now. A log that was cut back, or is an old copy
+// of itself, can have got more events than it has lost. Where the permission to read the log is missing, neither is known.
+func (w *Watch) readMarks(ctx context.Context, before *state, o *observation) error {
+	if w.blind {
+		return nil
+	}
+	limited, done := w.opts.Bus.UntilDenied(ctx, eventlog.DirectGet)
+	defer done()
+	conn := w.opts.Bus.JetStream().Conn()
+	err := func() error {
+		if before.Log.Equal(o.log) && before.Last <= o.last {
+			has, err := eventlog.Has(limited, conn, before.Last, before.Mark)
+			if o.others = !has; err != nil {
+				return err
+			}
+		}
+		page, _, err := eventlog.Page(limited, conn, o.last, eventlog.Limit{Events: 1, Bytes: 1})
+		if len(page) > 0 && page[0].Sequence == o.last {
+			o.mark = page[0].Mark()
+		}
+		return err
+	}()
+	if errors.Is(context.Cause(limited), bus.ErrPermissionDenied) || errors.Is(err, errs.Denied) {
+		w.blind, o.others, o.mark = true, false, 0
+		return nil
+	}
+	return err
 }
 
 // electionMin is the shortest time without word from a leader until the other servers elect one.
@@ -208,7 +241,7 @@ func (s *state) clone() *state {
 // differs reports whether a state is to be stored: when more than times have changed,
 // and now and then.
 func (s *state) differs(before *state) bool {
-	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Settled != before.Settled || s.Holes != before.Holes || s.Settling.Last != before.Settling.Last || len(s.Consumers) != len(before.Consumers) ||
+	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Mark != before.Mark || s.Settled != before.Settled || s.Holes != before.Holes || s.Settling.Last != before.Settling.Last || len(s.Consumers) != len(before.Consumers) ||
 		s.Read.Sub(before.Read) >= idleRefresh {
 		return true
 	}

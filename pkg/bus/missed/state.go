@@ -11,7 +11,7 @@ type Reason string
 const (
 	Expired   Reason = "expired"   // the log's retention removed them
 	Replaced  Reason = "replaced"  // the log is another one: its folder or its stream was deleted
-	Truncated Reason = "truncated" // the log ends before events that it had: an old copy of it was restored
+	Truncated Reason = "truncated" // the log lacks the newest events that it had: an old copy of it was restored, and may have got others
 	Removed   Reason = "removed"   // somebody removed events from between others
 )
 
@@ -67,6 +67,7 @@ type position struct {
 type state struct {
 	Log       time.Time            `json:"log"`               // when the log was created, which identifies it
 	Last      uint64               `json:"last"`              // its last sequence
+	Mark      uint64               `json:"mark,omitempty"`    // of the event at it: see eventlog.Mark; 0: it is not known
 	Read      time.Time            `json:"read"`              // when it was read
 	Settled   uint64               `json:"settled,omitempty"` // its last sequence at least the time settle before
 	Settling  mark                 `json:"settling,omitzero"` // becomes Settled
@@ -97,6 +98,8 @@ type observation struct {
 	at          time.Time
 	log         time.Time // when the log was created
 	first, last uint64    // of its sequences, read before the consumers
+	mark        uint64    // of the event at the last one; 0: it is not known
+	others      bool      // the event at the last sequence that is remembered is another one
 	holes       int       // events that are missing between the first and the last one
 	removed     []uint64  // their sequences, where there are more than before
 	consumers   map[string]consumer
@@ -124,7 +127,7 @@ func (s *state) observe(o observation) (found []string) {
 	case s.Log.IsZero():
 	case !s.Log.Equal(o.log):
 		reason = Replaced
-	case o.last < s.Last:
+	case o.last < s.Last || o.others:
 		reason = Truncated
 	}
 	if s.Consumers == nil {
@@ -157,7 +160,7 @@ func (s *state) observe(o observation) (found []string) {
 			s.Consumers[name] = p
 		}
 	}
-	s.Log, s.Last, s.Read, s.Settled, s.Settling, s.Holes = o.log, o.last, o.at, settled, settling, o.holes
+	s.Log, s.Last, s.Mark, s.Read, s.Settled, s.Settling, s.Holes = o.log, o.last, o.mark, o.at, settled, settling, o.holes
 	return found
 }
 

@@ -94,6 +94,10 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 60, one(60, 0))},
 			want: &Missed{Reason: Truncated, AtLeast: true, Since: start, Until: start.Add(time.Minute)},
 		},
+		"the log is an old copy of itself, and has got more events than it had": {
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), other(at(1, log1, 1, 160, one(160, 0)))},
+			want: &Missed{Reason: Truncated, AtLeast: true, Since: start, Until: start.Add(time.Minute)},
+		},
 		"two losses are added": {
 			then: []observation{
 				at(0, log1, 1, 100, one(90, 10)), at(1, log1, 96, 100, one(90, 5)),
@@ -119,11 +123,19 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 				t.Errorf("missed %+v, noticed %d times, want %+v", got, noticed, test.want)
 			}
 			// It is noticed once.
-			if again := s.observe(test.then[len(test.then)-1]); len(again) > 0 {
+			last := test.then[len(test.then)-1]
+			last.others = false
+			if again := s.observe(last); len(again) > 0 {
 				t.Errorf("noticed again: %+v", s.Consumers["x"].Missed)
 			}
 		})
 	}
+}
+
+// other is an observation of a log whose event at the sequence that was the last is another one.
+func other(o observation) observation {
+	o.others = true
+	return o
 }
 
 // Several processes compare, each soon after another one: what is in the log counts as settled all the same, and not earlier.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +15,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
@@ -24,14 +28,15 @@ import (
 type fixture struct {
 	*testing.T
 	bus    *bus.Bus
+	folder string // of the bus
 	store  *store.Store
 	logged *kit.Tail
 }
 
 func newFixture(t *testing.T, consumers ...string) *fixture {
-	f := &fixture{T: t, logged: &kit.Tail{}}
+	f := &fixture{T: t, logged: &kit.Tail{}, folder: t.TempDir()}
 	var err error
-	f.bus, err = bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()})})
+	f.bus, err = bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: f.folder})})
 	f.must(err)
 	t.Cleanup(func() { _ = f.bus.Close(context.Background()) })
 	f.store, err = store.Open(t.Context(), model.NewMemory(), store.Options{Name: "LogPositions", NoEvents: true})
@@ -143,7 +148,30 @@ func TestALogThatIsLostWhileProcessesRunIsRepairedByOneOfThem(t *testing.T) {
 	}
 }
 
-// The log was lost while no process ran, and a process that ended before had begun to repair.
+// An old copy of the log takes its place, and gets more events than it has lost before anybody looks: those that it has lost were
+// handled by nobody.
+func TestAnOldCopyOfTheLogThatHasGrownIsNoticed(t *testing.T) {
+	f := newFixture(t, "mapping")
+	before := filepath.Join(t.TempDir(), "bus")
+	restart := func(do func()) {
+		f.must(f.bus.StopServer())
+		do()
+		f.must(f.bus.StartServer(t.Context()))
+	}
+	restart(func() { f.must(os.CopyFS(before, os.DirFS(f.folder))) })
+	f.publish(2)
+	first := f.watch(nil)
+	f.known(5, "mapping")
+	first.Close()
+	restart(func() {
+		f.must(os.RemoveAll(f.folder))
+		f.must(os.CopyFS(f.folder, os.DirFS(before)))
+	})
+	f.publish(4)
+	w := f.watch(func(context.Context) error { return nil })
+	f.of(w, "mapping", func(s missed.Status) bool { return s.Reason == missed.Truncated && repaired(s) })
+}
+
 // Somebody removes an event from the middle of the log before it was handled, as to erase personal data: that is noticed, and what belfry
 // maintains is repaired. Removing what was handled is no loss.
 func TestAnEventThatIsRemovedFromTheMiddleIsMissed(t *testing.T) {
@@ -163,6 +191,7 @@ func TestAnEventThatIsRemovedFromTheMiddleIsMissed(t *testing.T) {
 	}
 }
 
+// The log was lost while no process ran, and a process that ended before had begun to repair.
 func TestARepairThatEndsWithItsProcessIsMadeByTheNext(t *testing.T) {
 	f := newFixture(t, "mapping")
 	w := f.watch(func(context.Context) error { return nil })
@@ -222,6 +251,9 @@ type slowBus struct {
 
 // UntilDenied is called when the log is read, and its listeners are not.
 func (b slowBus) UntilDenied(ctx context.Context, subjects ...string) (context.Context, context.CancelFunc) {
+	if slices.Contains(subjects, eventlog.DirectGet) {
+		return b.Requester.UntilDenied(ctx, subjects...)
+	}
 	select {
 	case b.asked <- struct{}{}:
 	case <-ctx.Done():
