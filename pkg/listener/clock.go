@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -24,8 +23,7 @@ import (
 // Nobody sees a step while neither the bus nor the listener runs, nor one forward and
 // back between two looks at the clock; and a heartbeat to a server that no longer leads is
 // lost. So a listener also sends heartbeats when events stay unacknowledged for longer
-// than a redelivery takes, and ever more rarely while the same ones stay, since a handler
-// may be slow. It does not ask for the times in the log: whoever may, may ask for all
+// than a redelivery takes (renewals.go). It does not ask for the times in the log: whoever may, may ask for all
 // subjects as well.
 
 const (
@@ -33,10 +31,6 @@ const (
 	clockChecks    = 4           // within AckWait
 	clockCheckMin  = time.Second
 	clockCheckMax  = 10 * time.Second
-	renewalGap     = 2    // AckWaits between two renewals, and before the first without a step: within them, what nobody holds is redelivered
-	renewalGapMax  = 1024 // AckWaits between two renewals without a step: more than there are processes, since each renews
-	renewedAtOnce  = 1000 // heartbeats between two flushes
-	renewedAtMost  = 1_000_000
 )
 
 // busClock is what is known of the bus's clock.
@@ -70,27 +64,13 @@ func (c *busClock) check(shown, from, to time.Time) (back time.Duration) {
 	return back
 }
 
-// followClock renews the events in flight when the bus's clock is set back, until
-// ctx ends.
+// followClock renews the events in flight when the bus's clock is set back, and those that
+// stay, until ctx ends.
 func (r *runner) followClock(ctx context.Context) {
 	interval := min(max(r.spec.AckWait/clockChecks, clockCheckMin), clockCheckMax)
-	var renewed time.Time
-	var due bool
-	var left leftover
 	for {
-		back, unacked, err := r.checkClock(ctx)
-		if err == nil && back > clockTolerance {
-			due = true
-			r.log.Log(ctx, logLevel(renewed.IsZero()), "the bus's clock was set back; events that no worker holds are redelivered when they have waited again",
-				"by", back.Round(time.Millisecond), "unacknowledged", unacked.count, "wait", r.spec.AckWait)
-		}
-		if err == nil && left.remains(time.Now(), unacked, r.spec.AckWait) {
-			due = true
-			r.log.InfoContext(ctx, "events stay unacknowledged; those that no worker holds are redelivered when they have waited again",
-				"unacknowledged", unacked.count, "wait", r.spec.AckWait)
-		}
-		if err == nil && due && (renewed.IsZero() || time.Since(renewed) > renewalGap*r.spec.AckWait) && r.renew(ctx, unacked) == nil {
-			due, renewed = false, time.Now()
+		if back, unacked, err := r.checkClock(ctx); err == nil {
+			r.follow(ctx, back, unacked)
 		}
 		if backoff.Sleep(ctx, interval) != nil {
 			return
@@ -98,12 +78,29 @@ func (r *runner) followClock(ctx context.Context) {
 	}
 }
 
-// logLevel is that of a message which repeats while clocks of several servers differ.
-func logLevel(first bool) slog.Level {
-	if first {
-		return slog.LevelWarn
+// follow renews the events in flight if that is due after a look at the clock.
+func (r *runner) follow(ctx context.Context, back time.Duration, unacked span) {
+	if back > clockTolerance {
+		level := slog.LevelDebug // while clocks of several servers differ, it repeats
+		r.steps.Do(func() { level = slog.LevelWarn })
+		r.log.Log(ctx, level, "the bus's clock was set back; events that no worker holds are redelivered when they have waited again",
+			"by", back.Round(time.Millisecond), "unacknowledged", unacked.count, "wait", r.spec.AckWait)
 	}
-	return slog.LevelDebug
+	due, stay := r.renewals.due(time.Now(), back, unacked, r.spec.AckWait)
+	if !due {
+		return
+	}
+	if stay {
+		r.log.InfoContext(ctx, "events stay unacknowledged; those that no worker holds are redelivered when they have waited again",
+			"unacknowledged", unacked.count, "wait", r.spec.AckWait)
+	}
+	if err := r.renew(ctx, unacked); err != nil {
+		r.renewals.failed()
+		if ctx.Err() != nil {
+			return
+		}
+		r.log.WarnContext(ctx, "the bus does not take heartbeats for events that stay unacknowledged; they are sent again later", "error", err)
+	}
 }
 
 // span is where in the log a consumer's unacknowledged events are.
@@ -126,46 +123,4 @@ func (r *runner) checkClock(ctx context.Context) (back time.Duration, unacked sp
 		back = r.clock.check(info.TimeStamp, from, time.Now())
 	}
 	return back, span{info.AckFloor.Stream, info.Delivered.Stream, info.NumAckPending}, nil
-}
-
-// leftover are the events up to a sequence that were not acknowledged at a time.
-type leftover struct {
-	since time.Time
-	last  uint64
-	gap   time.Duration // after which they are looked at again; it doubles while some of them stay
-}
-
-// remains reports that some of them still are not acknowledged after the time in which they would have been
-// redelivered.
-func (l *leftover) remains(now time.Time, unacked span, ackWait time.Duration) bool {
-	if l.since.IsZero() || unacked.count == 0 || unacked.after >= l.last {
-		*l = leftover{since: now, last: unacked.last, gap: renewalGap * ackWait}
-		return false
-	}
-	if now.Sub(l.since) < l.gap {
-		return false
-	}
-	l.since, l.gap = now, min(2*l.gap, renewalGapMax*ackWait)
-	return true
-}
-
-// renew sends a heartbeat for each event that may be unacknowledged. The bus
-// ignores those for others.
-func (r *runner) renew(ctx context.Context, unacked span) error {
-	if unacked.count == 0 {
-		return nil
-	}
-	conn := r.bus.JetStream().Conn()
-	last := min(unacked.last, unacked.after+renewedAtMost)
-	for seq := unacked.after + 1; seq <= last; seq++ {
-		if err := conn.Publish(fmt.Sprintf("$JS.ACK.%s.%s.1.%d.1.0.0", r.stream, r.consumer, seq), []byte("+WPI")); err != nil {
-			return err
-		}
-		if seq%renewedAtOnce == 0 {
-			if err := conn.FlushWithContext(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -146,29 +146,3 @@ func TestEventsThatWaitAlthoughNobodySawAStepAreRedelivered(t *testing.T) {
 	}
 	kit.WaitFor(t, "the event is redelivered", func() bool { return handled.distinct() == published && lag(t, b, "test") == 0 })
 }
-
-func TestEventsThatStayAreRenewedLateAndEverMoreRarely(t *testing.T) {
-	start, wait := time.Now(), time.Minute
-	type look struct {
-		at          time.Duration // in units of wait
-		count       int
-		after, last uint64
-		want        bool
-	}
-	for name, looks := range map[string][]look{
-		"nothing waits at the start":       {{0, 0, 9, 9, false}, {2, 3, 9, 12, false}, {3, 3, 9, 12, false}, {4, 3, 9, 12, true}},
-		"they are acknowledged":            {{0, 2, 5, 9, false}, {1, 0, 9, 9, false}, {2, 1, 9, 12, false}},
-		"they are, and later ones wait":    {{0, 2, 5, 9, false}, {1, 4, 9, 20, false}, {2, 4, 9, 20, false}, {3, 4, 9, 21, true}},
-		"they wait":                        {{0, 2, 5, 9, false}, {1, 2, 5, 9, false}, {2, 2, 5, 20, true}, {5, 2, 5, 20, false}, {6, 2, 5, 30, true}, {13, 2, 5, 30, false}, {14, 2, 5, 30, true}},
-		"they wait for long":               {{0, 2, 5, 9, false}, {1000, 2, 5, 9, true}, {2000, 2, 5, 9, true}, {3000, 2, 5, 9, true}, {4000, 2, 5, 9, true}, {5000, 2, 5, 9, true}, {6000, 2, 5, 9, true}, {7000, 2, 5, 9, true}, {8000, 2, 5, 9, true}, {9000, 2, 5, 9, true}, {10_000, 2, 5, 9, false}, {10_024, 2, 5, 9, true}, {11_048, 2, 5, 9, true}},
-		"others wait after them":           {{0, 2, 5, 9, false}, {2, 2, 5, 20, true}, {3, 2, 9, 20, false}, {5, 2, 9, 20, true}},
-		"some of them wait, others do not": {{0, 2, 5, 9, false}, {2, 1, 7, 9, true}},
-	} {
-		var l listener.Leftover
-		for _, at := range looks {
-			if got := l.Remains(start.Add(at.at*wait), at.count, at.after, at.last, wait); got != at.want {
-				t.Errorf("%s, after %d: %t", name, at.at, got)
-			}
-		}
-	}
-}

@@ -23,6 +23,20 @@ func (l *Leftover) Remains(now time.Time, count int, after, last uint64, ackWait
 	return l.l.remains(now, span{after, last, count}, ackWait)
 }
 
+// Renewals is renewals.
+type Renewals struct{ n renewals }
+
+// Due is renewals.due.
+func (n *Renewals) Due(now time.Time, back time.Duration, count int, after, last uint64, ackWait time.Duration) (due, stay bool) {
+	return n.n.due(now, back, span{after, last, count}, ackWait)
+}
+
+// Failed is renewals.failed.
+func (n *Renewals) Failed() { n.n.failed() }
+
+// RenewedAtOnce is renewedAtOnce.
+const RenewedAtOnce = renewedAtOnce
+
 // Renew does what a listener does when the bus's clock was set back.
 func Renew(ctx context.Context, b Bus, spec Spec) error {
 	spec = spec.withDefaults()

@@ -28,6 +28,7 @@ const (
 
 	severalAttempts = 8           // of an event that keeps failing
 	warningGap      = time.Minute // between two warnings of events that keep failing
+	stepWarningGap  = time.Hour   // between two warnings of steps of the bus's clock
 )
 
 // Run runs a listener until ctx ends, across outages of the bus, and returns when
@@ -99,9 +100,11 @@ type runner struct {
 	isolation *sync.RWMutex // shared by the listener's runners, see crash.go
 	inFlight  *inFlight
 	clock     busClock
+	renewals  renewals
 	window    *prefetchWindow
 	queue     chan *delivery // events that wait for a worker
 	warnings  rate.Sometimes // of events that keep failing
+	steps     rate.Sometimes // warnings of steps of the bus's clock
 	handling  sync.WaitGroup
 	stopping  context.Context // ends when the listener is stopped
 
@@ -115,7 +118,7 @@ func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []st
 	r := &runner{
 		spec: spec, stream: stream, consumer: consumer, filters: filters, bus: b, log: log.With("listener", consumer),
 		isolation: &sync.RWMutex{}, inFlight: newInFlight(spec.AckWait / heartbeats), began: time.Now(),
-		warnings: rate.Sometimes{Interval: warningGap},
+		warnings: rate.Sometimes{Interval: warningGap}, steps: rate.Sometimes{Interval: stepWarningGap},
 	}
 	if spec.Ordered {
 		r.spec.Concurrency = 1
