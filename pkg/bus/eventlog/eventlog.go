@@ -4,6 +4,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,7 +31,8 @@ type Reader struct {
 }
 
 // Each calls a function with each event, in the order of the log, until it
-// fails, or ctx ends. With Follow, a ctx that is canceled is no error.
+// fails, or ctx ends. With Follow, a ctx that is canceled is no error. NotFound when the log has lost, while the connection was lost,
+// what was read of it.
 func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Entry) error) error {
 	subjects, err := r.Select.Subjects()
 	if err != nil {
@@ -40,8 +42,18 @@ func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Ent
 	if err != nil {
 		return err
 	}
+	conn := js.Conn()
+	connections, last, mark := conn.Stats().Reconnects, uint64(0), uint64(0) // mark is that of the last event
 	err = Range{Stream: bus.StreamEvents, Subjects: subjects, First: first, Follow: r.Follow}.Each(ctx, js, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		return each(&Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()})
+		e := &Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()}
+		if now := conn.Stats().Reconnects; now != connections {
+			connections = now
+			if has, err := Has(ctx, conn, last, mark); err != nil || !has {
+				return cmp.Or[error](err, errs.New(errs.NotFound, "the log does not have event %d any more, which was read: it is another log, or has lost its end; read it again from all", last))
+			}
+		}
+		last, mark = e.Sequence, e.Mark() // each may change the event
+		return each(e)
 	})
 	if r.Follow && errors.Is(err, context.Canceled) {
 		return nil // the way to stop a follower

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +22,12 @@ import (
 
 func open(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	return openIn(t, t.TempDir())
+}
+
+func openIn(t *testing.T, folder string) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +138,35 @@ func TestFromIsResolvedToASequence(t *testing.T) {
 	}
 	if list := s.ListConsumers(t.Context()); len(list.Info()) > 0 {
 		t.Error("the temporary consumer was not deleted")
+	}
+}
+
+// The end of the log is lost with the power of the bus, and others are published. What follows the log does not go on after an event that
+// it has never read.
+func TestAFollowerEndsWhenTheLogHasOtherEvents(t *testing.T) {
+	folder, before := t.TempDir(), filepath.Join(t.TempDir(), "bus")
+	b := openIn(t, folder)
+	restart := func(do func() error) {
+		t.Helper()
+		if err := errors.Join(b.StopServer(), do(), b.StartServer(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(t, b, event.StoreSaved, "Books", "a")
+	restart(func() error { return os.CopyFS(before, os.DirFS(folder)) })
+	publish(t, b, event.StoreSaved, "Books", "b")
+	received, done := make(chan uint64, 10), make(chan error, 1)
+	go func() {
+		done <- eventlog.Reader{Follow: true}.Each(t.Context(), b.JetStream(), func(e *eventlog.Entry) error { received <- e.Sequence; return nil })
+	}()
+	<-received
+	<-received
+	restart(func() error { return errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(before))) })
+	for range 3 {
+		publish(t, b, event.StoreSaved, "Books", "c")
+	}
+	if err := <-done; !errors.Is(err, errs.NotFound) || !strings.Contains(err.Error(), "does not have event 2 any more") || len(received) > 0 {
+		t.Errorf("%v, and %d further events", err, len(received))
 	}
 }
 
