@@ -38,14 +38,15 @@ func (p *place) beginStart() *starting {
 	p.Cleanup(cancel)
 	listens := make(chan struct{})
 	go func() {
+		said := false
 		for _, step := range s.app.now().steps() {
 			if err := step(ctx); err != nil {
 				s.ended <- err
 				return
 			}
-			if s.app.front.listener != nil && listens != nil {
+			if s.app.front.listener != nil && !said {
 				close(listens)
-				listens = nil
+				said = true
 			}
 		}
 		s.ended <- nil

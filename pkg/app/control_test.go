@@ -51,8 +51,12 @@ func TestControlNeedsTheToken(t *testing.T) {
 func TestAControlTokenIsValidForOneProcess(t *testing.T) {
 	p := newPlace(t, books)
 	path := filepath.Join(p.config.Data, lockFile)
-	p.stop(p.start())
+	a := p.start()
 	first := readHolder(path)
+	p.stop(a)
+	if left := readHolder(path); left.Token != "" || left.PID != 0 {
+		t.Errorf("a folder that nobody holds has %+v", left)
+	}
 	p.start()
 	if second := readHolder(path); first.Token == "" || second.Token == first.Token {
 		t.Errorf("%q, then %q", first.Token, second.Token)
