@@ -14,7 +14,10 @@ import (
 
 // busCheckInterval is how often the settings of streams and consumers are compared with those that belfry's promises depend
 // on: anybody with the rights of an administrator of the bus can change them while belfry runs.
-const busCheckInterval = 10 * time.Second
+// Shorter in tests.
+var busCheckInterval = 10 * time.Second
+
+const busCheckTimeout = 10 * time.Second
 
 // busSettings holds what of the bus is not as belfry's promises need it.
 type busSettings struct {
@@ -58,7 +61,7 @@ func (a *App) startBusCheck(context.Context) error {
 // checkBus compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
 // paused. What can't be read is as before: the state of the bus says why.
 func (a *App) checkBus(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, busCheckInterval)
+	ctx, cancel := context.WithTimeout(ctx, busCheckTimeout)
 	defer cancel()
 	var lacks, details []string
 	err := a.askBus(ctx, func(ctx context.Context) error {

@@ -17,8 +17,16 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
+// checkBusOften has a belfry that starts compare the settings of its bus more often.
+func checkBusOften(t *testing.T) {
+	every := busCheckInterval
+	busCheckInterval = 50 * time.Millisecond
+	t.Cleanup(func() { busCheckInterval = every })
+}
+
 // A log that may lose events is reported at the start and while belfry runs, until it is as belfry needs it; requests are served.
 func TestABusThatKeepsNoPromiseIsDegraded(t *testing.T) {
+	checkBusOften(t)
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	js := natsserver.JetStream(t, url)
 	config := bus.StreamConfigs(bus.Limits{})[0]
@@ -56,6 +64,7 @@ func TestABusThatKeepsNoPromiseIsDegraded(t *testing.T) {
 
 // Nothing shows that a listener is paused but what belfry says: its events wait.
 func TestAPausedListenerIsDegraded(t *testing.T) {
+	checkBusOften(t)
 	p := newPlace(t, books)
 	a := p.start()
 	kit.WaitUntil(t, func() error { return degraded(a, "") })

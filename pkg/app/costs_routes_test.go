@@ -84,8 +84,7 @@ func (c costlyRoutes) listed() (all []string) {
 	return all
 }
 
-// Every route has a bound of what a request of it allocates, however hostile: whoever adds a route adds it to a row, and with it
-// its hostile requests.
+// Every route has a bound of what a request of it allocates: whoever adds a route adds it to a row, and with it its hostile requests.
 func TestEveryRouteHasACost(t *testing.T) {
 	rows := map[string]string{}
 	for _, row := range costlyRows {
@@ -106,6 +105,11 @@ func TestEveryRouteHasACost(t *testing.T) {
 			t.Errorf("%s has a row in costlyRows, and is no route", route)
 		}
 	}
+}
+
+// A request of a route allocates no more than its row says, whatever it holds.
+func TestWhatRoutesCost(t *testing.T) {
+	c := startCosts(t)
 	for _, row := range costlyRows {
 		t.Run(row.name, func(t *testing.T) {
 			in := &costs{place: &place{T: t, folder: c.folder, config: c.config, logged: c.logged}, app: c.app, requests: c.requests}

@@ -28,7 +28,7 @@ func costly() map[string][]byte {
 	}
 }
 
-// costs prints the processor time of requests that are refused for their size. TestEveryRouteHasACost (pkg/app) bounds what they
+// costs prints the processor time of requests that are refused for their size. TestWhatRoutesCost (pkg/app) bounds what they
 // allocate.
 func (b *bench) costs(ctx context.Context) error {
 	s, err := b.serve(ctx)
