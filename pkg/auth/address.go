@@ -26,7 +26,8 @@ type addressChange struct {
 	// Holder is the address that alone can undo the change: the owner address of the account when it was requested; "" for none, and
 	// in a change that a release requested which did not know it.
 	Holder string `json:"holder,omitempty"`
-	Kept   bool   `json:"kept,omitempty"` // the right to undo it has ended
+	Proven bool   `json:"proven,omitempty"` // Holder was proven then
+	Kept   bool   `json:"kept,omitempty"`   // the right to undo it has ended
 
 	// Of a change that is being undone: an interrupted undoing can be repeated.
 	Undoing bool            `json:"undoing,omitempty"`
@@ -47,8 +48,8 @@ const (
 	// UndoTTL is how long a change of address can be undone, after it could be confirmed.
 	UndoTTL = 7 * 24 * time.Hour
 
-	// maxChanges is how many changes of address a user can have requested within that time. No token of an undoing is
-	// displaced by the others of its mailbox: it has capacity for maxMailedTokens.
+	// maxChanges is how many changes of address a user can have requested within that time. They are fewer than maxMailedTokens, so
+	// that no token of an undoing is displaced by others of its account.
 	maxChanges = 5
 )
 
@@ -64,6 +65,7 @@ type pendingChange struct {
 	User   string `json:"user"`
 	Epoch  uint64 `json:"epoch"`
 	Change string `json:"change"`
+	Proven bool   `json:"proven,omitempty"`
 }
 
 const fieldChange = "_change"
@@ -141,6 +143,7 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 func (s *Service) newChange(ctx context.Context, user store.Stored, ident, to string) (addressChange, error) {
 	found, err := s.standingsOf(ctx, user)
 	c := addressChange{ID: object.NewUUID(), Ident: ident, To: to, At: timestamp(s.now()), Holder: found.owner()}
+	c.Proven = found.since(c.Holder) != ""
 	for _, a := range found.all {
 		if emailIdentity(a.address).uuid() == ident {
 			c.From, c.Since = a.address, a.since
@@ -216,7 +219,7 @@ func pendingField(user store.Stored, c addressChange) (func([]byte, mailRequest)
 	o, err := user.Object()
 	return func(_ []byte, request mailRequest) object.Object {
 		fields := object.Object{}
-		fields.Set(fieldChange, pendingChange{Mail: request.ID, User: user.UUID, Epoch: epoch(o), Change: c.ID})
+		fields.Set(fieldChange, pendingChange{Mail: request.ID, User: user.UUID, Epoch: epoch(o), Change: c.ID, Proven: c.Proven})
 		return fields
 	}, err
 }
@@ -239,9 +242,36 @@ func (s *Service) offerUndo(ctx context.Context, user store.Stored, c addressCha
 			if at, _ := time.Parse(timeFormat, last.At); ordered && sent != last.ID && s.now().Sub(at) < unsentFor {
 				wait = max(wait, unsentDelay)
 			}
-			return wait
+			return max(wait, s.undoDelay(mailbox, user.UUID, c))
 		},
 	})
+}
+
+// undoDelay is how long a change has to wait because the mailbox of its holder is full of tokens that undo others. Whoever has made the
+// owner's address free can register it again, in account after account where nobody has proven it: what was mailed first stays, and such
+// a token gives way to that of an address which was proven.
+func (s *Service) undoDelay(mailbox store.Stored, user string, c addressChange) time.Duration {
+	now, first := s.now(), ""
+	own, others := 0, 0
+	for _, t := range mailedTokensOf(mailbox.Body) {
+		switch {
+		case t.For != purposeUndo || t.Until <= timestamp(now):
+		case t.User == user:
+			own++
+		case !t.Proven && c.Proven:
+			return 0
+		default:
+			others++
+			if first == "" || t.Until < first {
+				first = t.Until
+			}
+		}
+	}
+	if min(own, maxChanges-1)+others < maxMailedTokens { // more of the own ones are of changes that have ended
+		return 0
+	}
+	until, _ := time.Parse(timeFormat, first)
+	return until.Sub(now)
 }
 
 const (
@@ -267,7 +297,7 @@ func (s *Service) checkChanges(user store.Stored) error {
 func (t *mailedToken) bindChange(mailbox store.Stored) {
 	var p pendingChange
 	if json.Unmarshal(object.Field(mailbox.Body, fieldChange), &p) == nil && p.Mail == t.Mail {
-		t.User, t.Epoch, t.Change = p.User, p.Epoch, p.Change
+		t.User, t.Epoch, t.Change, t.Proven = p.User, p.Epoch, p.Change, p.Proven
 	}
 }
 
@@ -329,6 +359,9 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 		return errWrongToken()
 	}
 	change := changes[at]
+	if err := s.tellRegistered(ctx, me.User, change.From, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {
+		return err
+	}
 	changed := s.audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.uuid(), Session: me.ID})
 	if err := s.linkIdent(ctx, id, me, changed); err != nil {
 		return err

@@ -88,6 +88,13 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also 
 	fields := id.identFields()
 	fields.Set(fieldUser, user.UUID)
 	fields.Set(fieldAdded, true)
+	if id.provider == emailType && id.validated {
+		at, err := s.provenNow(ctx, user.UUID)
+		if err != nil {
+			return err
+		}
+		fields.Set(fieldProvenAt, at)
+	}
 	mine := epochIn(user.Body)
 	fields.Set(fieldEpoch, mine)
 	s.setTokens(fields, store.Stored{}, id)

@@ -136,6 +136,9 @@ func (s *Service) storeTokenIn(ctx context.Context, tokens *store.Store, uuid st
 			// Prefer to drop the token of an earlier attempt at the same mail: that
 			// of another mail may have arrived.
 			old := slices.IndexFunc(all[:maxMailedTokens], func(t mailedToken) bool { return t.Mail == record.Mail })
+			if old < 0 && record.For == purposeUndo {
+				old = leastUndo(all[:maxMailedTokens], record.User)
+			}
 			all = slices.Delete(all, max(0, old), max(0, old)+1)
 		}
 		fields := object.Object{}
@@ -148,6 +151,22 @@ func (s *Service) storeTokenIn(ctx context.Context, tokens *store.Store, uuid st
 		return store.Mutation{Fields: fields}, nil
 	})
 	return err
+}
+
+// leastUndo returns the index of the token that gives way to one which undoes a change of a user: of a change of the same user that
+// has ended, as they can have so many; or of an address that nobody had proven. See undoDelay.
+func leastUndo(all []mailedToken, user string) int {
+	own := func(t mailedToken) bool { return t.User == user }
+	n := 0
+	for _, t := range all {
+		if own(t) {
+			n++
+		}
+	}
+	if n >= maxChanges {
+		return slices.IndexFunc(all, own)
+	}
+	return slices.IndexFunc(all, func(t mailedToken) bool { return !t.Proven })
 }
 
 // markSent records that a mail was sent.

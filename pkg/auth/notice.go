@@ -81,7 +81,8 @@ func (s *Service) announce(ctx context.Context, user store.Stored, a announcemen
 		}
 	}
 	err := s.orderMail(ctx, mailOrder{
-		mailbox: noticePurpose + strings.ToLower(string(a.kind)) + "-" + hexDigest(user.UUID), why: purpose(noticePurpose + a.kind), address: a.to,
+		// The address is in its name: a notice to who was the owner address is not replaced by one to who is that now.
+		mailbox: noticePurpose + strings.ToLower(string(a.kind)) + "-" + hexDigest(user.UUID+" "+a.to), why: purpose(noticePurpose + a.kind), address: a.to,
 		delay: func(now store.Stored) time.Duration {
 			if a.always {
 				return 0
@@ -107,6 +108,32 @@ func (s *Service) announce(ctx context.Context, user store.Stored, a announcemen
 		return errLimited("too many changes of this kind: the owner of the account gets a mail about each, and has got many", limited.RetryAfter)
 	}
 	return err
+}
+
+// tellOwner requests a notice about what a mail to one address takes from an account, to the address that is its owner's until then, if
+// that is another one.
+func (s *Service) tellOwner(ctx context.Context, user store.Stored, acting identity) error {
+	found, err := s.standingsOf(ctx, user)
+	if to := found.owner(); err == nil && to != "" && to != acting.providerID {
+		err = s.announce(asService(ctx, user.UUID), user, announcement{kind: NoticeLoginRemoved, about: to, to: to, always: true})
+	}
+	return err
+}
+
+// tellRegistered requests a notice to an address that is removed, if the account was registered with it and nobody has proven it: its owner
+// may have opened the link of its mail in another browser, and an address that somebody has added since is the owner address now.
+func (s *Service) tellRegistered(ctx context.Context, user store.Stored, address string, a announcement) error {
+	found, err := s.standingsOf(ctx, user)
+	if err != nil || found.owner() == address {
+		return err
+	}
+	for _, one := range found.all {
+		if one.address == address && one.since == "" && !one.added {
+			a.to = address
+			return s.announce(ctx, user, a)
+		}
+	}
+	return nil
 }
 
 // actsForOthers reports whether an act on a user is somebody else's.

@@ -101,6 +101,9 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 		if added {
 			return s.moveToOwnAccount(ctx, id, user, ident.UUID, hash)
 		}
+		if err := s.tellOwner(ctx, user, id); err != nil {
+			return user, err
+		}
 		if err := s.removeOtherIdents(ctx, user, ident.UUID); err != nil {
 			return user, err
 		}
@@ -195,12 +198,23 @@ func passwordFields(user object.Object, hash string, byMail bool) object.Object 
 // markValidated marks the address of an ident as validated, and as proven if the
 // owner of the account did it, and resets its failed logins.
 func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) error {
+	at := ""
+	if proven {
+		ident, err := s.idents.Get(asService(ctx, ""), uuid)
+		if err == nil {
+			user, _ := object.Text(object.Field(ident.Body, fieldUser))
+			at, err = s.provenNow(ctx, user)
+		}
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+	}
 	_, err := s.idents.Mutate(asService(ctx, ""), uuid, func(ident store.Stored) (store.Mutation, error) {
 		fields := object.Object{fieldFailures: failures{At: s.now()}.encode()}
 		fields.Set("validated", true)
 		if proven && !isProven(ident) {
 			fields.Set(fieldProven, true)
-			fields.Set(fieldProvenAt, timestamp(s.now()))
+			fields.Set(fieldProvenAt, at)
 		}
 		return store.Mutation{Fields: fields}, nil
 	})

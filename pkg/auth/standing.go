@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -38,6 +39,18 @@ func provenSince(ident object.Object) string {
 	at, _ := ident.Text(fieldProvenAt)
 	created, _ := ident.Text("created")
 	return cmp.Or(at, created)
+}
+
+// provenNow returns since when an address is proven that is now: later than all others of its user, also where the clock was set back.
+func (s *Service) provenNow(ctx context.Context, user string) (string, error) {
+	found, err := s.standingsOf(ctx, store.Stored{UUID: user})
+	at := timestamp(s.now())
+	for _, a := range found.all {
+		if last, err := time.Parse(timeFormat, a.since); err == nil && a.since >= at {
+			at = timestamp(last.Add(time.Microsecond))
+		}
+	}
+	return at, err
 }
 
 // standingsOf returns the addresses of a user. Idents that are being removed do not count.

@@ -47,6 +47,7 @@ type mailedToken struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 
 	Change string `json:"change,omitempty"` // the id of an addressChange of the user
+	Proven bool   `json:"proven,omitempty"` // of a token that undoes it: the address was proven when it was requested
 }
 
 // bind binds a token to an account as it is now.
@@ -212,8 +213,8 @@ func (s *Service) verifyToken(ctx context.Context, address, token string, purpos
 	return verifiedToken{}, errWrongToken()
 }
 
-// consumeToken invalidates a token and all others for the same purpose. Of two
-// concurrent calls one is Denied.
+// consumeToken invalidates a token and all others for the same purpose; of those that undo changes, which may be of other accounts, that
+// of the same change alone. Of two concurrent calls one is Denied.
 func (s *Service) consumeToken(ctx context.Context, v verifiedToken) error {
 	return s.consumeTokenIn(ctx, s.tokens, v)
 }
@@ -221,7 +222,9 @@ func (s *Service) consumeToken(ctx context.Context, v verifiedToken) error {
 func (s *Service) consumeTokenIn(ctx context.Context, tokens *store.Store, v verifiedToken) error {
 	_, err := tokens.Mutate(asService(ctx, ""), v.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
 		all := mailedTokensOf(mailbox.Body)
-		left := slices.DeleteFunc(slices.Clone(all), func(t mailedToken) bool { return t.For == v.token.For })
+		left := slices.DeleteFunc(slices.Clone(all), func(t mailedToken) bool {
+			return t.For == v.token.For && (t.For != purposeUndo || t.User == v.token.User && t.Change == v.token.Change)
+		})
 		if !slices.ContainsFunc(all, func(t mailedToken) bool { return t.Hash == v.token.Hash }) {
 			return store.Mutation{}, errWrongToken()
 		}

@@ -31,6 +31,16 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken) 
 	} else if owner.UUID != "" && owner.UUID != user.UUID && isProven(ident) && changeAt(s.changesOf(user.Body), v.token.Change) >= 0 {
 		return id.errTaken()
 	}
+	if all := s.changesOf(user.Body); changeAt(all, v.token.Change) >= 0 {
+		// Whoever has the account now may be its owner, and the mailbox a stranger's by now.
+		if may, err := s.mayUndo(ctx, user, all[changeAt(all, v.token.Change)], id); err != nil {
+			return err
+		} else if may {
+			if err := s.tellOwner(ctx, user, id); err != nil {
+				return err
+			}
+		}
+	}
 	change, err := s.beginUndoing(ctx, user.UUID, v.token.Change, id)
 	if err != nil {
 		return err

@@ -133,6 +133,9 @@ func (s *Service) announceUnlinking(ctx context.Context, u *unlinking, ident sto
 		return err
 	case kind == emailType:
 		kind, _ = o.Text("_id")
+		if err := s.tellRegistered(ctx, user, kind, announcement{kind: NoticeLoginRemoved, about: kind, always: u.always}); err != nil {
+			return err
+		}
 	}
 	return s.announce(ctx, user, announcement{kind: NoticeLoginRemoved, about: kind, always: u.always})
 }
