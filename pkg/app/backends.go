@@ -146,6 +146,9 @@ func (a *serving) complete(o *store.Options) {
 	o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
 	o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
 	o.Logger = a.log
+	if o.Name == a.config.Authentication.UserStore {
+		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return a.auth.AnnounceDeletion(ctx, user) }
+	}
 	if len(o.Search) > 0 {
 		o.Searcher = search.NewClient(a.bus.Conn())
 	}

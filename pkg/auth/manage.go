@@ -234,6 +234,15 @@ func (s *Service) DeleteUser(ctx context.Context, uuid string) error {
 	return s.users.Delete(managing(ctx), uuid, 0)
 }
 
+// AnnounceDeletion requests the notice about a client that deletes the object of a user, as a store of users that is exposed may
+// allow. Limited as an announcement is, where users do so themselves.
+func (s *Service) AnnounceDeletion(ctx context.Context, user store.Stored) error {
+	if actsForOthers(ctx, user.UUID) {
+		return s.announce(ctx, user, announcement{kind: NoticeDeleted, always: true})
+	}
+	return s.announce(ctx, user, announcement{kind: NoticeDeletion})
+}
+
 // isOneself reports whether the user is who acts. A command has no actor.
 func isOneself(ctx context.Context, uuid string) bool {
 	actor := store.CallOf(ctx).Actor

@@ -104,9 +104,12 @@ type Options struct {
 	Searcher      Searcher         // of Search; nil: none
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
-	Announce      Announcer        // nil: no announcements
-	Interceptor   Interceptor      // nil: none
-	InterceptsGet bool             // the Interceptor amends what clients read
+	Announce      Announcer   // nil: no announcements
+	Interceptor   Interceptor // nil: none
+	InterceptsGet bool        // the Interceptor amends what clients read
+
+	BeforeDelete func(ctx context.Context, o Stored) error // asked last before a client deletes an object; nil: nothing
+
 	Logger        *slog.Logger     // nil: discards
 	Now           func() time.Time // nil: time.Now
 	Locker        Locker           // nil: a KeyLock
@@ -254,7 +257,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		now.Policy, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
 		now.Private, now.ReadOnly, now.Reserved, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.MaxSize
 		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
-		now.Interceptor, now.InterceptsGet = o.Interceptor, o.InterceptsGet
+		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 	}), missing
 }
 

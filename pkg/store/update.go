@@ -156,6 +156,11 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64, also
 		if _, err := s.intercept(ctx, call, "delete", uuid, nil, record.Body); err != nil {
 			return nil, err
 		}
+		if s.opts.BeforeDelete != nil && call.Client {
+			if err := s.opts.BeforeDelete(ctx, Stored{UUID: record.UUID, Revision: record.Revision, Body: record.Body}); err != nil {
+				return nil, err
+			}
+		}
 		w := &write{uuid: uuid, name: event.StoreDeleted, base: record, extraEvents: also}
 		if call.Idempotency != nil {
 			w.exactRevision = call.Idempotency.Revision
