@@ -102,6 +102,7 @@ type Options struct {
 	Indexes       []query.Index    // for listing
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
+	SearchRule    *policy.Selector // of the rule of lists, so that a search goes through no object that the caller may not list; nil: it goes through all
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer        // nil: no announcements
