@@ -121,6 +121,9 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 		a.metricsPort.Store(next.newMetricsPort())
 	}
 	a.filler.SetRate(c.FillRate)
+	if a.search != nil {
+		a.search.Reload(next.searched())
+	}
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}
