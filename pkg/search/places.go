@@ -116,7 +116,7 @@ func (r *reading) score(document uint64) (float64, error) {
 			if at == nil {
 				continue
 			}
-			length = float64(math.Float32bits(float32(at.Norm()))) // bleve has it so, for BM25
+			length = math.Round(1 / (at.Norm() * at.Norm())) // which the norm is of
 			times += float64(at.Frequency())
 			here = append(here, at.Locations()...)
 		}

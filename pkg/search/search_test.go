@@ -61,7 +61,7 @@ func (f failingStore) Scan(ctx context.Context, after []byte, limit int) (driver
 	return f.Store.Scan(ctx, after, limit)
 }
 
-func newPlace(t *testing.T, s search.Settings) *place {
+func newPlace(t *testing.T, s search.Settings, change ...func(*store.Options)) *place {
 	t.Helper()
 	p := &place{T: t, settings: s, folder: t.TempDir()}
 	var err error
@@ -72,10 +72,15 @@ func newPlace(t *testing.T, s search.Settings) *place {
 		t.Fatal(err)
 	}
 	p.relay = outbox.NewRelay(outbox.Options{Publisher: p.bus})
-	p.store, err = store.Open(t.Context(), failing{p.backend, &p.failures}, store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())})
+	o := store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())}
+	for _, f := range change {
+		f(&o)
+	}
+	p.store, err = store.Open(t.Context(), failing{p.backend, &p.failures}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.settings.Rule = p.store.SearchRule()
 	p.relay.Add("Books", p.store.Driver())
 	t.Cleanup(func() {
 		p.stop()

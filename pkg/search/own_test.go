@@ -1,0 +1,121 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"belfry/pkg/event"
+	"belfry/pkg/search"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// under has a store with a rule for lists.
+func under(t *testing.T, rules policy.Rules) func(*store.Options) {
+	t.Helper()
+	compiled, problems := policy.Compile(rules)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	selector, problem := compiled.Selector(policy.List)
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	return func(o *store.Options) { o.Policy, o.SearchRule, o.ClientUUIDs = compiled, selector, true }
+}
+
+// as has a user search over HTTP.
+func as(ctx context.Context, user string) context.Context {
+	u := object.Object{}
+	u.Set("uuid", user)
+	return store.WithCall(ctx, store.Call{Client: true, Origin: event.OriginHTTP, User: u})
+}
+
+// Texts of ada, and such of others as change what a search that knows all texts finds first, whether it has a cursor, and what it
+// takes.
+var (
+	ofAda = map[string]string{
+		"a1": "ant ant ant bee note", "a2": "ant bee bee bee note", "a3": "note cat", "a4": "note note dog white whale", "a5": "whale white", "a6": "antler antenna " + strings.Repeat("long ", 80),
+	}
+	words = []string{
+		"note", "ant bee", "ant", "no*", "ant*", "zz*", "zebra", "note -cat", "note -zebra", `"white whale"`, `note -"white whale"`, "ant -ze*", "no* an*", "-note", "whale",
+	}
+)
+
+func ofOthers(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("ant note white whale zebra zz%04da antx%04d no%04d", i, i, i))
+	}
+	return all
+}
+
+// told is all that searches tell a user.
+func (p *place) told(user string) string {
+	p.Helper()
+	var b strings.Builder
+	for _, q := range words {
+		for _, limit := range []int{1, 2, 50} {
+			before, cursor := p.service.Scored(), ""
+			for page := 0; page < 20; page++ {
+				l, err := p.store.List(as(p.Context(), user), store.ListOptions{Words: q, Limit: limit, Cursor: cursor, Count: store.CountExact, Explain: true})
+				if err != nil {
+					fmt.Fprintf(&b, "%s: %v\n", q, err)
+					break
+				}
+				fmt.Fprintf(&b, "%s, %d: %s; count %v, read %d, more %v, before %v\n", q, limit, uuids(l), *l.Count, l.Plan.Read, l.Next != "", l.Back != "")
+				if cursor = l.Next; cursor == "" {
+					break
+				}
+			}
+			fmt.Fprintf(&b, "scored %d\n", p.service.Scored()-before)
+		}
+	}
+	return b.String()
+}
+
+// TestSearchesTellNothingOfOthers: what a search finds, in which order, whether there is a cursor, an error, and how many objects and
+// documents that takes are the same whatever others have.
+func TestSearchesTellNothingOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		mine  string // properties of what ada may list
+		other string // and of what she may not
+	}{
+		"the owner":           {policy.Rules{OwnerField: "user", List: "isOwner"}, `"user":"ada"`, `"user":"bob"`},
+		"the owner's rules":   {policy.Rules{Owner: true}, `"public":true`, `"user":"bob","public":false`},
+		"a list":              {policy.Rules{List: "user.uuid in object.readers"}, `"readers":["x","ada"]`, `"readers":["bob"]`},
+		"a list of objects":   {policy.Rules{List: `object.readers.exists(r, r.id == user.uuid && r.role != "none")`}, `"readers":[{"id":"ada","role":"x"}]`, `"readers":[{"id":"ada","role":"none"},{"id":"bob","role":"x"}]`},
+		"what it is not":      {policy.Rules{List: "object.hiddenFrom != user.uuid"}, `"hiddenFrom":"bob"`, `"hiddenFrom":"ada"`},
+		"of those one's own":  {policy.Rules{OwnerField: "user", List: "isOwner && object.draft == false"}, `"user":"ada","draft":false`, `"user":"ada","draft":true`},
+		"the object alone":    {policy.Rules{List: "size(object.kind) > 3"}, `"kind":"open"`, `"kind":"no"`},
+		"one without a value": {policy.Rules{OwnerField: "user", List: "isOwner || object.public == true"}, `"user":"ada"`, `"x":1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, search.Settings{Fields: []string{"title", "more"}, Language: "en"}, under(t, c.rules))
+			for uuid, text := range ofAda {
+				p.save(uuid, fmt.Sprintf(`{%s,"title":%q}`, c.mine, text))
+			}
+			p.start()
+			p.caughtUp()
+			before := p.told("ada")
+			for i, text := range ofOthers(1100) {
+				p.save(fmt.Sprintf("o%d", i), fmt.Sprintf(`{%s,"title":%q,"more":"note whale"}`, c.other, text))
+			}
+			p.caughtUp()
+			if after := p.told("ada"); after != before {
+				t.Errorf("alone\n%swith others\n%s", before, after)
+			}
+			for _, has := range []string{
+				"note, 50: a4 a3 a1 a2; ", "note, 1: a4; count {4 exact}, read 1, more true", "ant bee, 50: a1 a2; ", "zebra, 50: ; count {0 exact}, read 0, more false", "\"white whale\", 50: a4; ", "note -\"white whale\", 50: a3 a1 a2; ",
+				"no*, 50: a4 a3 a1 a2; ", "zz*, 50: ; ", "-note: q: has no word to find",
+			} {
+				if !strings.Contains(before, has) {
+					t.Errorf("expected %q in\n%s", has, before)
+				}
+			}
+		})
+	}
+}
