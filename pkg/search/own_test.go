@@ -27,6 +27,12 @@ func under(t *testing.T, rules policy.Rules) func(*store.Options) {
 	return func(o *store.Options) { o.Policy, o.SearchRule, o.ClientUUIDs = compiled, selector, true }
 }
 
+// bothWays runs a test with an index that has all texts, and with one that has what a rule needs.
+func bothWays(t *testing.T, test func(t *testing.T, change ...func(*store.Options))) {
+	t.Run("shared", func(t *testing.T) { test(t) })
+	t.Run("own", func(t *testing.T) { test(t, under(t, policy.Rules{OwnerField: "user", List: "isOwner"})) })
+}
+
 // as has a user search over HTTP.
 func as(ctx context.Context, user string) context.Context {
 	u := object.Object{}
@@ -44,6 +50,9 @@ var (
 		"note", "ant bee", "ant", "no*", "ant*", "zz*", "zebra", "note -cat", "note -zebra", `"white whale"`, `note -"white whale"`, "ant -ze*", "no* an*", "-note", "whale",
 	}
 )
+
+// size has what is found of others exceed the budget of a page, which then has a cursor.
+var size = strings.Repeat("x", 4<<10)
 
 func ofOthers(n int) (all []string) {
 	for i := range n {
@@ -102,7 +111,7 @@ func TestSearchesTellNothingOfOthers(t *testing.T) {
 			p.caughtUp()
 			before := p.told("ada")
 			for i, text := range ofOthers(1100) {
-				p.save(fmt.Sprintf("o%d", i), fmt.Sprintf(`{%s,"title":%q,"more":"note whale"}`, c.other, text))
+				p.save(fmt.Sprintf("o%d", i), fmt.Sprintf(`{%s,"title":%q,"more":"note whale","size":%q}`, c.other, text, size))
 			}
 			p.caughtUp()
 			if after := p.told("ada"); after != before {
