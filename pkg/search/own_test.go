@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
+	"belfry/test/kit"
 )
 
 // under has a store with a rule for lists.
@@ -126,5 +127,90 @@ func TestSearchesTellNothingOfOthers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnotherRule: an index that has the terms of another rule is not searched, but built again, at a reload and at a start.
+func TestAnotherRule(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, under(t, policy.Rules{OwnerField: "user", List: "isOwner"}))
+	p.save("one", `{"user":"ada","title":"whale"}`)
+	p.save("two", `{"user":"bob","readers":["ada"],"title":"whale"}`)
+	p.start()
+	p.caughtUp()
+	found := func(s *store.Store) string {
+		l, err := s.List(as(t.Context(), "ada"), store.ListOptions{Words: "whale"})
+		if err != nil {
+			return err.Error()
+		}
+		return uuids(l)
+	}
+	if got := found(p.store); got != "one" {
+		t.Errorf("before: %s", got)
+	}
+	before := p.store
+	o := store.Options{Name: "Books", Outbox: p.relay, Search: p.settings.Fields, Searcher: search.NewClient(p.bus.Conn())}
+	under(t, policy.Rules{OwnerField: "user", List: "user.uuid in object.readers"})(&o)
+	p.store, _ = p.store.Reconfigured(o)
+	const wait = "q: the text of Books is being indexed; try again"
+	if got := found(p.store); got != wait {
+		t.Errorf("before the index is built: %s", got)
+	}
+	p.settings.Rule = p.store.SearchRule()
+	p.service.Reload([]search.Indexed{{Store: p.store, Settings: p.settings}})
+	kit.WaitFor(t, "the index to be built again", func() bool { return found(p.store) == "two" })
+	if got := found(before); got != wait {
+		t.Errorf("with the rule of before: %s", got)
+	}
+	p.save("three", `{"readers":["bob","ada"],"title":"whale"}`)
+	p.save("four", `{"readers":["bob"],"title":"whale"}`)
+	p.caughtUp()
+	if got := found(p.store); got != "three two" {
+		t.Errorf("after a reload: %s", got)
+	}
+	p.stop()
+	p.store, p.settings.Rule = before, before.SearchRule()
+	p.start()
+	p.caughtUp()
+	if got := found(p.store); got != "one" {
+		t.Errorf("after a start: %s", got)
+	}
+}
+
+// TestALongBeginning: of a beginning so many characters count.
+func TestALongBeginning(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, under(t, policy.Rules{OwnerField: "user", List: "isOwner"}))
+	p.save("one", `{"user":"ada","title":"donaudampfschifffahrtsgesellschaft"}`)
+	p.save("two", `{"user":"ada","title":"donaudampfschifffahrt"}`)
+	p.start()
+	p.caughtUp()
+	for q, want := range map[string]string{"donau*": "two one", "DONAUdampfschifffahrts*": "one", "donaudampfschifffahrtsgesell*": "one", "donaudampfschifffahrtsgesetz*": "one", "donaudampfschifffahrtsbuch*": ""} {
+		if got := p.find(q); got != want {
+			t.Errorf("%s: %q, expected %q", q, got, want)
+		}
+	}
+}
+
+// TestTooManyValues: a search is for objects with so many values at most.
+func TestTooManyValues(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, under(t, policy.Rules{List: "object.team in user.teams"}))
+	p.save("one", `{"team":7,"title":"whale"}`)
+	p.start()
+	p.caughtUp()
+	for n, want := range map[int]string{1000: "one", 1001: "q: the rule of this store allows you objects with more than 1000 values: too many to search"} {
+		teams := make([]int, n)
+		for i := range teams {
+			teams[i] = i
+		}
+		u := object.Object{}
+		u.Set("uuid", "ada")
+		u.Set("teams", teams)
+		l, err := p.store.List(store.WithCall(t.Context(), store.Call{Client: true, Origin: event.OriginHTTP, User: u}), store.ListOptions{Words: "whale"})
+		got := uuids(l)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%d: %s", n, got)
+		}
 	}
 }

@@ -252,7 +252,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		}
 	}
 	return s.WithOptions(func(now *Options) {
-		now.Policy, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
+		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
 		now.Private, now.ReadOnly, now.Reserved, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.MaxSize
 		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
 		now.Interceptor, now.InterceptsGet = o.Interceptor, o.InterceptsGet
