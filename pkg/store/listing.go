@@ -147,12 +147,10 @@ func (l *listing) begin(ctx context.Context, cursor, before string) error {
 // the indexes of the values, and merged. The others cost nothing.
 func (l *listing) narrow(ctx context.Context) (err error) {
 	s := l.store
-	if l.plan.Searches() {
-		if l.only, err = l.selected(ctx); err != nil {
-			return err
-		}
-		l.nothing = l.only != nil && l.only.None()
+	if l.only, err = l.selected(ctx); err != nil {
+		return err
 	}
+	l.nothing = l.only != nil && l.only.None()
 	if !l.each {
 		return nil
 	}

@@ -83,7 +83,7 @@ const maxSelected = 1000
 // selected returns which objects a search goes through, where the rule depends on the object; nil: all of them.
 func (l *listing) selected(ctx context.Context) (*policy.Selection, error) {
 	switch {
-	case l.store.opts.SearchRule == nil:
+	case !l.plan.Searches() || l.store.opts.SearchRule == nil:
 		return nil, nil
 	case !l.each:
 		return &policy.Selection{Every: true}, nil
