@@ -37,6 +37,7 @@ func TestStores(t *testing.T) {
 			`1:37: stores.A.private[3]: a is listed twice`,
 			`1:41: stores.A.indexes: a is private in A; filtering by it would reveal its value`}},
 		{"an empty list of properties to search", "stores: {A: {search: {fields: []}}}\n", []string{"1:23: stores.A.search.fields: expected at least one property"}},
+		{"statistics of a search", "stores: {A: {search: {fields: [a], statistics: all}}}\n", []string{`1:36: stores.A.search.statistics: expected own or shared, not "all"`}},
 		{"unique properties", "stores: {A: {private: [p], unique: [p, 'a, b', 'b, a', 'a, b, c, d, e', '', copies, uuid]}, B: {map: {A: {key: a, target: copies}}}, Sessions: {unique: [a]}}\n", []string{
 			"1:28: stores.A.unique: p is private in A; that a value is refused would reveal it",
 			"1:28: stores.A.unique: copies is the array of a mapping, and arrays can't be unique",

@@ -7,7 +7,14 @@ const maxSearchFields = 8
 type Search struct {
 	Fields   []string // none: the store has no index of its text
 	Language string   // of the text; "" for words as they are
+	Shared   bool     // what is found is ranked by how rare its words are in all texts, whoever may read these
 }
+
+// What decides the order of what is found, where the rule of lists depends on the object.
+const (
+	statisticsOwn    = "own"
+	statisticsShared = "shared"
+)
 
 // searchLanguages are those whose words are found by their stems.
 func searchLanguages() []string {
@@ -28,6 +35,9 @@ func readSearch(s *section) Search {
 		s.problem("fields", "expected at least one property")
 	}
 	decode(s, "language", &search.Language, oneOf(searchLanguages()...))
+	statistics := statisticsOwn
+	decode(s, "statistics", &statistics, oneOf(statisticsOwn, statisticsShared))
+	search.Shared = statistics == statisticsShared
 	s.rejectUnknown()
 	return search
 }

@@ -178,6 +178,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 			problems = append(problems, c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 		}
 		o.Policy = compiled
+		problems = append(problems, p.compileSearch(s, &o)...)
 	}
 	fields := make(map[string]policy.FieldRule, len(s.Fields))
 	for name, f := range s.Fields {
@@ -195,6 +196,21 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		p.noteOpen(s, o.Policy)
 	}
 	return o, problems
+}
+
+// compileSearch has searches go through the objects alone that the caller may list.
+func (p *plan) compileSearch(s *config.Store, o *store.Options) config.Problems {
+	if len(s.Search.Fields) == 0 || s.Search.Shared || o.Policy == nil || !o.Policy.NeedsObject(policy.List) {
+		return nil
+	}
+	selector, problem := o.Policy.Selector(policy.List)
+	if problem != nil {
+		return config.Problems{p.config.Problem("stores."+s.Name+".search",
+			"the rule of %s has at %d:%d a part that an index of words can't have, so that a search would tell of texts that the caller may not list: compare there what the object has with what the user has by ==, != or in, or set statistics: shared, and accept that",
+			problem.Op, problem.Line, problem.Column)}
+	}
+	o.SearchRule = selector
+	return nil
 }
 
 // checkUniqueDefaults refuses defaults that give all objects one value that must be unique: of two that are created without

@@ -72,6 +72,31 @@ stores:
 	}
 }
 
+// A rule of which an index has no terms is refused where searches would tell of what it hides.
+func TestCheckReportsRulesThatSearchesCanNotKeep(t *testing.T) {
+	p := newPlace(t, "")
+	for search, refused := range map[string]bool{
+		`policy: {list: "isOwner || object.level > user.level"}, search: {fields: [text]}`:                     true,
+		`policy: {get: "isOwner || object.level > user.level"}, search: {fields: [text], statistics: own}`:     true,
+		`policy: {list: "isOwner || object.level > user.level"}, search: {fields: [text], statistics: shared}`: false,
+		`policy: {list: "isOwner || object.level > user.level"}`:                                               false,
+		`policy: {list: "isOwner || object.level == user.level"}, search: {fields: [text]}`:                    false,
+		`policy: {list: "user.level > 3", get: isOwner}, search: {fields: [text]}`:                             false,
+		`policy: owner, search: {fields: [text]}`:                                                              false,
+	} {
+		err := Check(p.load("stores:\n  Notes: {expose: {list: true}, owner: user, " + search + "}\n"))
+		if !refused {
+			if err != nil {
+				t.Errorf("%s: %v", search, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "belfry.yaml:2:") || !strings.Contains(err.Error(), "stores.Notes.search: the rule of ") || !strings.Contains(err.Error(), " has at 1:25 a part") || !strings.Contains(err.Error(), "statistics: shared") {
+			t.Errorf("%s: %v", search, err)
+		}
+	}
+}
+
 func TestCheckReportsARuleOfAdminsThatCannotBe(t *testing.T) {
 	for rule, want := range map[string]string{
 		`user.admin == tru`: "belfry.yaml:1:1: admins: in the expression at 1:15: undeclared reference to 'tru'",

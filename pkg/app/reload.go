@@ -124,6 +124,9 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	if o, err := p.busOptions(); err == nil {
 		a.bus.SetAuth(o.Auth)
 	}
+	if a.search != nil {
+		a.search.Reload(next.searched())
+	}
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}

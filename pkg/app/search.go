@@ -11,16 +11,22 @@ import (
 	"belfry/pkg/search"
 )
 
-// startSearch indexes the text of the stores that are searched, and answers searches.
-func (a *serving) startSearch(context.Context) error {
-	var stores []search.Indexed
+// searched returns the stores whose text is indexed.
+func (a *serving) searched() (stores []search.Indexed) {
 	for _, name := range names(a.config.Stores) {
 		if s := a.config.Stores[name]; len(s.Search.Fields) > 0 {
+			of := a.set.Store(name)
 			stores = append(stores, search.Indexed{
-				Store: a.set.Store(name), Settings: search.Settings{Fields: s.Search.Fields, Language: s.Search.Language, Backend: s.Backend},
+				Store: of, Settings: search.Settings{Fields: s.Search.Fields, Language: s.Search.Language, Backend: s.Backend, Rule: of.SearchRule()},
 			})
 		}
 	}
+	return stores
+}
+
+// startSearch indexes the text of the stores that are searched, and answers searches.
+func (a *serving) startSearch(context.Context) error {
+	stores := a.searched()
 	if stores == nil {
 		return nil
 	}

@@ -2,9 +2,7 @@ package search
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"math"
 	"os"
 	"reflect"
 	"strconv"
@@ -46,11 +44,13 @@ var stateKey = []byte("belfry")
 // textIndex is an index on disk.
 type textIndex struct {
 	bleve    bleve.Index
+	store    *store.Store // whose objects it has
 	folder   string
 	settings Settings
 	at       atomic.Pointer[position]
 	stored   position     // as it is in the index; used by who changes it alone
 	waiting  atomic.Int64 // writes that are not on disk yet
+	scored   atomic.Int64 // documents, by searches of what a caller may list
 }
 
 // newIndex makes an empty index in a folder that does not exist.
@@ -105,9 +105,26 @@ func mappingOf(s Settings) (mapping.IndexMapping, error) {
 		f := bleve.NewTextFieldMapping()
 		f.Analyzer, f.Store, f.DocValues, f.IncludeInAll = analyzerOf(s.Language), false, false, false
 		m.DefaultMapping.AddFieldMappingsAt(fieldName(i), f)
+		if s.Rule != "" {
+			b := bleve.NewTextFieldMapping()
+			b.Name, b.Analyzer = beginningsName(i), beginningsOf(s.Language)
+			b.Store, b.DocValues, b.IncludeInAll, b.IncludeTermVectors = false, false, false, false
+			m.DefaultMapping.AddFieldMappingsAt(fieldName(i), b)
+		}
+	}
+	if s.Rule != "" {
+		t := bleve.NewKeywordFieldMapping()
+		t.Store, t.DocValues, t.IncludeInAll, t.IncludeTermVectors, t.SkipFreqNorm = false, false, false, false, true
+		m.DefaultMapping.AddFieldMappingsAt(termsField, t)
 	}
 	return m, nil
 }
+
+// termsField is where a document has the terms by which the rule of lists selects it.
+const termsField = "rule"
+
+// beginningsName is the name of a field with the beginnings of words: a search for one goes through no words of others then.
+func beginningsName(i int) string { return "b" + strconv.Itoa(i) }
 
 // fieldName is the name of a field in an index: those of objects may have dots, which bleve takes for levels.
 func fieldName(i int) string { return "f" + strconv.Itoa(i) }
@@ -130,8 +147,18 @@ type batch struct {
 func (x *textIndex) batch() *batch { return &batch{index: x, batch: x.bleve.NewBatch()} }
 
 // set has the index have an object as a record has it.
-func (b *batch) set(r driver.Record) error {
+func (b *batch) set(ctx context.Context, r driver.Record) error {
 	document, size := documentOf(b.index.settings.Fields, r.Body)
+	if b.index.settings.Rule != "" {
+		terms, err := b.index.store.SearchTerms(ctx, r.Body)
+		if err != nil {
+			return err
+		}
+		for _, term := range terms {
+			size += len(term)
+		}
+		document[termsField] = terms
+	}
 	b.bytes += size
 	return b.batch.Index(r.UUID, document)
 }
@@ -186,12 +213,12 @@ func (x *textIndex) awaitDisk(ctx context.Context, some int64) error {
 }
 
 // update has the index have objects as they are now.
-func (x *textIndex) update(ctx context.Context, s *store.Store, uuids []string, at position) error {
+func (x *textIndex) update(ctx context.Context, uuids []string, at position) error {
 	b := x.batch()
 	for len(uuids) > 0 {
 		chunk := uuids[:min(readAtOnce, len(uuids))]
 		uuids = uuids[len(chunk):]
-		records, err := driver.GetMany(ctx, s.Driver(), chunk)
+		records, err := driver.GetMany(ctx, x.store.Driver(), chunk)
 		if err != nil {
 			return err
 		}
@@ -201,7 +228,7 @@ func (x *textIndex) update(ctx context.Context, s *store.Store, uuids []string, 
 		}
 		for _, r := range records {
 			delete(gone, r.UUID)
-			if err := b.set(r); err != nil {
+			if err := b.set(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -242,21 +269,18 @@ func (x *textIndex) search(ctx context.Context, q query.Query, s store.TextSearc
 	}
 	hits := make([]store.TextHit, 0, len(found.Hits))
 	for _, hit := range found.Hits {
-		hits = append(hits, store.TextHit{UUID: hit.ID, Position: append(binary.BigEndian.AppendUint64(nil, math.Float64bits(hit.Score)), hit.ID...)})
+		hits = append(hits, store.TextHit{UUID: hit.ID, Position: positionOf(hit.Score, hit.ID)})
 	}
 	return hits, len(hits) == s.Limit, nil
 }
 
 // readPosition returns what bleve begins after.
 func readPosition(position []byte) ([]string, error) {
-	if len(position) <= 8 {
-		return nil, errs.New(errs.Invalid, "cursor: invalid; start again without it")
+	score, uuid, err := splitPosition(position)
+	if err != nil {
+		return nil, err
 	}
-	score := math.Float64frombits(binary.BigEndian.Uint64(position))
-	if math.IsNaN(score) || math.IsInf(score, 0) {
-		return nil, errs.New(errs.Invalid, "cursor: invalid; start again without it")
-	}
-	return []string{strconv.FormatFloat(score, 'g', -1, 64), string(position[8:])}, nil
+	return []string{strconv.FormatFloat(score, 'g', -1, 64), uuid}, nil
 }
 
 const closeTimeout = 2 * time.Second

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
 	"github.com/blevesearch/bleve/v2/analysis/lang/ar"
@@ -20,6 +22,7 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/lang/ru"
 	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
 	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
+	"github.com/blevesearch/bleve/v2/analysis/token/edgengram"
 	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
 	"github.com/blevesearch/bleve/v2/analysis/token/truncate"
 	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
@@ -44,6 +47,10 @@ const (
 
 	// maxWord is the most characters of a word that count, as in Lucene. The time that some stemmers take grows with the square of it.
 	maxWord = 255
+
+	// begins makes the beginnings of words, of up to maxBeginning characters.
+	begins       = "belfry-beginnings"
+	maxBeginning = 24
 )
 
 // Words are cut before anything else is made of them, in texts and in what is searched for.
@@ -51,7 +58,25 @@ func init() {
 	must(registry.RegisterTokenFilter(cut, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
 		return truncate.NewTruncateTokenFilter(maxWord), nil
 	}))
+	must(registry.RegisterTokenFilter(begins, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
+		return edgengram.NewEdgeNgramFilter(edgengram.FRONT, minPrefix, maxBeginning), nil
+	}))
 	for _, language := range languages {
+		must(registry.RegisterAnalyzer(beginningsOf(language), func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
+			all, err := cache.AnalyzerNamed(analyzerOf(language))
+			if err != nil {
+				return nil, err
+			}
+			of, ok := all.(*analysis.DefaultAnalyzer)
+			if !ok {
+				return nil, errs.New(errs.Internal, "the analyzer of %s is a %T", language, all)
+			}
+			last, err := cache.TokenFilterNamed(begins)
+			if err != nil {
+				return nil, err
+			}
+			return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: append(slices.Clone(of.TokenFilters), last)}, nil
+		}))
 		must(registry.RegisterAnalyzer(analyzerOf(language), func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
 			all, err := cache.AnalyzerNamed(language)
 			if err != nil {
@@ -84,7 +109,22 @@ func analyzerOf(language string) string {
 	return plain + "-" + language
 }
 
-// addPlain adds the analyzer without a language.
+// beginningsOf returns the name of the analyzer of the beginnings of words in a language.
+func beginningsOf(language string) string { return analyzerOf(language) + "-beginnings" }
+
+// beginningOf returns what counts of the beginning of a word.
+func beginningOf(text string) string {
+	if runes := []rune(text); len(runes) > maxBeginning {
+		return string(runes[:maxBeginning])
+	}
+	return text
+}
+
+// addPlain adds the analyzers without a language.
 func addPlain(m *mapping.IndexMappingImpl) error {
+	err := m.AddCustomAnalyzer(beginningsOf(""), map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{cut, lowercase.Name, begins}})
+	if err != nil {
+		return err
+	}
 	return m.AddCustomAnalyzer(plain, map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{cut, lowercase.Name}})
 }

@@ -44,8 +44,9 @@ const (
 // Settings are what of a store is indexed, and how. Another setting needs another index.
 type Settings struct {
 	Fields   []string `json:"fields"`
-	Language string   `json:"language"` // "": words as they are
-	Backend  string   `json:"backend"`  // that has the objects
+	Language string   `json:"language"`       // "": words as they are
+	Backend  string   `json:"backend"`        // that has the objects
+	Rule     string   `json:"rule,omitempty"` // whose terms objects have: see store.SearchRule
 }
 
 // Indexed is a store whose text is indexed.
@@ -84,7 +85,8 @@ func Start(o Options) (*Service, error) {
 	}
 	s := &Service{opts: o, slots: make(chan struct{}, maxSearches), log: &sharedLog{conn: o.Conn, js: o.JetStream}}
 	for _, of := range o.Stores {
-		x := &storeIndex{of: of, folder: filepath.Join(o.Folder, of.Store.Name()), log: o.Logger.With("store", of.Store.Name())}
+		x := &storeIndex{folder: filepath.Join(o.Folder, of.Store.Name()), log: o.Logger.With("store", of.Store.Name())}
+		x.of.Store(&of)
 		x.open()
 		s.indexes = append(s.indexes, x)
 	}
@@ -98,6 +100,18 @@ func Start(o Options) (*Service, error) {
 		s.running.Go(func() { s.run(s.ctx, x) })
 	}
 	return s, nil
+}
+
+// Reload has the indexes have what another configuration says of the same stores. What another rule needs is built beside what
+// there is, as at a start.
+func (s *Service) Reload(stores []Indexed) {
+	for _, of := range stores {
+		for _, x := range s.indexes {
+			if x.of.Load().Store.Name() == of.Store.Name() {
+				x.of.Store(&of)
+			}
+		}
+	}
 }
 
 // Close ends the service. The indexes continue where they are after the next start.
@@ -143,7 +157,7 @@ func (s *Service) run(ctx context.Context, x *storeIndex) {
 func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if time.Since(*checked) > checkInterval {
+	if time.Since(*checked) > checkInterval || x.outdated() {
 		state, err := s.log.state(limited)
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func (f failingStore) Scan(ctx context.Context, after []byte, limit int) (driver
 	return f.Store.Scan(ctx, after, limit)
 }
 
-func newPlace(t *testing.T, s search.Settings) *place {
+func newPlace(t *testing.T, s search.Settings, change ...func(*store.Options)) *place {
 	t.Helper()
 	p := &place{T: t, settings: s, folder: t.TempDir()}
 	var err error
@@ -72,10 +72,15 @@ func newPlace(t *testing.T, s search.Settings) *place {
 		t.Fatal(err)
 	}
 	p.relay = outbox.NewRelay(outbox.Options{Publisher: p.bus})
-	p.store, err = store.Open(t.Context(), failing{p.backend, &p.failures}, store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())})
+	o := store.Options{Name: "Books", Outbox: p.relay, Search: s.Fields, Searcher: search.NewClient(p.bus.Conn())}
+	for _, f := range change {
+		f(&o)
+	}
+	p.store, err = store.Open(t.Context(), failing{p.backend, &p.failures}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.settings.Rule = p.store.SearchRule()
 	p.relay.Add("Books", p.store.Driver())
 	t.Cleanup(func() {
 		p.stop()
@@ -174,8 +179,10 @@ func uuids(l store.List) string {
 	return strings.Join(all, " ")
 }
 
-func TestWordsFindObjects(t *testing.T) {
-	p := newPlace(t, search.Settings{Fields: []string{"title", "tags", "author.name", "copies.note"}, Language: "en"})
+func TestWordsFindObjects(t *testing.T) { bothWays(t, wordsFindObjects) }
+
+func wordsFindObjects(t *testing.T, change ...func(*store.Options)) {
+	p := newPlace(t, search.Settings{Fields: []string{"title", "tags", "author.name", "copies.note"}, Language: "en"}, change...)
 	p.save("moby", `{"title":"Moby-Dick; or, The Whale","author":{"name":"Herman Melville"},"tags":["sea","hunting"]}`)
 	p.save("emma", `{"title":"Emma","author":{"name":"Jane Austen"},"copies":[{"note":"the first edition"},{"note":"worn"}]}`)
 	p.save("both", `{"title":"Whales and whaling of the seas, whale by whale","tags":"sea"}`)
@@ -196,8 +203,10 @@ func TestWordsFindObjects(t *testing.T) {
 	}
 }
 
-func TestWordsAsTheyAreWithoutALanguage(t *testing.T) {
-	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+func TestWordsAsTheyAreWithoutALanguage(t *testing.T) { bothWays(t, wordsAsTheyAreWithoutALanguage) }
+
+func wordsAsTheyAreWithoutALanguage(t *testing.T, change ...func(*store.Options)) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, change...)
 	p.save("a", `{"title":"The Whales of Ägir"}`)
 	p.start()
 	p.caughtUp()
@@ -281,8 +290,10 @@ func TestAnIndexThatCanNotFollowIsBuiltAgain(t *testing.T) {
 }
 
 // The index has what the store has after writes while it is followed, while it is not, and while it is built.
-func TestTheIndexFollowsTheStore(t *testing.T) {
-	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+func TestTheIndexFollowsTheStore(t *testing.T) { bothWays(t, theIndexFollowsTheStore) }
+
+func theIndexFollowsTheStore(t *testing.T, change ...func(*store.Options)) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, change...)
 	p.save("a", `{"title":"one"}`)
 	p.save("b", `{"title":"one"}`)
 	p.start()
@@ -376,8 +387,10 @@ func TestALogThatWasReplaced(t *testing.T) {
 }
 
 // Pages continue where they ended, in both directions.
-func TestPagesOfWhatIsFound(t *testing.T) {
-	p := newPlace(t, search.Settings{Fields: []string{"title"}})
+func TestPagesOfWhatIsFound(t *testing.T) { bothWays(t, pagesOfWhatIsFound) }
+
+func pagesOfWhatIsFound(t *testing.T, change ...func(*store.Options)) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, change...)
 	for i := range 25 {
 		p.save(fmt.Sprintf("o%02d", i), fmt.Sprintf(`{"title":"whale %s","n":%d}`, strings.Repeat("filler ", i/5), i))
 	}

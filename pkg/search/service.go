@@ -36,7 +36,7 @@ type reply struct {
 
 func (s *Service) subscribe() error {
 	for _, x := range s.indexes {
-		subject := SubjectPrefix + x.of.Store.Name()
+		subject := SubjectPrefix + x.of.Load().Store.Name()
 		sub, err := s.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
 			if !bus.IsInbox(m.Reply) {
 				return
@@ -99,7 +99,7 @@ func (s *Service) answer(x *storeIndex, data []byte) reply {
 	}
 	var own *errs.Error
 	if !errors.As(err, &own) {
-		s.opts.Logger.Error("a search failed", "store", x.of.Store.Name(), "error", err)
+		s.opts.Logger.Error("a search failed", "store", x.of.Load().Store.Name(), "error", err)
 		return reply{Error: "q: the search failed; the log has the reason"}
 	}
 	return reply{Error: own.Message, Invalid: errors.Is(err, errs.Invalid)}
@@ -109,10 +109,21 @@ func (x *storeIndex) search(ctx context.Context, s store.TextSearch) ([]store.Te
 	x.using.RLock()
 	defer x.using.RUnlock()
 	current := x.current.Load()
-	if current == nil {
-		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; %d objects have been read so far", x.of.Store.Name(), x.read.Load())
+	of := x.of.Load().Store.Name()
+	switch {
+	case (current == nil || current.settings.Rule != s.Rule) && s.Rule != "": // how many objects there are is not for all who may search
+		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; try again", of)
+	case current == nil || current.settings.Rule != s.Rule:
+		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; %d objects have been read so far", of, x.read.Load())
 	}
-	q, err := current.queryOf(s.Words, s.Fields)
+	parts, err := current.parts(s.Words)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case s.Rule != "":
+		return current.searchOwn(ctx, parts, s)
+	}
+	q, err := current.queryOf(parts, s.Fields)
 	if err != nil {
 		return nil, false, err
 	}

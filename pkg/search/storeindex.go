@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,8 +31,8 @@ const (
 
 // storeIndex is the index of a store.
 type storeIndex struct {
-	of     Indexed
-	folder string // of the index, which is in a folder with a number, and of its successor while that is built
+	of     atomic.Pointer[Indexed] // a reload replaces it
+	folder string                  // of the index, which is in a folder with a number, and of its successor while that is built
 	log    *slog.Logger
 	read   atomic.Int64 // objects that a build has read
 	failed string       // why the last build failed, so that it is logged once; used by run alone
@@ -46,7 +47,9 @@ func (x *storeIndex) open() {
 	for _, number := range slices.Backward(x.numbers()) {
 		folder := x.numbered(number)
 		if x.current.Load() == nil {
-			if found, ok := openIndex(folder, x.of.Settings); ok {
+			of := x.of.Load()
+			if found, ok := openIndex(folder, of.Settings); ok {
+				found.store = of.Store
 				x.current.Store(found)
 				continue
 			}
@@ -74,11 +77,17 @@ func (x *storeIndex) numbered(n int) string { return filepath.Join(x.folder, str
 // follows reports whether the index can follow a log.
 func (x *storeIndex) follows(log eventlog.State) bool {
 	current := x.current.Load()
-	if current == nil {
+	if current == nil || x.outdated() {
 		return false
 	}
 	at := *current.at.Load()
 	return at.Log.Equal(log.Created) && log.First <= at.Sequence+1 && at.Sequence <= log.Last
+}
+
+// outdated reports whether a reload has changed what the index is to have: another one is built then.
+func (x *storeIndex) outdated() bool {
+	current := x.current.Load()
+	return current != nil && !reflect.DeepEqual(current.settings, x.of.Load().Settings)
 }
 
 // errGap says that somebody has removed events from the log that the index has not followed.
@@ -98,12 +107,12 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 		}
 		at.Sequence, at.Mark = e.Sequence, e.Mark()
 		name, store, uuid, ok := eventlog.ParseSubject(e.Subject)
-		if ok && !name.IsAuth() && store == x.of.Store.Name() && !slices.Contains(uuids, uuid) {
+		if ok && !name.IsAuth() && store == current.store.Name() && !slices.Contains(uuids, uuid) {
 			uuids = append(uuids, uuid)
 		}
 	}
 	if len(uuids) > 0 || at.Sequence-current.stored.Sequence >= saveAfter {
-		err := caught(func() error { return current.update(ctx, x.of.Store, uuids, at) })
+		err := caught(func() error { return current.update(ctx, uuids, at) })
 		if err != nil {
 			if errors.Is(err, errStalled) {
 				x.reopen()
@@ -185,10 +194,12 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (*te
 	if all := x.numbers(); len(all) > 0 {
 		next = all[len(all)-1] + 1
 	}
-	built, err := newIndex(x.numbered(next), x.of.Settings)
+	of := x.of.Load()
+	built, err := newIndex(x.numbered(next), of.Settings)
 	if err != nil {
 		return nil, err
 	}
+	built.store = of.Store
 	if err := x.fill(ctx, built, position{Log: log.Created, Sequence: log.Last}); err != nil {
 		_ = built.bleve.Close()
 		return nil, errors.Join(err, built.remove())
@@ -200,11 +211,11 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (*te
 func (x *storeIndex) fill(ctx context.Context, built *textIndex, at position) error {
 	x.read.Store(0)
 	b, logged := built.batch(), time.Now()
-	for r, err := range driver.Records(ctx, x.of.Store.Driver(), buildPage) {
+	for r, err := range driver.Records(ctx, built.store.Driver(), buildPage) {
 		if err != nil {
 			return err
 		}
-		if err := b.set(r); err != nil {
+		if err := b.set(ctx, r); err != nil {
 			return err
 		}
 		if b.full() {
@@ -225,7 +236,7 @@ func (x *storeIndex) fill(ctx context.Context, built *textIndex, at position) er
 }
 
 func (x *storeIndex) status() Status {
-	s := Status{Store: x.of.Store.Name(), Read: x.read.Load()}
+	s := Status{Store: x.of.Load().Store.Name(), Read: x.read.Load()}
 	x.using.RLock()
 	defer x.using.RUnlock()
 	current := x.current.Load()

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/search/query"
 	"github.com/blevesearch/bleve/v2/search/searcher"
 	index "github.com/blevesearch/bleve_index_api"
@@ -105,11 +106,56 @@ func startsWithSpace(text string) bool {
 	return unicode.IsSpace(r)
 }
 
-// queryOf returns what bleve looks for. Words that the language leaves out, such as "the", are ignored.
-func (x *textIndex) queryOf(text string, fields []string) (query.Query, error) {
+// part is a part of a search with the words that an index has for it.
+type part struct {
+	term
+	tokens analysis.TokenStream // of the text; the beginning of a word as it is, in lower case
+}
+
+// begins reports whether the part is the beginning of a word.
+func (p part) begins() bool { return p.prefix && len(p.tokens) == 1 }
+
+// parts reads what is searched for. Words that the language leaves out, such as "the", are ignored; without one to find
+// there are no parts.
+func (x *textIndex) parts(text string) ([]part, error) {
 	terms, err := parseWords(text)
 	if err != nil {
 		return nil, err
+	}
+	analyzer, asWritten := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language)), x.bleve.Mapping().AnalyzerNamed(plain)
+	var all []part
+	found := false
+	for _, t := range terms {
+		tokens := analyzer.Analyze([]byte(t.text))
+		if t.prefix {
+			// A language leaves out no word that only begins like "the"; and no word begins with a parenthesis.
+			words := asWritten.Analyze([]byte(t.text))
+			switch {
+			case len(words) == 1:
+				t.text, tokens = string(words[0].Term), words
+			case len(words) > 1 && x.settings.Language != "cjk": // whose words are not separated
+				return nil, errs.New(errs.Invalid, "q: %.32q* is several words; give the beginning of one", t.text)
+			}
+		}
+		if len(tokens) > 0 {
+			all = append(all, part{t, tokens})
+			found = found || !t.not
+		}
+	}
+	switch {
+	case found:
+		return all, nil
+	case len(terms) == 0 || terms[0].not:
+		return nil, errs.New(errs.Invalid, "q: has no word to find")
+	default:
+		return nil, nil
+	}
+}
+
+// queryOf returns what bleve looks for.
+func (x *textIndex) queryOf(parts []part, fields []string) (query.Query, error) {
+	if len(parts) == 0 {
+		return bleve.NewMatchNoneQuery(), nil
 	}
 	in, err := x.bleve.Advanced()
 	if err != nil {
@@ -121,63 +167,39 @@ func (x *textIndex) queryOf(text string, fields []string) (query.Query, error) {
 	}
 	defer func() { _ = reader.Close() }() // reads
 	budget := beginnings{reader, maxBeginnings}
-	analyzer, asWritten := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language)), x.bleve.Mapping().AnalyzerNamed(plain)
 	all := bleve.NewBooleanQuery()
-	found := false
-	for _, t := range terms {
-		tokens := len(analyzer.Analyze([]byte(t.text)))
-		if t.prefix {
-			// A language leaves out no word that only begins like "the"; and no word begins with a parenthesis.
-			words := asWritten.Analyze([]byte(t.text))
-			switch {
-			case len(words) == 1:
-				t.text, tokens = string(words[0].Term), 1
-			case len(words) > 1 && x.settings.Language != "cjk": // whose words are not separated
-				return nil, errs.New(errs.Invalid, "q: %.32q* is several words; give the beginning of one", t.text)
-			}
-		}
-		if tokens == 0 {
-			continue
-		}
+	for _, p := range parts {
 		some := bleve.NewDisjunctionQuery()
 		for i, field := range x.settings.Fields {
 			if !slices.Contains(fields, field) {
 				continue
 			}
-			if t.prefix && tokens == 1 {
-				if err := budget.count(fieldName(i), strings.ToLower(t.text)); err != nil {
+			if p.begins() {
+				if err := budget.count(fieldName(i), strings.ToLower(p.text)); err != nil {
 					return nil, err
 				}
 			}
-			some.AddQuery(t.in(fieldName(i), tokens))
+			some.AddQuery(p.in(fieldName(i)))
 		}
-		if t.not {
+		if p.not {
 			all.AddMustNot(some)
-			continue
+		} else {
+			all.AddMust(some)
 		}
-		all.AddMust(some)
-		found = true
 	}
-	switch {
-	case found:
-		return all, nil
-	case len(terms) == 0 || terms[0].not:
-		return nil, errs.New(errs.Invalid, "q: has no word to find")
-	default:
-		return bleve.NewMatchNoneQuery(), nil
-	}
+	return all, nil
 }
 
 // in returns what bleve looks for in a field.
-func (t term) in(field string, tokens int) query.FieldableQuery {
+func (p part) in(field string) query.FieldableQuery {
 	var q query.FieldableQuery
 	switch {
-	case t.prefix && tokens == 1:
-		q = bleve.NewPrefixQuery(strings.ToLower(t.text))
-	case t.phrase || tokens > 1: // one word in the text can be several in the index, such as one with a hyphen
-		q = bleve.NewMatchPhraseQuery(t.text)
+	case p.begins():
+		q = bleve.NewPrefixQuery(strings.ToLower(p.text))
+	case p.phrase || len(p.tokens) > 1: // one word in the text can be several in the index, such as one with a hyphen
+		q = bleve.NewMatchPhraseQuery(p.text)
 	default:
-		q = bleve.NewMatchQuery(t.text)
+		q = bleve.NewMatchQuery(p.text)
 	}
 	q.SetField(field)
 	return q

@@ -53,7 +53,7 @@ func ParseCount(text string) (CountMode, error) {
 
 // counting returns a listing of all that the list has, for counting.
 func (l *listing) counting() *listing {
-	c := &listing{store: l.store, call: l.call, plan: l.plan, each: l.each, sifts: true, limit: MaxPage}
+	c := &listing{store: l.store, call: l.call, plan: l.plan, each: l.each, nothing: l.nothing, only: l.only, sifts: true, limit: MaxPage}
 	if l.backward {
 		c.plan = l.other
 	}

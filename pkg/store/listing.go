@@ -92,9 +92,10 @@ type listing struct {
 	plan       *query.Plan
 	each       bool // the rule is evaluated for each object
 	userValues policy.UserValues
-	narrowed   bool // what is read is what the rule allows, and perhaps more
-	nothing    bool // the rule allows no object, and none is read
-	sifts      bool // objects are read that the page does not show, or several times
+	narrowed   bool              // what is read is what the rule allows, and perhaps more
+	nothing    bool              // the rule allows no object, and none is read
+	only       *policy.Selection // what a search goes through; nil: all objects
+	sifts      bool              // objects are read that the page does not show, or several times
 	fields     *policy.FieldReader
 	projection *Projection
 	expander   *expander    // nil: nothing is expanded
@@ -144,18 +145,22 @@ func (l *listing) begin(ctx context.Context, cursor, before string) error {
 
 // narrow changes the plan where the rule allows only objects that have one of a few values: only these are read, from
 // the indexes of the values, and merged. The others cost nothing.
-func (l *listing) narrow(ctx context.Context) error {
+func (l *listing) narrow(ctx context.Context) (err error) {
+	s := l.store
+	if l.only, err = l.selected(ctx); err != nil {
+		return err
+	}
+	l.nothing = l.only != nil && l.only.None()
 	if !l.each {
 		return nil
 	}
-	s := l.store
 	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, s.policyInput(l.call, nil, nil))
 	if err != nil || !narrow {
 		return err
 	}
 	if l.plan.Searches() {
 		// A search has no index of values. But whoever may see nothing makes nobody search.
-		l.nothing = len(needs.Values) == 0
+		l.nothing = l.nothing || len(needs.Values) == 0
 		return nil
 	}
 	who, _ := l.call.User.Text("uuid")
@@ -178,7 +183,7 @@ func (l *listing) read() {
 	}
 	for _, r := range reads {
 		l.readers = append(l.readers, &reader{
-			store: l.store, plan: l.plan, read: r, conditions: r.Conditions(), more: true,
+			store: l.store, plan: l.plan, read: r, only: l.only, conditions: r.Conditions(), more: true,
 			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads), growsTo: most,
 		})
 	}

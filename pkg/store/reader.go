@@ -9,6 +9,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
 
@@ -32,9 +33,10 @@ type reader struct {
 	keys       int                   // that were compared for these
 	maxKeys    int
 
-	hits     []TextHit // of a search: those that are not read yet
-	moreHits bool      // there may be others
-	found    chunks    // of the hits that were read
+	only     *policy.Selection // of a search: what it goes through; nil: all objects
+	hits     []TextHit         // those that are not read yet
+	moreHits bool              // there may be others
+	found    chunks            // of the hits that were read
 }
 
 // mayHaveMore reports whether there may be another object.

@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
@@ -27,6 +28,10 @@ type TextSearch struct {
 	After    []byte   `json:"after,omitempty"`    // the Position of the hit before the first; nil: from the start
 	Backward bool     `json:"backward,omitempty"` // from the worst hit to the best
 	Limit    int      `json:"limit"`
+
+	// Not "": objects are found and ranked as if there were no others than those of Only, whose terms this Rule makes.
+	Rule string            `json:"rule,omitempty"`
+	Only *policy.Selection `json:"only,omitempty"`
 }
 
 // TextHit is an object whose text has the words.
@@ -72,6 +77,44 @@ func (s *Store) parseSearch(ctx context.Context, call Call, o ListOptions, reade
 	return plan, s.refuseClosed(call, plan, closed)
 }
 
+// maxSelected is how many values a search compares those of objects with, for a rule that names any number of them.
+const maxSelected = 1000
+
+// selected returns which objects a search goes through, where the rule depends on the object; nil: all of them.
+func (l *listing) selected(ctx context.Context) (*policy.Selection, error) {
+	switch {
+	case !l.plan.Searches() || l.store.opts.SearchRule == nil:
+		return nil, nil
+	case !l.each:
+		return &policy.Selection{Every: true}, nil
+	}
+	only, err := l.store.opts.SearchRule.Select(ctx, l.store.policyInput(l.call, nil, nil))
+	if err == nil && only.Terms() > maxSelected {
+		err = errs.New(errs.Invalid, "q: the rule of this store allows you objects with more than %d values: too many to search", maxSelected)
+	}
+	return &only, err
+}
+
+// SearchRule identifies the terms of SearchTerms: with another rule objects have others. "": they have none.
+func (s *Store) SearchRule() string {
+	if s.opts.SearchRule == nil {
+		return ""
+	}
+	return s.opts.SearchRule.Key()
+}
+
+// SearchTerms returns by what terms of an object a search knows whether a caller may list it.
+func (s *Store) SearchTerms(ctx context.Context, body []byte) ([]string, error) {
+	if s.opts.SearchRule == nil {
+		return nil, nil
+	}
+	o, err := object.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	return s.opts.SearchRule.Terms(ctx, o)
+}
+
 // topField returns the top-level field of one that may be a level below.
 func topField(field string) string {
 	top, _, _ := strings.Cut(field, ".")
@@ -86,7 +129,7 @@ func (r *reader) searchPage(ctx context.Context, s query.Search, after []byte, l
 		}
 		var err error
 		r.hits, r.moreHits, err = r.store.opts.Searcher.Search(ctx, r.store.opts.Name, TextSearch{
-			Words: s.Words, Fields: s.Fields, After: after, Backward: s.Backward, Limit: limit,
+			Words: s.Words, Fields: s.Fields, After: after, Backward: s.Backward, Limit: limit, Rule: r.store.SearchRule(), Only: r.only,
 		})
 		if err != nil {
 			return driver.Page{}, err

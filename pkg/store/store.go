@@ -102,6 +102,7 @@ type Options struct {
 	Indexes       []query.Index    // for listing
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
+	SearchRule    *policy.Selector // of the rule of lists, so that a search goes through no object that the caller may not list; nil: it goes through all
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer   // nil: no announcements
@@ -254,7 +255,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		}
 	}
 	return s.WithOptions(func(now *Options) {
-		now.Policy, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
+		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
 		now.Private, now.ReadOnly, now.Reserved, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.MaxSize
 		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
 		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete

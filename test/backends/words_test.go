@@ -106,6 +106,72 @@ func wordsAreFound(t *testing.T, at string) {
 	}
 }
 
+// TestSearchesTellNothingOnEachBackend: what others write that one may not list changes no reply to a search.
+func TestSearchesTellNothingOnEachBackend(t *testing.T) {
+	t.Parallel()
+	for name, backend := range map[string]func() string{
+		"files": func() string { return "{}" }, "FerretDB": mongo,
+		"dynalite": func() string { return dynamo(servers.dynalite()) }, "dynoxide": func() string { return dynamo(servers.dynoxide()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			searchesTellNothing(t, serveInProcess(t, fmt.Sprintf(`
+backends: {shared: %s}
+stores:
+  Notes:
+    backend: shared
+    uuid: client
+    expose: {list: true}
+    policy: {create: "true", list: object.public == true}
+    search: {fields: [text, tags]}
+`, backend())))
+		})
+	}
+}
+
+func searchesTellNothing(t *testing.T, at string) {
+	server := &process.Server{URL: at}
+	write := func(uuid string, public bool, text string) {
+		must(t, server, 201, "POST", "/notes", fmt.Sprintf(`{"uuid":%q,"public":%t,"text":%q}`, uuid, public, text))
+	}
+	list := func(q, limit string) string {
+		return "/notes?" + url.Values{"q": {q}, "limit": {limit}, "count": {"exact"}}.Encode()
+	}
+	indexed := func(marker string) {
+		write(marker, true, marker)
+		process.Eventually(t, patience, func() error {
+			if r, err := ask(server, "GET", list(marker, "1"), ""); err != nil || fmt.Sprint(found(r)) != "["+marker+"]" {
+				return fmt.Errorf("%s: %w: %s", marker, err, r.body)
+			}
+			return nil
+		})
+	}
+	told := func() (all []string) {
+		for _, q := range []string{"ant bee", "ant", "be*", "zz*", "zebra", `"ant bee"`, "ant -zebra"} {
+			for _, limit := range []string{"1", "10"} {
+				r := must(t, server, 200, "GET", list(q, limit), "")
+				all = append(all, fmt.Sprintf("%s: %v of %s, more %t", q, found(r), r.get("count.value"), r.get("cursor") != ""))
+			}
+		}
+		return all
+	}
+	write("one", true, "ant ant ant bee")
+	write("two", true, "ant bee bee bee")
+	write("bee", true, "bee")
+	indexed("first")
+	before := told()
+	for i := range 30 {
+		write(fmt.Sprintf("hidden%d", i), false, fmt.Sprintf("zebra ant zz%d beetle%d %s", i, i, strings.Repeat("ant ", i)))
+	}
+	indexed("second")
+	if after := told(); !slices.Equal(before, after) {
+		t.Errorf("alone\n%s\nwith others\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	if has := "ant bee: [one] of 2, more true"; !slices.Contains(before, has) {
+		t.Errorf("expected %q in %q", has, before)
+	}
+}
+
 // found returns the uuids of a page.
 func found(r reply) (all []string) {
 	for _, one := range gjson.GetBytes(r.body, "items.#.uuid").Array() {

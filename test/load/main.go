@@ -20,7 +20,7 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and of growth; 0 skips these")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, files, fills, listener, backends, console, costs, growth, arrays, scale, scale-mongodb")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, listener, backends, console, costs, growth, arrays, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
@@ -97,6 +97,7 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 		{"memory", func() error { return b.memory(ctx, million) }},
 		{"lists", func() error { return b.lists(ctx, rounds) }},
 		{"query", func() error { return b.queryRates(ctx, million) }},
+		{"hidden", func() error { return b.hiddenSearches(ctx) }},
 		{"files", func() error { return b.files(ctx, rounds) }},
 		{"fills", func() error { return b.fills(ctx, rounds, requests/4) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},

@@ -118,6 +118,7 @@ func programOptions(options ...cel.ProgramOption) []cel.ProgramOption {
 type rule struct {
 	expression string
 	program    cel.Program // nil: the rule is isOwner
+	tree       *ast.AST    // of the program
 	object     bool        // it refers to the stored object
 	input      bool        // it refers to the incoming object
 	isOwner    bool        // it asks who the owner is
@@ -155,7 +156,8 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 		return nil, problems
 	}
 	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
-	n := narrower{policy: p, env: env, tree: tree.NativeRep()}
+	r.tree = tree.NativeRep()
+	n := narrower{policy: p, env: env, tree: r.tree}
 	r.needed, r.isNarrow = n.neededBy(n.tree.Expr())
 	if r.rest, r.parts, err = withoutParts(env, n.tree); err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}

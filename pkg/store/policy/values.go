@@ -57,7 +57,7 @@ func (p *Policy) Values(ctx context.Context, op Op, in Input) (Needs, bool, erro
 	if !ok {
 		return Needs{}, false, nil
 	}
-	c := collector{ctx: ctx, in: in, variables: plainVariables{"user": recordOf(in.User), sessionVariable: in.Session.value(), "now": types.Timestamp{Time: in.Now}}}
+	c := newCollector(ctx, in)
 	for i := range all {
 		c.found.Varies = c.found.Varies || all[i].varies()
 		if err := c.collect(&all[i], all[i].steps); err != nil {
@@ -101,6 +101,10 @@ type collector struct {
 	variables plainVariables
 	found     Needs
 	any       bool // any object may be allowed
+}
+
+func newCollector(ctx context.Context, in Input) *collector {
+	return &collector{ctx: ctx, in: in, variables: plainVariables{"user": recordOf(in.User), sessionVariable: in.Session.value(), "now": types.Timestamp{Time: in.Now}}}
 }
 
 // collect adds values, if the further steps lead to some.

@@ -1,0 +1,149 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	segment "github.com/blevesearch/scorch_segment_api/v2"
+)
+
+// place is a part of a search in one field: words that follow each other, of each place those that may be there. A place
+// may be empty, where a language leaves out a word.
+type place struct {
+	field  string
+	words  [][]string
+	length float64 // that a text of average length has
+}
+
+// Lengths of texts that count as the average, in words: a fixed one, because that of a store tells of all its texts.
+const (
+	averageWords      = 100
+	averageBeginnings = 6 * averageWords
+)
+
+// placeIn returns a part of a search in a field of the index.
+func (p part) placeIn(field int) place {
+	if p.begins() {
+		return place{beginningsName(field), [][]string{{beginningOf(strings.ToLower(p.text))}}, averageBeginnings}
+	}
+	first, last := math.MaxInt, 0
+	for _, token := range p.tokens {
+		first, last = min(first, token.Position), max(last, token.Position)
+	}
+	words := make([][]string, last-first+1)
+	for _, token := range p.tokens {
+		words[token.Position-first] = append(words[token.Position-first], string(token.Term))
+	}
+	return place{fieldName(field), words, averageWords}
+}
+
+// follow reports whether words have to follow each other: that all are in a text is not enough.
+func (p place) follow() bool { return len(p.words) > 1 }
+
+// having returns those of some documents that have the words in the field, in any order.
+func (p place) having(s *segmentOf, of *roaring.Bitmap) (*roaring.Bitmap, error) {
+	for _, words := range p.words {
+		if len(words) == 0 {
+			continue
+		}
+		some := roaring.New()
+		for _, word := range words {
+			one, err := s.having(of, p.field, word)
+			if err != nil {
+				return nil, err
+			}
+			some.Or(one)
+		}
+		of = some
+	}
+	return of, nil
+}
+
+// reading reads how often documents have the words of a place, in the order of their numbers.
+type reading struct {
+	place
+	lists [][]*postings // as words
+}
+
+// postings are where a word is.
+type postings struct {
+	all segment.PostingsIterator
+	at  segment.Posting // nil: before the first, or after the last
+	end bool
+}
+
+func (p place) read(s *segmentOf) (*reading, error) {
+	r := &reading{place: p, lists: make([][]*postings, len(p.words))}
+	for i, words := range p.words {
+		for _, word := range words {
+			list, err := s.postings(p.field, word)
+			if err != nil {
+				return nil, err
+			}
+			r.lists[i] = append(r.lists[i], &postings{all: list.Iterator(true, true, p.follow(), nil)})
+		}
+	}
+	return r, nil
+}
+
+// of returns what a document has of the word; nil for nothing.
+func (p *postings) of(document uint64) (_ segment.Posting, err error) {
+	if !p.end && (p.at == nil || p.at.Number() < document) {
+		if p.at, err = p.all.Advance(document); err != nil {
+			return nil, err
+		}
+		p.end = p.at == nil
+	}
+	if p.at == nil || p.at.Number() != document {
+		return nil, nil
+	}
+	return p.at, nil
+}
+
+// score returns how well a document matches: by how often it has the words, and how long its text is. 0: it has them not.
+func (r *reading) score(document uint64) (float64, error) {
+	var times, length float64
+	var found [][]segment.Location // of each place
+	for _, lists := range r.lists {
+		var here []segment.Location
+		for _, list := range lists {
+			at, err := list.of(document)
+			if err != nil {
+				return 0, err
+			}
+			if at == nil {
+				continue
+			}
+			length = math.Round(1 / (at.Norm() * at.Norm())) // which the norm is of
+			times += float64(at.Frequency())
+			here = append(here, at.Locations()...)
+		}
+		found = append(found, here)
+	}
+	if r.follow() {
+		times = r.sequences(found)
+	}
+	if times == 0 {
+		return 0, nil
+	}
+	const saturation, byLength = 1.2, 0.75
+	return times * (saturation + 1) / (times + saturation*(1-byLength+byLength*length/r.length)), nil
+}
+
+// sequences returns how often the words follow each other, in one string.
+func (r *reading) sequences(found [][]segment.Location) (times float64) {
+	for _, first := range found[0] {
+		follows := true
+		for i, words := range r.words {
+			follows = follows && (len(words) == 0 || slices.ContainsFunc(found[i], func(l segment.Location) bool {
+				return l.Pos() == first.Pos()+uint64(i) && slices.Equal(l.ArrayPositions(), first.ArrayPositions()) //nolint:gosec // at most a KiB of words
+			}))
+		}
+		if follows {
+			times++
+		}
+	}
+	return times
+}

@@ -1,0 +1,185 @@
+package policy
+
+import (
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// knows reports whether an expression is about the object, or the variable of a loop over what it has, and whether it is about
+// the caller or the time.
+func (s *selecting) knows(e ast.Expr, variable string) (object, caller bool) {
+	for _, ident := range ast.MatchDescendants(ast.NavigateExpr(s.tree, e), ast.KindMatcher(ast.IdentKind)) {
+		switch name := ident.AsIdent(); {
+		case name == isOwner, name == "input":
+			return true, true
+		case name == "object", name == variable:
+			object = true
+		case isVariable(name), slices.Contains(s.callers, name):
+			caller = true
+		}
+	}
+	return object, caller
+}
+
+// program compiles a part of the rule.
+func (s *selecting) program(e ast.Expr) (cel.Program, bool) {
+	part := ast.NewCheckedAST(ast.NewAST(e, s.tree.SourceInfo()), s.tree.TypeMap(), s.tree.ReferenceMap())
+	program, err := s.env.PlanProgram(part, programOptions(cel.InterruptCheckFrequency(checkEvery))...)
+	return program, err == nil
+}
+
+// given compiles a part that is about the caller alone.
+func (s *selecting) given(e ast.Expr) (given, bool) {
+	program, ok := s.program(e)
+	return func(c *collector) (ref.Val, error) { return c.value(program) }, ok
+}
+
+func isIterable(value ref.Val) bool {
+	_, is := value.(traits.Iterable)
+	return is
+}
+
+// ofLoop is list.exists(x, expression).
+func (s *selecting) ofLoop(e ast.Expr) (truth, bool) {
+	c := e.AsComprehension()
+	body, ok := existsOf(c)
+	if !ok || isVariable(c.IterVar()) || slices.Contains(s.callers, c.IterVar()) {
+		return s.fail(e)
+	}
+	object, caller := s.knows(c.IterRange(), "")
+	if object && caller {
+		return s.fail(e)
+	}
+	if object {
+		list, ok := s.program(c.IterRange())
+		if !ok {
+			return s.fail(e)
+		}
+		yes, ok := s.within(body, origin{list: list, variable: c.IterVar()})
+		if !ok {
+			return s.fail(e)
+		}
+		return truth{yes: yes}, true
+	}
+	list, ok := s.given(c.IterRange())
+	if !ok {
+		return s.fail(e)
+	}
+	s.callers = append(s.callers, c.IterVar())
+	all, ok := s.truthOf(body)
+	s.callers = s.callers[:len(s.callers)-1]
+	return truth{each(list, c.IterVar(), all.yes, anyOf), each(list, c.IterVar(), all.no, allOf)}, ok
+}
+
+// existsOf returns the expression of exists.
+func existsOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
+	isAccu := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == c.AccuVar() }
+	isFalse := c.AccuInit().Kind() == ast.LiteralKind && c.AccuInit().AsLiteral() == types.False
+	if c.IterVar2() != "" || !isFalse || !isAccu(c.Result()) || c.LoopStep().Kind() != ast.CallKind {
+		return nil, false
+	}
+	step := c.LoopStep().AsCall()
+	if step.FunctionName() != operators.LogicalOr || !isAccu(step.Args()[0]) {
+		return nil, false
+	}
+	return step.Args()[1], true
+}
+
+// each makes a choice for each element of a list of the caller.
+func each(list given, variable string, of choice, by func(...Selection) Selection) choice {
+	if of == nil {
+		return nil
+	}
+	return func(c *collector) (Selection, error) {
+		value, err := list(c)
+		if err != nil || !isIterable(value) {
+			return Selection{}, err
+		}
+		outer, shadows := c.variables[variable]
+		defer func() {
+			if delete(c.variables, variable); shadows {
+				c.variables[variable] = outer
+			}
+		}()
+		var all []Selection
+		for element := range elementsOf(value) {
+			c.variables[variable] = element
+			one, err := of(c)
+			if err != nil {
+				return Selection{}, err
+			}
+			all = append(all, one)
+		}
+		return by(all...), nil
+	}
+}
+
+// within is for which objects an expression is true of an element of a list that they have.
+func (s *selecting) within(e ast.Expr, in origin) (choice, bool) {
+	object, caller := s.knows(e, in.variable)
+	switch {
+	case !caller:
+		in.conditions = append(slices.Clone(in.conditions), nil)
+		var ok bool
+		in.conditions[len(in.conditions)-1], ok = s.program(e)
+		return s.known(s.selector.add(in)), ok
+	case !object:
+		of, ok := s.ofCaller(e)
+		return both(of.yes, s.known(s.selector.add(in))), ok
+	case e.Kind() != ast.CallKind:
+		return nil, false
+	}
+	call := e.AsCall()
+	switch function := call.FunctionName(); function {
+	case operators.LogicalOr:
+		var all []choice
+		for _, arg := range call.Args() {
+			one, ok := s.within(arg, in)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, one)
+		}
+		return either(all...), true
+	case operators.LogicalAnd:
+		return s.withinBoth(call.Args()[0], call.Args()[1], in)
+	case operators.Equals, operators.In:
+		is, ok := s.compare(function, call.Args()[0], call.Args()[1], in)
+		return is.yes, ok
+	}
+	return nil, false
+}
+
+// withinBoth is within for two expressions, of which one at most is about both the object and the caller.
+func (s *selecting) withinBoth(a, b ast.Expr, in origin) (choice, bool) {
+	for _, of := range [][2]ast.Expr{{a, b}, {b, a}} {
+		object, caller := s.knows(of[0], in.variable)
+		switch {
+		case !caller:
+			condition, ok := s.program(of[0])
+			if !ok {
+				return nil, false
+			}
+			in.conditions = append(slices.Clone(in.conditions), condition)
+			return s.within(of[1], in)
+		case !object:
+			one, ok := s.ofCaller(of[0])
+			if !ok {
+				return nil, false
+			}
+			other, ok := s.within(of[1], in)
+			return both(one.yes, other), ok
+		}
+	}
+	return nil, false
+}
+
+func (*selecting) known(at int) choice {
+	return func(*collector) (Selection, error) { return Selection{Term: knownOf(at)}, nil }
+}
