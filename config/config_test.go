@@ -76,7 +76,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "events", c.Events, EventStreams{Clients: 500, Address: 20, Heartbeat: 5 * time.Second, Buffer: 1 << 20})
 	equal(t, "documents", c.Documents, Documents{OpenAPI: true})
 	equal(t, "static", c.Static, &Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
-	equal(t, "pages", c.Pages, Pages{Folder: absPath(t, "testdata/schemas"), Paths: map[string]string{"login": "/login"}})
+	equal(t, "pages", c.Pages, Pages{Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
