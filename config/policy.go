@@ -50,7 +50,7 @@ func readPolicy(s *section) Policy {
 	decode(x, "default", &others, oneOf("deny", "allow"))
 	x.rejectUnknown()
 	if s.has("policy") && len(x.keys) == 0 {
-		s.problem("policy", "is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything")
+		s.problem("policy", "is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything, and {default: allow} says so")
 	}
 	if !s.has("policy") || others == "allow" {
 		return p

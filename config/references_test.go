@@ -28,8 +28,8 @@ func TestStores(t *testing.T) {
 			`1:61: stores.C.schema: expected the path of a file, not ""`}},
 		{"policies", "stores: {A: {policy: user != null}, B: {policy: {}}, C: {policy: }, D: {policy: {get: ''}}}\n", []string{
 			`1:14: stores.A.policy: expected owner, or one expression each for create, get, update, delete, list, not "user != null"`,
-			`1:41: stores.B.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything`,
-			`1:58: stores.C.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything`,
+			`1:41: stores.B.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything, and {default: allow} says so`,
+			`1:58: stores.C.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything, and {default: allow} says so`,
 			`1:82: stores.D.policy.get: expected a non-empty string, not ""`}},
 		{"private properties", "stores: {A: {private: [_x, uuid, a, a], indexes: [a]}}\n", []string{
 			`1:24: stores.A.private[0]: expected a property of your own; names that begin with _ are reserved, not "_x"`,

@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
 )
 
 type eventsCmd struct {
@@ -128,8 +129,30 @@ type eventsEraseCmd struct {
 	Yes    bool     `help:"Do not ask."`
 }
 
+// check returns what is wrong with the objects. A store that the configuration does not have may be one that it had: that is told
+// when its events have been looked for, by the message that is returned.
+func (c *eventsEraseCmd) check() (unknown string, err error) {
+	for _, uuid := range c.UUID {
+		if err := object.CheckUUID(uuid); err != nil {
+			return "", errs.Wrap(err, errs.Invalid, "--uuid %q", uuid)
+		}
+	}
+	if c.URL != "" {
+		return "", nil // there may be no configuration
+	}
+	loaded, err := c.load("")
+	if err == nil && loaded.Stores[c.Store] == nil {
+		unknown = fmt.Sprintf("no store %q is configured; there are %s", c.Store, strings.Join(storeNames(loaded), ", "))
+	}
+	return unknown, err
+}
+
 // Run removes the events of objects from the log. It fails while some of them have to stay.
 func (c *eventsEraseCmd) Run(ctx context.Context, s streams) error {
+	unknown, err := c.check()
+	if err != nil {
+		return err
+	}
 	if !c.Yes && !c.DryRun {
 		question := fmt.Sprintf("Remove all events of %s %s from the log? Clients and listeners that have not seen them never will, and there is no way back. Type yes: ", c.Store, strings.Join(c.UUID, ", "))
 		if err := confirm(ctx, s, question); err != nil {
@@ -142,10 +165,19 @@ func (c *eventsEraseCmd) Run(ctx context.Context, s streams) error {
 		if c.DryRun {
 			done = "would be removed"
 		}
-		fmt.Fprintf(s.out, "%d events %s\n", e.Erased, done)
+		if err != nil && e.Erased == 0 {
+			return err
+		}
+		if err == nil && e == (eventlog.Erasure{}) {
+			fmt.Fprintf(s.out, "the log has no events of %s %s\n", c.Store, strings.Join(c.UUID, ", "))
+		} else {
+			fmt.Fprintf(s.out, "%d events %s\n", e.Erased, done)
+		}
 		switch {
 		case err != nil:
 			return err
+		case unknown != "" && e == (eventlog.Erasure{}):
+			return errs.New(errs.Invalid, "%s", unknown)
 		case e.Unhandled > 0:
 			return errs.New(errs.Conflict, "%d events stay, which the listener %s has not handled yet: run the command again once it has", e.Unhandled, e.Listener)
 		case e.Young > 0:

@@ -17,9 +17,9 @@ type userKeyCmd struct {
 
 type userKeyCreateCmd struct {
 	oneUser
-	Name    string `arg:"" help:"What the key is for."`
-	Expires string `help:"When it expires: a time (RFC 3339), or after how long, 720h for instance. Default: never." placeholder:"TIME"`
-	Rule    string `help:"CEL over method and path of a request; others are refused." placeholder:"RULE"`
+	Name    string  `arg:"" help:"What the key is for."`
+	Expires *string `help:"When it expires: a time (RFC 3339), or after how long, 720h for instance. Default: never." placeholder:"TIME"`
+	Rule    *string `help:"CEL over method and path of a request; others are refused." placeholder:"RULE"`
 }
 
 // Run prints the token alone on standard output, so that a script can keep it.
@@ -28,8 +28,15 @@ func (c *userKeyCreateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	rule := ""
+	if c.Rule != nil {
+		// The variable of a script that is not set would make a key that may do everything.
+		if rule = *c.Rule; rule == "" {
+			return errs.New(errs.Invalid, "--rule: is empty; leave it out for a key that may do all that the user may")
+		}
+	}
 	return c.manage(ctx, false, func(ask app.AskUsers) error {
-		reply, err := ask(ctx, app.UserRequest{Act: app.CreateKey, User: c.User, Key: auth.NewKey{Name: c.Name, Rule: c.Rule, Expires: expires}})
+		reply, err := ask(ctx, app.UserRequest{Act: app.CreateKey, User: c.User, Key: auth.NewKey{Name: c.Name, Rule: rule, Expires: expires}})
 		if err != nil {
 			return err
 		}
@@ -45,15 +52,15 @@ func (c *userKeyCreateCmd) Run(ctx context.Context, s streams) error {
 	})
 }
 
-// expiry reads when a key expires; the zero time for "".
-func expiry(text string) (time.Time, error) {
-	if text == "" {
+// expiry reads when a key expires; the zero time for nil.
+func expiry(text *string) (time.Time, error) {
+	if text == nil {
 		return time.Time{}, nil
 	}
-	if after, err := time.ParseDuration(text); err == nil {
+	if after, err := time.ParseDuration(*text); err == nil {
 		return time.Now().Add(after), nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := time.Parse(time.RFC3339, *text)
 	if err != nil {
 		return at, errs.New(errs.Invalid, "--expires: expected a time such as 2030-01-02T15:04:05Z, or how long such as 720h")
 	}

@@ -133,6 +133,8 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 		{"--machine: a machine has neither", "create", "x@example.com", "--machine"},
 		{"is no e-mail address", "create"},
 		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", "tomorrow"},
+		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", ""},
+		{"--rule: is empty", "key", "create", machine.UUID, "x", "--rule", ""},
 		{"must be in the future", "key", "create", machine.UUID, "x", "--expires=-1h"},
 		{"/rule: at 1:1: undeclared reference to 'object'", "key", "create", machine.UUID, "x", "--rule", "object.x"},
 	} {

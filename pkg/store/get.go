@@ -76,10 +76,7 @@ func (s *Store) getRecord(ctx context.Context, uuid string, announced bool) (Sto
 	call := CallOf(ctx)
 	if call.Client {
 		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
-			if s.opts.HideForbidden && isForbidden(err) && !needsStepUp(err) {
-				err = s.missing(uuid)
-			}
-			return Stored{}, err
+			return Stored{}, s.hide(ctx, call, policy.Get, record, nil, err)
 		}
 	}
 	external := call.Client && (call.Origin == event.OriginHTTP || call.Origin == event.OriginBus)
@@ -100,7 +97,7 @@ func (s *Store) GetAuthorized(ctx context.Context, uuid string, op policy.Op, in
 	}
 	if call := CallOf(ctx); call.Client {
 		if err := s.allow(ctx, call, op, record.Body, input); err != nil {
-			return Stored{}, err
+			return Stored{}, s.hide(ctx, call, op, record, input, err)
 		}
 		if err := s.allowMutation(ctx, call, record.Body, input); err != nil {
 			return Stored{}, err
@@ -224,4 +221,20 @@ func isForbidden(err error) bool {
 func needsStepUp(err error) bool {
 	var step *errs.StepUp
 	return errors.As(err, &step)
+}
+
+// hide returns NotFound in place of an error about an object that a client may know nothing of: where such objects are
+// hidden, and the client may neither get this one nor do with it what they ask. That holds for any error, such as one of
+// the input, since without the object there would be none.
+func (s *Store) hide(ctx context.Context, call Call, op policy.Op, record driver.Record, input object.Object, err error) error {
+	if err == nil || !s.opts.HideForbidden || !call.Client {
+		return err
+	}
+	for _, asked := range []policy.Op{op, policy.Get} {
+		denial := s.allow(ctx, call, asked, record.Body, input)
+		if !isForbidden(denial) || needsStepUp(denial) {
+			return err
+		}
+	}
+	return s.missing(record.UUID)
 }

@@ -3,7 +3,6 @@ package store_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -377,15 +376,5 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 	if stored, err := s.Get(client(t.Context()), "a"); err != nil || !strings.Contains(string(stored.Body), `"n"`) {
 		t.Errorf("the first store has changed: %s, %v", stored.Body, err)
-	}
-}
-
-func TestHideForbidden(t *testing.T) {
-	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true}), HideForbidden: true})
-	save(t, s, "a", `{"user":"ada"}`)
-	for _, ctx := range []context.Context{client(t.Context()), as(t.Context(), "bob")} {
-		if _, err := s.Get(ctx, "a"); !errors.Is(err, errs.NotFound) || errors.Is(err, errs.Denied) {
-			t.Errorf("a client who may not get the object gets %v", err)
-		}
 	}
 }

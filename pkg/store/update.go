@@ -67,6 +67,7 @@ func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Reco
 		return nil, nil, err
 	}
 	input := withoutBinaries(given, stored)
+	defer func() { err = s.hide(ctx, call, policy.Update, record, input, err) }()
 	if err = s.checkInput(input); err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +118,7 @@ func (s *Store) mayDelete(ctx context.Context, call Call, record driver.Record) 
 	if !call.Client {
 		return nil
 	}
-	return s.allow(ctx, call, policy.Delete, record.Body, nil)
+	return s.hide(ctx, call, policy.Delete, record, nil, s.allow(ctx, call, policy.Delete, record.Body, nil))
 }
 
 // withoutBinaries returns the input without the properties that hold records of

@@ -24,6 +24,12 @@ func (h *handler) createKey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range []string{"expires", "rule"} {
+		// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
+		if text, given := object.Text(f.Object[name]); given && text == "" && !f.html {
+			return wrongField(name, "is empty: leave it out for a key without")
+		}
+	}
 	values, err := f.take("name", "expires", "rule", "password")
 	if err != nil {
 		return err

@@ -48,6 +48,8 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 		{`{"name":"x","password":"a fine password","expires":"tomorrow"}`, 400, "/expires"},
 		{`{"name":"x","password":"a fine password","expires":"2001-01-01T00:00:00Z"}`, 400, "/expires"},
 		{`{"name":"x","password":"a fine password","rule":"object.x"}`, 400, "/rule"},
+		{`{"name":"x","password":"a fine password","rule":""}`, 400, "/rule"},
+		{`{"name":"x","password":"a fine password","expires":""}`, 400, "/expires"},
 		{`{"name":"x","password":"a fine password","scope":"all"}`, 400, "/scope"},
 	} {
 		r := f.Do("POST", "/auth/keys", c.body, "Authorization", "Bearer "+session).Want(c.want)

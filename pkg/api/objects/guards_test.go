@@ -83,6 +83,7 @@ func TestUpdateIsDeniedByPolicy(t *testing.T) {
 	f.Do("PUT", "/notes/n", `{"text":"new"}`).Want(401)
 	f.Do("PATCH", "/notes/n", `{"text":"new"}`).Want(401)
 	f.Do("PATCH", "/notes/n", `{"locked":null}`).Want(401)
+	f.Do("PATCH", "/notes/n", `{"text":"new"}`, "If-None-Match", "*").Want(401) // no precondition is judged before the policy
 	if now, err := notes.Get(t.Context(), "n"); err != nil || now.Revision != before.Revision {
 		t.Errorf("a denied update has changed the object: %+v, %v", now, err)
 	}
@@ -95,6 +96,7 @@ func TestDeleteIsDeniedByPolicy(t *testing.T) {
 	save(f, notes, "n", `{"locked":true}`)
 	save(f, notes, "open", `{}`)
 	f.Do("DELETE", "/notes/n", "").Want(401)
+	f.Do("DELETE", "/notes/n", "", "If-None-Match", "*").Want(401)
 	f.Do("GET", "/notes/n", "").Want(200)
 	f.Do("DELETE", "/notes/open", "").Want(204)
 	f.Do("GET", "/notes/open", "").Want(404)

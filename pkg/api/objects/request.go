@@ -113,14 +113,11 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 // execute makes a write: once for an Idempotency-Key. The store decides what of the object the client may see.
 func (r *resource) execute(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
 	if q.absent && q.method != http.MethodPost {
-		// It fails if the object exists, as it has to for an update or a delete.
-		exists, err := r.store.Exists(ctx, q.uuid)
-		if err != nil {
+		// It fails if the object exists, as it has to for an update or a delete; that it does is told to who may make them.
+		if err := r.check(ctx, q); err != nil {
 			return outcome{}, err
 		}
-		if exists {
-			return outcome{}, errs.New(errs.Mismatch, "If-None-Match: * does not hold, since the object exists")
-		}
+		return outcome{}, errs.New(errs.Mismatch, "If-None-Match: * does not hold, since the object exists")
 	}
 	ctx = r.withoutGet(ctx, x, q)
 	if q.key != "" {
