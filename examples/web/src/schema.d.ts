@@ -605,7 +605,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm or undo a change of address
-         * @description By the token of the mail to the new address, while logged in, or of that to the old one. The reply to an HTML form is 303.
+         * @description By the token of the mail to the new address, while logged in, or of that to the address which was proven longest. With `keep` the latter says that the change is right, and can't undo it any more. The reply to an HTML form is 303.
          */
         post: operations["finishAddressChange"];
         delete?: never;
@@ -2890,6 +2890,11 @@ export interface operations {
                              * @description When it was added.
                              */
                             created: string;
+                            /**
+                             * Format: date-time
+                             * @description Since when it counts, of one that was added in a limited session.
+                             */
+                            from?: string;
                         }[];
                         /** @description How many recovery codes were not used. */
                         recoveryCodes: number;
@@ -4317,17 +4322,21 @@ export interface operations {
                     login?: string;
                     /** @description That of the mail. */
                     token: string;
+                    /** @description The change stays, and the right to undo it ends. */
+                    keep?: boolean;
                 };
                 "application/x-www-form-urlencoded": {
                     /** @description The address that the mail was sent to; `email` is another name for this field. */
                     login?: string;
                     /** @description That of the mail. */
                     token: string;
+                    /** @description The change stays, and the right to undo it ends. */
+                    keep?: boolean;
                 };
             };
         };
         responses: {
-            /** @description It is confirmed, or undone: then every session has ended. */
+            /** @description It is confirmed; or undone: then every session has ended; or can't be undone any more. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
