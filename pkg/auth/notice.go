@@ -68,7 +68,7 @@ func (s *Service) announce(ctx context.Context, user store.Stored, a announcemen
 	if s.email == nil || s.email.Notices[a.kind] == nil {
 		return nil
 	}
-	if store.CallOf(ctx).Origin == "" {
+	if ctx = managing(ctx); store.CallOf(ctx).Origin == "" { // the write of a client has no internal fields
 		ctx = asService(ctx, user.UUID)
 	}
 	if a.to == "" {
