@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -156,7 +155,7 @@ func (c *costs) row(row costlyRoutes) {
 					worst, of = got, in
 				}
 			}
-			c.Log(fmt.Sprintf("%s%s: %d KiB in %d objects for %s of %d KiB", route, as(token), worst.bytes>>10, worst.objects, of.name, of.size()>>10))
+			c.Logf("%s%s: %d KiB in %d objects for %s of %d KiB", route, as(token), worst.bytes>>10, worst.objects, of.name, of.size()>>10)
 		}
 	}
 }

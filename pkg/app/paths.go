@@ -47,10 +47,10 @@ func pathsOf(c *config.Config) (all []pathOf) {
 func (p *plan) checkPaths() (problems config.Problems) {
 	all := pathsOf(p.config)
 	for i, a := range all {
-		switch {
-		case a.Use == config.ServedFolder:
+		switch a.Use {
+		case config.ServedFolder:
 			problems = append(problems, p.checkServed(a, all)...)
-		case a.Use == config.WrittenFolder:
+		case config.WrittenFolder:
 			for _, b := range all[:i] {
 				if first, second := reported(a, b); clash(second, first) {
 					problems = append(problems, p.config.Problem(second.Key, "%s %s; choose a folder of its own", relation(second.Path, first.Path), first.what))

@@ -131,7 +131,7 @@ func offersFiles(c *config.Config, s *config.Store, op policy.Op) bool {
 	}
 	for _, b := range c.Binaries {
 		served := b.Map[s.Name] != nil || len(b.Map) == 0 && (s.Expose != nil || s.Ruled())
-		if served && (op == policy.Get && !b.Restrict.Get || op == policy.Update && !(b.Restrict.Create && b.Restrict.Delete)) {
+		if served && (op == policy.Get && !b.Restrict.Get || op == policy.Update && (!b.Restrict.Create || !b.Restrict.Delete)) {
 			return true
 		}
 	}

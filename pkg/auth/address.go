@@ -112,7 +112,7 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 		return err
 	}
 	ctx = asService(ctx, me.User.UUID)
-	if _, err := s.ownAddress(ctx, me, ident); err != nil {
+	if err := s.checkOwnAddress(ctx, me, ident); err != nil {
 		return err
 	}
 	if hasPassword(me) {
@@ -156,30 +156,30 @@ func errNoSession() error {
 	return errs.New(errs.Unauthenticated, "log in first, to the account whose address is changed")
 }
 
-// ownAddress returns the address of an ident of the user who is logged in.
-func (s *Service) ownAddress(ctx context.Context, me *Session, ident string) (string, error) {
+// checkOwnAddress reports NotFound for an ident that is no address of the user who is logged in.
+func (s *Service) checkOwnAddress(ctx context.Context, me *Session, ident string) error {
 	missing := errs.New(errs.NotFound, "you have no e-mail address with this uuid")
 	if !object.ValidUUID(ident) {
-		return "", missing
+		return missing
 	}
 	stored, err := s.idents.Get(ctx, ident)
 	if errors.Is(err, errs.NotFound) {
-		return "", missing
+		return missing
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	o, err := stored.Object()
 	if err != nil {
-		return "", err
+		return err
 	}
 	owner, _ := o.Text(fieldUser)
 	kind, _ := o.Text("type")
 	address, _ := o.Text("_id")
 	if owner != me.User.UUID || kind != emailType || address == "" {
-		return "", missing
+		return missing
 	}
-	return address, nil
+	return nil
 }
 
 // startChange records a change, and requests its mails. Who may undo it is informed first, also of a change that can't

@@ -49,7 +49,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	}
 	// The user has the address and the account: codes go there whatever other addresses they add.
 	own, ident := asService(ctx, me.User.UUID), emailIdentity(address).uuid()
-	if _, err = s.ownAddress(own, me, ident); err == nil {
+	if err = s.checkOwnAddress(own, me, ident); err == nil {
 		err = s.markValidated(own, ident, true)
 	}
 	if errors.Is(err, errs.NotFound) {

@@ -104,7 +104,7 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	id := emailIdentity(login)
 	var asked mailLogin
 	if err := s.tryCode(from, func() (err error) {
-		right := false
+		var right bool
 		asked, right, err = s.tryMailLogin(ctx, mailboxUUID(id.providerID, loginMailbox), digest(from.Binding), code)
 		if err == nil && !right {
 			err = errWrongMailCode()

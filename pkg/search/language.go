@@ -54,7 +54,7 @@ const (
 )
 
 // Words are cut before anything else is made of them, in texts and in what is searched for.
-func init() {
+func init() { //nolint:gochecknoinits // the registry of bleve is global
 	must(registry.RegisterTokenFilter(cut, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
 		return truncate.NewTruncateTokenFilter(maxWord), nil
 	}))

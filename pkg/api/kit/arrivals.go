@@ -99,7 +99,7 @@ func (x *Exchange) settle() {
 		x.CloseConnection()
 		return
 	}
-	if n, err := io.CopyN(io.Discard, x.Body(), maxUnread+1); err != io.EOF || n > maxUnread {
+	if n, err := io.CopyN(io.Discard, x.Body(), maxUnread+1); !errors.Is(err, io.EOF) || n > maxUnread {
 		x.long = true
 		x.CloseConnection()
 	}

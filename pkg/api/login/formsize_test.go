@@ -54,7 +54,7 @@ func TestBodiesThatAnnounceNoLengthAreBounded(t *testing.T) {
 		req.Host = "localhost"
 		req.Header.Set("Content-Type", c.media)
 		w := httptest.NewRecorder()
-		f.Server.Config.Handler.ServeHTTP(w, req)
+		f.Config.Handler.ServeHTTP(w, req)
 		if w.Code != c.status {
 			t.Errorf("%s %s (%s): %d, want %d: %s", c.method, c.path, c.media, w.Code, c.status, w.Body)
 		}
@@ -104,7 +104,7 @@ func TestManyCookiesTakeNoMemory(t *testing.T) {
 	req.Host = "localhost"
 	allocations := func(cookies string) float64 {
 		req.Header.Set("Cookie", cookies)
-		return testing.AllocsPerRun(10, func() { f.Server.Config.Handler.ServeHTTP(httptest.NewRecorder(), req) })
+		return testing.AllocsPerRun(10, func() { f.Config.Handler.ServeHTTP(httptest.NewRecorder(), req) })
 	}
 	one, many := allocations("belfry=x"), allocations(strings.Repeat("belfry=x; ", 2900))
 	if many > one+50 {

@@ -116,7 +116,7 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 			// Clients that name no server, or another one, get it as well, and decide for themselves.
 			kit.WaitUntil(t, func() error { // on a slow machine it may have ended meanwhile, and is renewed then
 				if _, err := connect(secure.Addr().String(), "other.example.com", roots); !errors.As(err, new(x509.HostnameError)) {
-					return fmt.Errorf("another name: %v", err)
+					return fmt.Errorf("another name: %w", err)
 				}
 				return nil
 			})

@@ -98,17 +98,17 @@ func combine(by func(...Selection) Selection, all []choice) choice {
 // owner is whether the object is the caller's.
 func (s *selecting) owner() truth {
 	owner := s.selector.add(origin{field: s.policy.owner})
-	yes := func(c *collector) (Selection, error) {
+	mine := func(c *collector) Selection {
 		me, ok := c.in.User.Text("uuid")
 		if !ok || me == "" {
-			return Selection{}, nil
+			return Selection{}
 		}
-		return Selection{Term: termOf(owner, types.String(me))}, nil
+		return Selection{Term: termOf(owner, types.String(me))}
 	}
-	return truth{yes, func(c *collector) (Selection, error) {
-		mine, err := yes(c)
-		return not(mine), err
-	}}
+	return truth{
+		func(c *collector) (Selection, error) { return mine(c), nil },
+		func(c *collector) (Selection, error) { return not(mine(c)), nil },
+	}
 }
 
 // has is whether a origin has a value.

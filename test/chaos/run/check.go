@@ -43,7 +43,7 @@ func (r *Run) Check(ctx context.Context) error {
 		_ = kit.Await(lateness, func() error {
 			for checks++; ; checks++ {
 				if found, err = r.settled(ctx, s); err != nil || !persists(found) {
-					return nil
+					return nil //nolint:nilerr // it is reported below
 				}
 				if checks >= rechecks {
 					return errPersists

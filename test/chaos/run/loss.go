@@ -45,7 +45,7 @@ func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
 	var now map[string]missed.Status
 	state := kit.Await(patience, func() (state error) {
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it is reported below
 		}
 		if now, state = r.log.MissedEvents(ctx); state == nil {
 			state = r.unreported(now)
@@ -57,7 +57,7 @@ func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
 	}
 	if state != nil {
 		found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "log", Text: state.Error()})
-		return nil
+		return nil //nolint:nilerr // it is reported
 	}
 	r.logf("the loss of the log is reported and repaired")
 	r.report.Losses++

@@ -29,8 +29,8 @@ type job struct {
 	prepared bool // it must be in the cache
 }
 
-// Prepared, in the environment, says that all programs have been built. One that is missing is not built then, while other tests
-// run and wait.
+// Prepared is the variable of the environment which says that all programs have been built. One that is missing is not built then,
+// while other tests run and wait.
 const Prepared = "BELFRY_TEST_PREPARED"
 
 var (
