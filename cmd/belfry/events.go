@@ -129,8 +129,8 @@ type eventsEraseCmd struct {
 	Yes    bool     `help:"Do not ask."`
 }
 
-// check returns what is wrong with the objects. A store that the configuration does not have may be one that it had: that is told
-// when its events have been looked for, by the message that is returned.
+// check validates the objects. A store that is not configured may have been removed from the configuration, so it is an error only
+// if the log has no events of it: unknown is the message for that case.
 func (c *eventsEraseCmd) check() (unknown string, err error) {
 	for _, uuid := range c.UUID {
 		if err := object.CheckUUID(uuid); err != nil {

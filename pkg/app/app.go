@@ -122,7 +122,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 		}
 	}
 	a.now().warn()
-	a.now().tellChanges()
+	a.now().reportChanges()
 	return a, nil
 }
 

@@ -93,7 +93,7 @@ func lockFolder(folder, doing string) (*DataLock, error) {
 		return nil, err
 	}
 	if isNew {
-		_ = setTold(folder) // without it the first start says what has changed since nothing
+		_ = setReported(folder) // without it the first start says what has changed since nothing
 	}
 	return l, nil
 }

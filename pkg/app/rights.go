@@ -32,7 +32,7 @@ const (
 	NoRoute       = "no route"
 )
 
-// Operations returns the operations of a store in the order in which people are told about them.
+// Operations returns the operations of a store in the order in which they are shown.
 func Operations() []policy.Op {
 	return []policy.Op{policy.Create, policy.Get, policy.List, policy.Update, policy.Delete}
 }

@@ -237,9 +237,7 @@ func (s *Service) offerUndo(ctx context.Context, user store.Stored, c addressCha
 	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.Holder, undoMailbox), address: c.Holder, why: purposeUndo, with: with,
 		delay: func(mailbox store.Stored) time.Duration {
 			wait := s.mailDelay(mailbox, s.now())
-			last, ordered := mailRequestOf(object.Field(mailbox.Body, fieldMail))
-			sent, _ := object.Text(object.Field(mailbox.Body, fieldSent))
-			if at, _ := time.Parse(timeFormat, last.At); ordered && sent != last.ID && s.now().Sub(at) < unsentFor {
+			if _, unsent := s.unsentIn(mailbox); unsent {
 				wait = max(wait, unsentDelay)
 			}
 			return max(wait, s.undoDelay(mailbox, user.UUID, c))
@@ -359,7 +357,7 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 		return errWrongToken()
 	}
 	change := changes[at]
-	if err := s.tellRegistered(ctx, me.User, change.From, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {
+	if err := s.announceToRegistered(ctx, me.User, change.From, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {
 		return err
 	}
 	changed := s.audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.uuid(), Session: me.ID})

@@ -120,7 +120,7 @@ func TestAProvenAddressGetsItsRightsWhateverItsMailboxHas(t *testing.T) {
 }
 
 // Whoever loses an account, or an address of it, hears of it, at the address of the account that was proven longest.
-func TestWhoLosesAnAccountHearsOfIt(t *testing.T) {
+func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 	for name, lose := range map[string]func(w *fixture){
 		"a recovery by the address that it was registered with": func(w *fixture) { w.recoverBy(ada, stranger) },
 		"a login by mail by that address": func(w *fixture) {

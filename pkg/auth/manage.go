@@ -228,7 +228,7 @@ func (s *Service) DeleteUser(ctx context.Context, uuid string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.announce(managing(ctx), user, announcement{kind: NoticeDeleted, always: true}); err != nil {
+	if err := s.AnnounceDeletion(ctx, user); err != nil {
 		return err
 	}
 	return s.users.Delete(managing(ctx), uuid, 0)

@@ -51,7 +51,7 @@ const fieldTimes = "_times"
 const fieldAbout = "_about"
 
 // announcement is a notice about an act, which is requested before the act: one notice too many, where the act fails in the end,
-// is better than an act of which nobody hears. It becomes durable here.
+// is better than an act without a notice. It becomes durable here.
 type announcement struct {
 	kind  Notice
 	about string // an address, or the name of a provider or key; "" for nothing
@@ -110,9 +110,9 @@ func (s *Service) announce(ctx context.Context, user store.Stored, a announcemen
 	return err
 }
 
-// tellOwner requests a notice about what a mail to one address takes from an account, to the address that is its owner's until then, if
+// announceToOwner requests a notice about what a mail to one address takes from an account, to the address that is its owner's until then, if
 // that is another one.
-func (s *Service) tellOwner(ctx context.Context, user store.Stored, acting identity) error {
+func (s *Service) announceToOwner(ctx context.Context, user store.Stored, acting identity) error {
 	found, err := s.standingsOf(ctx, user)
 	if to := found.owner(); err == nil && to != "" && to != acting.providerID {
 		err = s.announce(asService(ctx, user.UUID), user, announcement{kind: NoticeLoginRemoved, about: to, to: to, always: true})
@@ -120,9 +120,9 @@ func (s *Service) tellOwner(ctx context.Context, user store.Stored, acting ident
 	return err
 }
 
-// tellRegistered requests a notice to an address that is removed, if the account was registered with it and nobody has proven it: its owner
+// announceToRegistered requests a notice to an address that is removed, if the account was registered with it and nobody has proven it: its owner
 // may have opened the link of its mail in another browser, and an address that somebody has added since is the owner address now.
-func (s *Service) tellRegistered(ctx context.Context, user store.Stored, address string, a announcement) error {
+func (s *Service) announceToRegistered(ctx context.Context, user store.Stored, address string, a announcement) error {
 	found, err := s.standingsOf(ctx, user)
 	if err != nil || found.owner() == address {
 		return err

@@ -101,7 +101,7 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 		if added {
 			return s.moveToOwnAccount(ctx, id, user, ident.UUID, hash)
 		}
-		if err := s.tellOwner(ctx, user, id); err != nil {
+		if err := s.announceToOwner(ctx, user, id); err != nil {
 			return user, err
 		}
 		if err := s.removeOtherIdents(ctx, user, ident.UUID); err != nil {

@@ -26,19 +26,22 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken) 
 		return err
 	}
 	ctx = asService(ctx, user.UUID)
-	if owner, ident, err := s.findOwner(ctx, id); err != nil {
-		return err
-	} else if owner.UUID != "" && owner.UUID != user.UUID && isProven(ident) && changeAt(s.changesOf(user.Body), v.token.Change) >= 0 {
-		return id.errTaken()
-	}
-	if all := s.changesOf(user.Body); changeAt(all, v.token.Change) >= 0 {
-		// Whoever has the account now may be its owner, and the mailbox a stranger's by now.
-		if may, err := s.mayUndo(ctx, user, all[changeAt(all, v.token.Change)], id); err != nil {
+	all := s.changesOf(user.Body)
+	if at := changeAt(all, v.token.Change); at >= 0 { // else it ends below, or continues an undoing that was interrupted
+		owner, ident, err := s.findOwner(ctx, id)
+		if err != nil {
 			return err
-		} else if may {
-			if err := s.tellOwner(ctx, user, id); err != nil {
-				return err
-			}
+		}
+		if owner.UUID != "" && owner.UUID != user.UUID && isProven(ident) {
+			return id.errTaken()
+		}
+		// Whoever has the account now may be its owner, and the mailbox a stranger's by now.
+		may, err := s.mayUndo(ctx, user, all[at], id)
+		if err == nil && may {
+			err = s.announceToOwner(ctx, user, id)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	change, err := s.beginUndoing(ctx, user.UUID, v.token.Change, id)

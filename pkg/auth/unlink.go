@@ -133,7 +133,7 @@ func (s *Service) announceUnlinking(ctx context.Context, u *unlinking, ident sto
 		return err
 	case kind == emailType:
 		kind, _ = o.Text("_id")
-		if err := s.tellRegistered(ctx, user, kind, announcement{kind: NoticeLoginRemoved, about: kind, always: u.always}); err != nil {
+		if err := s.announceToRegistered(ctx, user, kind, announcement{kind: NoticeLoginRemoved, about: kind, always: u.always}); err != nil {
 			return err
 		}
 	}

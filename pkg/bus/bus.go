@@ -96,7 +96,7 @@ type Bus struct {
 	asyncLog *asyncErrors
 	denials  denials
 
-	secret     atomic.Pointer[Auth] // with the password or the token of later connections; nil with other ways to authenticate
+	secret     atomic.Pointer[Auth] // with the password or the token of later connections
 	replies    batchReplies
 	batchesOff atomic.Bool // the server or the stream does not accept batches, or has replicas
 
@@ -200,7 +200,7 @@ func (b *Bus) Connected() error {
 	if b.conn.IsConnected() {
 		return nil
 	}
-	b.state.heard(b.conn.LastError()) // a refusal that is no attempt to dial, which no handler is told of
+	b.state.record(b.conn.LastError()) // a refusal that is no attempt to dial, which no handler receives
 	return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
 }
 

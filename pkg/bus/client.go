@@ -26,7 +26,7 @@ const dialTimeout = 5 * time.Second
 
 // Dial connects to the bus at Options.URL.
 func Dial(o Options) (*Client, error) {
-	auth, err := o.Auth.options()
+	auth, err := o.Auth.options(func() Auth { return o.Auth })
 	if err != nil {
 		return nil, err
 	}

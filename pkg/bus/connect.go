@@ -75,7 +75,7 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.state.closed) }),
 		nats.ErrorHandler(func(c *nats.Conn, sub *nats.Subscription, err error) {
-			b.state.heard(err)
+			b.state.record(err)
 			if !b.denials.notify(err) {
 				b.asyncLog.report(c, sub, err)
 			}
@@ -88,26 +88,13 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		options = append(options, nats.RetryOnFailedConnect(true))
 		options = append(options, b.opts.TLS.options()...)
 	}
-	auth, err := b.opts.Auth.options()
-	// A password or a token can change while the connection lasts: the next one uses what SetAuth was given.
-	switch a := b.opts.Auth; {
-	case err != nil:
-	case a.Credentials == "" && a.NKeySeed == "" && a.User != "":
-		b.secret.Store(&a)
-		auth = []nats.Option{nats.UserInfoHandler(func() (string, string) { return a.User, b.secret.Load().Password })}
-	case a.Credentials == "" && a.NKeySeed == "" && a.Token != "":
-		b.secret.Store(&a)
-		auth = []nats.Option{nats.TokenHandler(func() string { return b.secret.Load().Token })}
-	}
+	b.SetAuth(b.opts.Auth)
+	auth, err := b.opts.Auth.options(func() Auth { return *b.secret.Load() })
 	return append(options, auth...), err
 }
 
 // SetAuth has later connections use another password of the same user, or another token. The connection that is up stays.
-func (b *Bus) SetAuth(a Auth) {
-	if b.secret.Load() != nil {
-		b.secret.Store(&a)
-	}
-}
+func (b *Bus) SetAuth(a Auth) { b.secret.Store(&a) }
 
 // checkPayload warns of a server that accepts no messages of the size of the largest event: such an event is never published.
 func (b *Bus) checkPayload(c *nats.Conn) {
@@ -116,7 +103,8 @@ func (b *Bus) checkPayload(c *nats.Conn) {
 	}
 }
 
-func (a Auth) options() ([]nats.Option, error) {
+// options returns how a connection authenticates. Its password, or its token, is what current returns when it is made.
+func (a Auth) options(current func() Auth) ([]nats.Option, error) {
 	switch {
 	case a.Credentials != "":
 		return []nats.Option{nats.UserCredentials(a.Credentials)}, nil
@@ -131,9 +119,9 @@ func (a Auth) options() ([]nats.Option, error) {
 		}
 		return []nats.Option{nats.Nkey(public, pair.Sign)}, nil
 	case a.User != "":
-		return []nats.Option{nats.UserInfo(a.User, a.Password)}, nil
+		return []nats.Option{nats.UserInfoHandler(func() (string, string) { return a.User, current().Password })}, nil
 	case a.Token != "":
-		return []nats.Option{nats.Token(a.Token)}, nil
+		return []nats.Option{nats.TokenHandler(func() string { return current().Token })}, nil
 	default:
 		return nil, nil
 	}

@@ -21,8 +21,8 @@ type connState struct {
 	session context.Context
 	end     context.CancelFunc // of session
 	lastErr error
-	told    error     // why the server itself has ended or refused a connection, most lately
-	toldAt  time.Time // when it said so
+	cause   error     // why the server itself has ended or refused a connection, most recently
+	causeAt time.Time // when it said so
 	refused bool      // the server has rejected the user since the connection was last up
 }
 
@@ -38,7 +38,7 @@ func (s *connState) up() {
 	defer s.mu.Unlock()
 	s.end()
 	s.session, s.end = context.WithCancel(context.Background())
-	s.lastErr, s.refused, s.told = nil, false, nil
+	s.lastErr, s.refused, s.cause = nil, false, nil
 	s.broadcast()
 }
 
@@ -48,7 +48,7 @@ func (s *connState) attemptFailed(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.lastErr == nil
-	s.tell(err)
+	s.noteCause(err)
 	if errors.Is(err, nats.ErrAuthorization) && !s.refused {
 		s.refused, first = true, true
 	}
@@ -62,7 +62,7 @@ func (s *connState) down(err error) bool {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.lastErr = err
-		s.tell(err)
+		s.noteCause(err)
 	}
 	if s.session.Err() != nil {
 		return false
@@ -107,8 +107,8 @@ func (s *connState) awaitUp(ctx context.Context) error {
 	}
 }
 
-// toldTime is for how long the reason of a server counts without being repeated. Attempts are seconds apart.
-const toldTime = 30 * time.Second
+// causeTime is for how long the reason of a server counts without being repeated. Attempts are seconds apart.
+const causeTime = 30 * time.Second
 
 // serverReasons are what a server says when it ends or refuses a connection, for people. Its reply often comes with the end of the
 // connection, which is an error too, and says nothing.
@@ -135,16 +135,16 @@ func serverReason(err error) string {
 	return ""
 }
 
-// heard records an error that may be the server's reason.
-func (s *connState) heard(err error) {
+// record records an error that may be the server's reason.
+func (s *connState) record(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(err)
+	s.noteCause(err)
 }
 
-func (s *connState) tell(err error) {
+func (s *connState) noteCause(err error) {
 	if serverReason(err) != "" {
-		s.told, s.toldAt = err, time.Now()
+		s.cause, s.causeAt = err, time.Now()
 	}
 }
 
@@ -152,8 +152,8 @@ func (s *connState) reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.told != nil && time.Since(s.toldAt) < toldTime:
-		return serverReason(s.told)
+	case s.cause != nil && time.Since(s.causeAt) < causeTime:
+		return serverReason(s.cause)
 	case s.lastErr == nil:
 		return "no connection yet"
 	default:

@@ -26,7 +26,7 @@ func Reasons(attempts ...error) (reasons []string) {
 		reasons = append(reasons, s.reason())
 	}
 	s.mu.Lock()
-	s.toldAt = s.toldAt.Add(-toldTime)
+	s.causeAt = s.causeAt.Add(-causeTime)
 	s.mu.Unlock()
 	return append(reasons, s.reason())
 }

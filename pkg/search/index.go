@@ -244,6 +244,15 @@ func (x *textIndex) update(ctx context.Context, uuids []string, at position) err
 	return b.write(ctx, &at)
 }
 
+// reader returns the index as it is now, to be closed.
+func (x *textIndex) reader() (index.IndexReader, error) {
+	in, err := x.bleve.Advanced()
+	if err != nil {
+		return nil, err
+	}
+	return in.Reader()
+}
+
 // search returns hits in the order of their scores, and of their uuids where these are equal.
 func (x *textIndex) search(ctx context.Context, q query.Query, s store.TextSearch) ([]store.TextHit, bool, error) {
 	r := bleve.NewSearchRequestOptions(q, s.Limit, 0, false)

@@ -62,36 +62,31 @@ func init() { //nolint:gochecknoinits // the registry of bleve is global
 		return edgengram.NewEdgeNgramFilter(edgengram.FRONT, minPrefix, maxBeginning), nil
 	}))
 	for _, language := range languages {
-		must(registry.RegisterAnalyzer(beginningsOf(language), func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
-			all, err := cache.AnalyzerNamed(analyzerOf(language))
-			if err != nil {
-				return nil, err
-			}
-			of, ok := all.(*analysis.DefaultAnalyzer)
-			if !ok {
-				return nil, errs.New(errs.Internal, "the analyzer of %s is a %T", language, all)
-			}
-			last, err := cache.TokenFilterNamed(begins)
-			if err != nil {
-				return nil, err
-			}
-			return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: append(slices.Clone(of.TokenFilters), last)}, nil
-		}))
-		must(registry.RegisterAnalyzer(analyzerOf(language), func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
-			all, err := cache.AnalyzerNamed(language)
-			if err != nil {
-				return nil, err
-			}
-			of, ok := all.(*analysis.DefaultAnalyzer)
-			if !ok {
-				return nil, errs.New(errs.Internal, "the analyzer of %s is a %T", language, all)
-			}
-			first, err := cache.TokenFilterNamed(cut)
-			if err != nil {
-				return nil, err
-			}
-			return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: append([]analysis.TokenFilter{first}, of.TokenFilters...)}, nil
-		}))
+		must(registry.RegisterAnalyzer(analyzerOf(language), derived(language, cut, func(filters []analysis.TokenFilter, first analysis.TokenFilter) []analysis.TokenFilter {
+			return append([]analysis.TokenFilter{first}, filters...)
+		})))
+		must(registry.RegisterAnalyzer(beginningsOf(language), derived(analyzerOf(language), begins, func(filters []analysis.TokenFilter, last analysis.TokenFilter) []analysis.TokenFilter {
+			return append(slices.Clone(filters), last)
+		})))
+	}
+}
+
+// derived returns what makes an analyzer from another one, whose filters are joined with one more.
+func derived(from, filter string, join func(filters []analysis.TokenFilter, one analysis.TokenFilter) []analysis.TokenFilter) registry.AnalyzerConstructor {
+	return func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
+		found, err := cache.AnalyzerNamed(from)
+		if err != nil {
+			return nil, err
+		}
+		of, ok := found.(*analysis.DefaultAnalyzer)
+		if !ok {
+			return nil, errs.New(errs.Internal, "the analyzer %s is a %T", from, found)
+		}
+		one, err := cache.TokenFilterNamed(filter)
+		if err != nil {
+			return nil, err
+		}
+		return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: join(of.TokenFilters, one)}, nil
 	}
 }
 

@@ -70,11 +70,7 @@ func (x *textIndex) searchOwn(ctx context.Context, parts []part, s store.TextSea
 }
 
 func (o *own) search(ctx context.Context, x *textIndex, s store.TextSearch) ([]store.TextHit, bool, error) {
-	in, err := x.bleve.Advanced()
-	if err != nil {
-		return nil, false, err
-	}
-	reader, err := in.Reader()
+	reader, err := x.reader()
 	if err != nil {
 		return nil, false, err
 	}

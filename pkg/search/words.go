@@ -157,11 +157,7 @@ func (x *textIndex) queryOf(parts []part, fields []string) (query.Query, error) 
 	if len(parts) == 0 {
 		return bleve.NewMatchNoneQuery(), nil
 	}
-	in, err := x.bleve.Advanced()
-	if err != nil {
-		return nil, err
-	}
-	reader, err := in.Reader()
+	reader, err := x.reader()
 	if err != nil {
 		return nil, err
 	}

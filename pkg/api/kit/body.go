@@ -72,7 +72,7 @@ func (x *Exchange) ReadForm(limit int64) (url.Values, error) {
 		return nil, err
 	}
 	text := string(body)
-	if strings.Count(text, "&") >= maxParameters {
+	if hasTooMany(text) {
 		return nil, errs.New(errs.TooLarge, "the form has more than %d fields", maxParameters)
 	}
 	values, err := url.ParseQuery(text)

@@ -10,9 +10,12 @@ import (
 // maxParameters bounds the parameters of a query, and the fields of a form: each takes many times its bytes.
 const maxParameters = 1000
 
+// hasTooMany reports whether a query, or a form, has more parameters than that. It reads no parameter.
+func hasTooMany(text string) bool { return strings.Count(text, "&") >= maxParameters }
+
 // ParseQuery parses a query. It is Invalid if it is malformed, or has more parameters than any route has use for.
 func ParseQuery(raw string) (url.Values, error) {
-	if strings.Count(raw, "&") >= maxParameters {
+	if hasTooMany(raw) {
 		return nil, errs.New(errs.Invalid, "the query has more than %d parameters", maxParameters)
 	}
 	query, err := url.ParseQuery(raw)
@@ -24,7 +27,7 @@ func ParseQuery(raw string) (url.Values, error) {
 
 // Query returns the query of the request, for routes to which a parameter that is malformed is none: so are all of too many.
 func (x *Exchange) Query() url.Values {
-	if strings.Count(x.Request.URL.RawQuery, "&") >= maxParameters {
+	if hasTooMany(x.Request.URL.RawQuery) {
 		return nil
 	}
 	return x.Request.URL.Query()

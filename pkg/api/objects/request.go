@@ -113,7 +113,8 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 // execute makes a write: once for an Idempotency-Key. The store decides what of the object the client may see.
 func (r *resource) execute(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
 	if q.absent && q.method != http.MethodPost {
-		// It fails if the object exists, as it has to for an update or a delete; that it does is told to who may make them.
+		// It fails if the object exists, as it has to for an update or a delete. Only a client that may make the write learns
+		// that it exists.
 		if err := r.check(ctx, q); err != nil {
 			return outcome{}, err
 		}

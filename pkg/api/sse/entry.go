@@ -22,7 +22,7 @@ type entry struct {
 	property string         // of the binary that the event is about; "" for none
 	auth     *authorization // nil: everyone may receive it
 	identity string         // uuid of a session or a user whose object this is about
-	gap      string         // what a client is told: this is no event, and the log does not have those up to sequence any more; "" for an event
+	gap      string         // the reason to send if the log no longer has the events up to sequence; "" for an event
 
 	objectAt, objectSize int // where the object is in frame
 }

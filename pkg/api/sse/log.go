@@ -28,7 +28,7 @@ func (r *reader) checkLog(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.logs++
-	r.epoch, r.created = r.logs, state.Created
+	r.epoch, r.log = r.logs, state.Mark()
 	r.end = state.Last
 	r.base = max(state.First-1, state.Last-min(state.Last, pageEvents))
 	r.position, r.mark = r.base, 0
@@ -42,14 +42,11 @@ func (r *reader) checkLog(ctx context.Context) error {
 // sameLog reports whether a state is one of the log that is being read, which has what was read of it: a bus whose power was cut may
 // have lost events that it had stored already, and has others in their place.
 func (r *reader) sameLog(ctx context.Context, state eventlog.State) (bool, error) {
-	r.mu.Lock()
-	position, mark := r.position, r.mark
-	same := r.epoch > 0 && state.Created.Equal(r.created) && state.Last >= position
-	r.mu.Unlock()
-	if !same {
+	at := r.at()
+	if at.log != state.Mark() || state.Last < at.sequence {
 		return false, nil
 	}
-	if has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), position, mark); !has || err != nil {
+	if has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), at.sequence, at.event); !has || err != nil {
 		return false, err
 	}
 	r.mu.Lock()

@@ -40,7 +40,7 @@ type reader struct {
 	// base, up to position.
 	epoch          uint64
 	logs           uint64
-	created        time.Time
+	log            uint64 // its mark
 	mark           uint64 // of the event at position; 0: it is not known
 	base, position uint64
 	end            uint64 // last known sequence of the log
@@ -74,7 +74,7 @@ const maxView = 256 // entries
 func (r *reader) view(s *stream) view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{epoch: r.epoch, log: eventlog.LogMark(r.created), mark: r.mark, base: r.base, position: r.position, end: r.end, entries: s.entries[:0], changed: r.changed}
+	v := view{epoch: r.epoch, log: r.log, mark: r.mark, base: r.base, position: r.position, end: r.end, entries: s.entries[:0], changed: r.changed}
 	if r.epoch != s.epoch || s.cursor < r.base {
 		return v
 	}
@@ -229,7 +229,7 @@ func (r *reader) stopIdle(idleSince *time.Time) bool {
 	if idleSince.IsZero() || time.Since(*idleSince) < idleTimeout {
 		return false
 	}
-	r.running, r.created, r.epoch = false, time.Time{}, 0
+	r.running, r.log, r.epoch = false, 0, 0
 	r.window, r.bytes = nil, 0
 	r.hub.scan.release()
 	return true
@@ -294,15 +294,15 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 			return 0, false, err
 		}
 	}
-	position, mark := r.at()
-	page, more, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), position+1,
+	at := r.at()
+	page, more, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), at.sequence+1,
 		eventlog.Limit{Events: pageEvents, Bytes: int(min(pageBytes, max(r.hub.opts.Buffer/8, 1)))})
 	if err != nil {
 		return 0, false, err
 	}
 	if len(page) > 0 {
 		// Between two checks the log may have lost its end, and have got others: these follow what it has at the position now.
-		switch has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), position, mark); {
+		switch has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), at.sequence, at.event); {
 		case err != nil:
 			return 0, false, err
 		case !has:
@@ -310,8 +310,8 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 		}
 	}
 	var gap *entry
-	if len(page) == 0 && check || len(page) > 0 && page[0].Sequence > position+1 {
-		if gap, err = r.hub.gap(ctx, position); err != nil {
+	if len(page) == 0 && check || len(page) > 0 && page[0].Sequence > at.sequence+1 {
+		if gap, err = r.hub.gap(ctx, at.sequence); err != nil {
 			return 0, false, err
 		}
 	}
@@ -319,24 +319,17 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 	return len(page), more, nil
 }
 
-// log returns the mark of the log that is being read.
-func (r *reader) log() uint64 {
+// at returns where the log was read last.
+func (r *reader) at() place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return eventlog.LogMark(r.created)
-}
-
-// at returns the sequence of the last event that was read, and its mark.
-func (r *reader) at() (position, mark uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.position, r.mark
+	return place{r.position, r.log, r.mark}
 }
 
 // add appends a page to the window and drops the oldest entries.
 func (r *reader) add(gap *entry, page []*eventlog.Entry) {
-	position, _ := r.at()
-	entries := r.hub.entries(r.log(), position, gap, page)
+	at := r.at()
+	entries := r.hub.entries(at.log, at.sequence, gap, page)
 	if len(entries) == 0 {
 		return
 	}

@@ -173,7 +173,7 @@ func (h *Hub) readPage(after uint64) ([]*entry, error) {
 	ctx, cancel := context.WithTimeout(h.ctx, requestTimeout)
 	defer cancel()
 	h.metrics.pages.Inc()
-	log := h.reader.log()
+	log := h.reader.at().log
 	page, _, err := eventlog.Page(ctx, h.opts.Bus.Conn(), after+1, scanLimits)
 	if err != nil {
 		return nil, err

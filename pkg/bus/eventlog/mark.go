@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -23,11 +22,8 @@ func (e *Entry) Mark() uint64 {
 }
 
 // Mark identifies the log among all that have had its name; it is never 0.
-func (s State) Mark() uint64 { return LogMark(s.Created) }
-
-// LogMark is the mark of a log that was created at a time.
-func LogMark(created time.Time) uint64 {
-	return mark(binary.BigEndian.AppendUint64(nil, uint64(created.UnixNano()))) //nolint:gosec // any number will do
+func (s State) Mark() uint64 {
+	return mark(binary.BigEndian.AppendUint64(nil, uint64(s.Created.UnixNano()))) //nolint:gosec // any number will do
 }
 
 func mark(data []byte) uint64 {

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// toldFile is the file in the data folder with the changes between releases that its process need not be told about any
-// more. A folder without it is one that an earlier release has used.
-const toldFile = "told.json"
+// reportedFile is the file in the data folder that lists the changes between releases which have been reported. A folder
+// without it was used by an earlier release.
+const reportedFile = "told.json"
 
 // deniedByDefault is the change that a policy denies what it does not name.
 const deniedByDefault = "policies deny what they do not name"
 
-// told is the content of toldFile.
-type told struct {
-	Told []string `json:"told"`
+// reports is the content of reportedFile.
+type reports struct {
+	Changes []string `json:"told"`
 }
 
 // isUsed reports whether a data folder has what a process leaves there.
@@ -30,28 +30,28 @@ func isUsed(folder string) bool {
 	})
 }
 
-// wasTold reports whether a change has been told. A file that can't be read has not: to be told twice does less harm than
-// not at all.
-func wasTold(folder, change string) bool {
-	text, err := os.ReadFile(filepath.Join(folder, toldFile))
-	t := told{}
-	return err == nil && json.Unmarshal(text, &t) == nil && slices.Contains(t.Told, change)
+// wasReported reports whether a change has been reported; false if the file can't be read, since a second report does less harm
+// than none.
+func wasReported(folder, change string) bool {
+	text, err := os.ReadFile(filepath.Join(folder, reportedFile))
+	r := reports{}
+	return err == nil && json.Unmarshal(text, &r) == nil && slices.Contains(r.Changes, change)
 }
 
-// setTold remembers that all changes have been told.
-func setTold(folder string) error {
-	text, err := json.Marshal(told{Told: []string{deniedByDefault}})
+// setReported records that all changes have been reported.
+func setReported(folder string) error {
+	text, err := json.Marshal(reports{Changes: []string{deniedByDefault}})
 	if err != nil {
 		return err
 	}
-	return writeDurably(folder, toldFile, append(text, '\n'))
+	return writeDurably(folder, reportedFile, append(text, '\n'))
 }
 
-// tellChanges logs, once for a data folder that an earlier release has used, what this release denies with the same
+// reportChanges logs, once for a data folder that an earlier release has used, what this release denies with the same
 // configuration.
-func (a *serving) tellChanges() {
+func (a *serving) reportChanges() {
 	folder := a.config.Data
-	if wasTold(folder, deniedByDefault) {
+	if wasReported(folder, deniedByDefault) {
 		return
 	}
 	for _, name := range names(a.config.Stores) {
@@ -65,7 +65,7 @@ func (a *serving) tellChanges() {
 				"store", name, "key", "stores."+name+".policy")
 		}
 	}
-	if err := setTold(folder); err != nil {
+	if err := setReported(folder); err != nil {
 		a.log.Warn("what this release denies will be said again at the next start", "error", err)
 	}
 }

@@ -51,7 +51,7 @@ func (p *place) toldLines() (all []string) {
 // age has a data folder be one that an earlier release has used: it has left no word about what was told.
 func (p *place) age() {
 	p.Helper()
-	if err := os.Remove(filepath.Join(p.config.Data, toldFile)); err != nil {
+	if err := os.Remove(filepath.Join(p.config.Data, reportedFile)); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -129,13 +129,13 @@ func TestFoldersOfAnEarlierReleaseAreKnown(t *testing.T) {
 func TestAFileThatCannotBeReadHasToldNothing(t *testing.T) {
 	for _, content := range []string{"", "{", "[]", `{"told":["something else"]}`, `{"told":null}`} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, toldFile), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, reportedFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if wasTold(folder, deniedByDefault) {
+		if wasReported(folder, deniedByDefault) {
 			t.Errorf("%q", content)
 		}
-		if err := setTold(folder); err != nil || !wasTold(folder, deniedByDefault) {
+		if err := setReported(folder); err != nil || !wasReported(folder, deniedByDefault) {
 			t.Errorf("%q is not replaced: %v", content, err)
 		}
 	}
