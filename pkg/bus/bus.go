@@ -200,7 +200,6 @@ func (b *Bus) Connected() error {
 	if b.conn.IsConnected() {
 		return nil
 	}
-	b.state.record(b.conn.LastError()) // a refusal that is no attempt to dial, which no handler receives
 	return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
 }
 

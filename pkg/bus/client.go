@@ -36,7 +36,7 @@ func Dial(o Options) (*Client, error) {
 	}
 	c := &Client{syncer: o.Syncer}
 	options := append([]nats.Option{
-		nats.Name(name), nats.Timeout(dialTimeout), nats.CustomInboxPrefix(o.inboxPrefix()),
+		nats.Name(name), nats.Timeout(dialTimeout), nats.SetCustomDialer(newDialer(dialTimeout)), nats.CustomInboxPrefix(o.inboxPrefix()),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.denials.notify(err) }),
 	}, auth...)
 	c.conn, err = nats.Connect(o.URL, append(options, o.TLS.options()...)...)

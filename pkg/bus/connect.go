@@ -85,7 +85,7 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		// In process there is no TLS, and a first connection that fails is final.
 		options = append(options, nats.InProcessServer(b.opts.Server), nats.Timeout(inProcessTimeout))
 	} else {
-		options = append(options, nats.RetryOnFailedConnect(true))
+		options = append(options, nats.RetryOnFailedConnect(true), nats.SetCustomDialer(newDialer(nats.DefaultTimeout)))
 		options = append(options, b.opts.TLS.options()...)
 	}
 	b.SetAuth(b.opts.Auth)
