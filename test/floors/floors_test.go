@@ -18,7 +18,7 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count"},
+	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/pkg/store/schema/format"},
 	{"belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/auth/weak", "belfry/pkg/auth/places", "belfry/pkg/api/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
@@ -61,6 +61,9 @@ var serverSide = []string{
 	"github.com/nats-io/nats-server/", "github.com/cockroachdb/pebble", "github.com/aws/", "go.mongodb.org/",
 	"cel.dev/", "github.com/labstack/", "github.com/prometheus/", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/", "google.golang.org/grpc",
 }
+
+// ofTests are modules that only tests use.
+var ofTests = []string{"github.com/santhosh-tekuri/jsonschema", "github.com/getkin/kin-openapi", "github.com/chromedp/"}
 
 type pkg struct {
 	ImportPath string
@@ -136,6 +139,20 @@ func TestPublicPackagesContainNoServer(t *testing.T) {
 			}
 			if strings.TrimSpace(dependency) == "belfry/pkg/bus/embedded" || strings.TrimSpace(dependency) == "belfry/pkg/store" {
 				t.Errorf("%s depends on %s", path, strings.TrimSpace(dependency))
+			}
+		}
+	}
+}
+
+func TestBelfryContainsNoModuleOfTests(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "belfry/cmd/belfry").Output()
+	if err != nil {
+		t.Fatalf("go list -deps: %v", err)
+	}
+	for dependency := range strings.Lines(string(out)) {
+		for _, module := range ofTests {
+			if strings.HasPrefix(dependency, module) {
+				t.Errorf("belfry depends on %s", strings.TrimSpace(dependency))
 			}
 		}
 	}

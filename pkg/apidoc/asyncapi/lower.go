@@ -45,6 +45,9 @@ type lowering struct {
 
 // schema translates one schema. exact is false when the translation allows more.
 func (l *lowering) schema(s *ordered.Object) (_ *ordered.Object, exact bool) {
+	if values, ok := s.Get("enum").([]any); ok && len(values) == 0 {
+		return ordered.Of("not", &ordered.Object{}), true // validators of draft-07 want at least one value
+	}
 	out, exact := &ordered.Object{}, true
 	for _, m := range s.Members() {
 		if !l.keyword(s, m, out) {

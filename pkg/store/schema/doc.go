@@ -36,9 +36,9 @@
 //
 // # What is not validated
 //
-// contentEncoding, contentMediaType and contentSchema are annotations and
-// never make a document invalid, in any draft, and neither does format without the option
-// Formats. With it a format that is not known is refused (format.go). Keywords that no draft knows are ignored, as the drafts require.
+// contentSchema is an annotation and never makes a document invalid, in any draft, and neither do format, contentEncoding and
+// contentMediaType without the option Formats. With it a format that is not known is refused (package format has those that are), and
+// draft-07 asserts content that is base64 or JSON, as it permits; the later drafts do not. Keywords that no draft knows are ignored, as the drafts require.
 //
 // # Bounds
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzSchema: for any schema and document there is a result or a
-// refusal, never a panic (which would be an Internal error) and never a hang.
+// refusal, with formats asserted and without, never a panic (which would be an Internal error) and never a hang.
 func FuzzSchema(f *testing.F) {
 	for _, folder := range []string{"draft2020-12", "draft2019-09", "draft7"} {
 		files, err := filepath.Glob(filepath.Join("testdata", "suite", "tests", folder, "*.json"))
@@ -25,16 +25,18 @@ func FuzzSchema(f *testing.F) {
 	}
 	f.Add([]byte(bookSchema), []byte(book))
 	f.Fuzz(func(t *testing.T, text, doc []byte) {
-		s, err := schema.Compile("fuzz.json", text)
-		if err != nil {
-			var refused *schema.RefusedError
-			if !errors.As(err, &refused) {
-				t.Fatalf("not a refusal: %v", err)
+		for _, options := range [][]schema.Option{nil, {schema.Formats}} {
+			s, err := schema.Compile("fuzz.json", text, options...)
+			if err != nil {
+				var refused *schema.RefusedError
+				if !errors.As(err, &refused) {
+					t.Fatalf("not a refusal: %v", err)
+				}
+				continue
 			}
-			return
-		}
-		if err := s.Validate(t.Context(), doc); err != nil && errs.KindOf(err) == errs.Internal {
-			t.Fatal(err)
+			if err := s.Validate(t.Context(), doc); err != nil && errs.KindOf(err) == errs.Internal {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/schema/format"
 )
 
 // number reads a number of the document. Those that cannot be read were refused
@@ -184,6 +185,8 @@ type stringValue struct {
 	MaxLength *int          `json:"maxLength,omitempty"`
 	Pattern   *patternValue `json:"pattern,omitempty"`
 	Format    string        `json:"format,omitempty"`
+	Indexes   bool          `json:"indexes,omitempty"` // of a relative JSON pointer may be counted up or down
+	Content   string        `json:"content,omitempty"` // what contentEncoding and contentMediaType assert
 }
 
 type stringsAssertion struct {
@@ -199,7 +202,9 @@ func parseStrings(data []byte) (assertion, error) {
 		a.pattern, err = a.Pattern.compile()
 	}
 	if err == nil && a.Format != "" {
-		a.format, err = formatOf(a.Format)
+		if a.format = format.Of(a.Format, a.Indexes); a.format == nil {
+			err = fmt.Errorf("the format %q is not known", a.Format)
+		}
 	}
 	return a, err
 }
@@ -222,9 +227,12 @@ func (a stringsAssertion) evaluate(r *run, v any) {
 		r.fail("pattern", "must match the pattern %s", a.Pattern.Source)
 	}
 	if a.format != nil {
-		if r.spend(formatCost(a.Format, len(s))); !r.over() && !a.format(s) {
+		if r.spend(format.Cost(a.Format, len(s))); !r.over() && !a.format(s) {
 			r.fail("format", "must have the format %s", a.Format)
 		}
+	}
+	if a.Content != "" {
+		r.content(a.Content, s)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"belfry/internal/nearest"
+	"belfry/pkg/store/schema/format"
 )
 
 // values translates type, enum and const.
@@ -111,12 +114,44 @@ func (z *normalizer) strings(n *node, out jsonObject) {
 		v.Pattern = z.pattern(k, "pattern", k.text)
 	}
 	if k := n.get("format"); z.formats && k != nil && z.want(k, "format", stringNode) {
-		if v.Format = k.text; !slices.Contains(knownFormats(), k.text) {
-			z.refused.add(k, "format", fmt.Sprintf("%q is none of the formats that are asserted, and would be ignored", k.text), "use one of "+strings.Join(knownFormats(), ", ")+", or pattern")
+		v.Format = k.text
+		v.Indexes = n.file.draft == draft2020 && format.DependsOnDraft(v.Format)
+		if !format.Known(v.Format) {
+			z.refused.add(k, "format", fmt.Sprintf("%q is not a format that is asserted, and would be ignored", v.Format), formatAdvice(v.Format))
 		}
+	}
+	if z.formats && n.file.draft == draft07 {
+		v.Content = z.content(n)
 	}
 	if v != (stringValue{}) {
 		out[stringKeyword] = v
+	}
+}
+
+// formatAdvice says what to write in place of a format that is not known.
+func formatAdvice(name string) string {
+	known := format.Names()
+	if meant := nearest.Of(name, known); meant != "" {
+		return "did you mean " + meant + "? Otherwise use pattern"
+	}
+	return "use one of " + strings.Join(known, ", ") + ", or pattern"
+}
+
+// content translates contentEncoding and contentMediaType of draft-07, which lets them be asserted as it does format; later drafts do not. Values
+// that are not known here assert nothing, as that draft has it.
+func (z *normalizer) content(n *node) string {
+	encoding, media := n.get("contentEncoding"), n.get("contentMediaType")
+	base64 := encoding != nil && z.want(encoding, "contentEncoding", stringNode) && strings.EqualFold(encoding.text, "base64")
+	isJSON := media != nil && z.want(media, "contentMediaType", stringNode) && media.text == "application/json"
+	switch {
+	case base64 && isJSON:
+		return contentBase64JSON
+	case base64:
+		return contentBase64
+	case isJSON && encoding == nil:
+		return contentJSON
+	default:
+		return ""
 	}
 }
 

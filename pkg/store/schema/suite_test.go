@@ -30,54 +30,79 @@ type suiteCase struct {
 	Valid       bool            `json:"valid"`
 }
 
-// suiteCount is what became of a draft's cases.
+// suiteCount is what became of a part's cases.
 type suiteCount struct {
-	cases, right, refused int
-	refusedBy             map[string]int // by the keyword refused first
+	cases, right, refused, wrong int
+	refusedBy                    map[string]int // by the keyword refused first
 }
 
-// TestSuite validates every required case of the official suite. A case is validated
-// correctly or its schema is refused; anything else fails. To test another revision
-// of the suite, name its folder in BELFRY_SCHEMA_SUITE: there the floors are the
-// same share of the cases.
+// suiteParts are the folders of a draft. Where the suite asserts formats, so does the schema.
+var suiteParts = []struct {
+	name, folder string
+	asserts      func(file string) bool
+}{
+	{"required", "", func(string) bool { return false }},
+	{"optional", "optional", func(file string) bool { return file == "content.json" || file == "format-assertion.json" }},
+	{"formats", filepath.Join("optional", "format"), func(string) bool { return true }},
+}
+
+// TestSuite validates every case of the official suite, required or optional. A case is validated
+// correctly or its schema is refused; anything else fails. The documentation has the figures. To test another
+// revision of the suite, name its folder in BELFRY_SCHEMA_SUITE: there the floors are the same share of the cases.
 func TestSuite(t *testing.T) {
+	folder := os.Getenv("BELFRY_SCHEMA_SUITE")
+	kept := folder == ""
+	if kept {
+		folder = filepath.Join("testdata", "suite")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, draft := range []struct {
-		folder, uri    string
-		cases, atLeast int // the kept revision's cases, and those to be validated correctly
+		name, folder, uri string
+		cases, atLeast    [3]int // of each part, the kept revision's cases, and those to be validated correctly
 	}{
-		{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 1238, 1189},
-		{"draft2019-09", "https://json-schema.org/draft/2019-09/schema", 1220, 1184},
-		{"draft7", "http://json-schema.org/draft-07/schema#", 906, 883},
+		{"2020-12", "draft2020-12", "https://json-schema.org/draft/2020-12/schema", [3]int{1299, 162, 764}, [3]int{1250, 111, 757}},
+		{"2019-09", "draft2019-09", "https://json-schema.org/draft/2019-09/schema", [3]int{1259, 158, 757}, [3]int{1223, 109, 750}},
+		{"draft-07", "draft7", "http://json-schema.org/draft-07/schema#", [3]int{927, 118, 676}, [3]int{904, 116, 669}},
 	} {
-		t.Run(draft.folder, func(t *testing.T) {
-			folder := os.Getenv("BELFRY_SCHEMA_SUITE")
-			kept := folder == ""
-			if kept {
-				folder = filepath.Join("testdata", "suite")
-			}
-			count := suiteCount{refusedBy: map[string]int{}}
-			for _, file := range suiteFiles(t, filepath.Join(folder, "tests", draft.folder)) {
-				for _, group := range readSuite(t, file) {
-					count.run(t, filepath.Base(file), withSchema(t, group, draft.uri))
+		for i, part := range suiteParts {
+			t.Run(filepath.Join(draft.folder, part.name), func(t *testing.T) {
+				count := suiteCount{refusedBy: map[string]int{}}
+				for _, file := range suiteFiles(t, filepath.Join(folder, "tests", draft.folder, part.folder)) {
+					var options []schema.Option
+					if part.asserts(filepath.Base(file)) {
+						options = []schema.Option{schema.Formats}
+					}
+					for _, group := range readSuite(t, file) {
+						count.run(t, filepath.Base(file), withSchema(t, group, draft.uri), options)
+					}
 				}
-			}
-			t.Logf("%s: %d cases, %d right, %d refused", draft.folder, count.cases, count.right, count.refused)
-			for _, keyword := range slices.Sorted(maps.Keys(count.refusedBy)) {
-				t.Logf("  refused for %s: %d", keyword, count.refusedBy[keyword])
-			}
-			if kept && count.cases != draft.cases {
-				t.Errorf("found %d cases, want all %d", count.cases, draft.cases)
-			}
-			if count.right*draft.cases < draft.atLeast*count.cases {
-				t.Errorf("%d of %d validated right, want at least %d of %d", count.right, count.cases, draft.atLeast, draft.cases)
-			}
-		})
+				t.Logf("%d cases, %d right, %d refused", count.cases, count.right, count.refused)
+				for _, keyword := range slices.Sorted(maps.Keys(count.refusedBy)) {
+					t.Logf("  refused for %s: %d", keyword, count.refusedBy[keyword])
+				}
+				if count.right*draft.cases[i] < draft.atLeast[i]*count.cases {
+					t.Errorf("%d of %d validated right, want at least %d of %d", count.right, count.cases, draft.atLeast[i], draft.cases[i])
+				}
+				if !kept {
+					return
+				}
+				if count.cases != draft.cases[i] {
+					t.Errorf("found %d cases, want all %d", count.cases, draft.cases[i])
+				}
+				if row := fmt.Sprintf("| %s | %s | %d | %d | %d | %d |\n", draft.name, part.name, count.cases, count.right, count.refused, count.wrong); !strings.Contains(string(page), row) {
+					t.Errorf("docs/configuration.md lacks the row %s", row)
+				}
+			})
+		}
 	}
 }
 
-func (c *suiteCount) run(t *testing.T, file string, group suiteGroup) {
+func (c *suiteCount) run(t *testing.T, file string, group suiteGroup, options []schema.Option) {
 	c.cases += len(group.Tests)
-	s, err := schema.Compile(file, group.Schema)
+	s, err := schema.Compile(file, group.Schema, options...)
 	var refused *schema.RefusedError
 	switch {
 	case errors.As(err, &refused):
@@ -92,6 +117,7 @@ func (c *suiteCount) run(t *testing.T, file string, group suiteGroup) {
 		if err := validateInTime(t, s, test.Data); verdict(err) == fmt.Sprint(test.Valid) {
 			c.right++
 		} else {
+			c.wrong++
 			t.Errorf("%s: %s: %s: got %v, want valid=%v", file, group.Description, test.Description, err, test.Valid)
 		}
 	}

@@ -15,7 +15,7 @@ var uninstrumented = []string{
 	"github.com/blevesearch/vellum/levenshtein",                      // builds its tables when a program starts
 	"github.com/go-json-experiment/json/internal/jsonwire",           // for jsontext
 	"github.com/go-json-experiment/json/jsontext",                    // reads and writes API documents
-	"github.com/santhosh-tekuri/jsonschema/v6",                       // validates objects
+	"github.com/santhosh-tekuri/jsonschema/v6",                       // judges translations of schemas
 	"github.com/aws/smithy-go/transport/http/protocol/internal/json", // encodes requests of DynamoDB
 	"go.yaml.in/yaml/v3",                                             // reads configurations
 	"golang.org/x/crypto/argon2",                                     // hashes passwords
