@@ -40,6 +40,23 @@ func TestUniqueValuesHaveNoDefaults(t *testing.T) {
 	}
 }
 
+// A format that would be ignored is a problem of the configuration, which says where it is and what was meant.
+func TestAnUnknownFormatIsAProblem(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.json")
+	if err := os.WriteFile(file, []byte("{\"properties\":{\"mail\":{\"$ref\":\"#/$defs/mail\"}},\n\"$defs\":{\"mail\":{\"format\":\"emial\"}}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, "")
+	const store = "stores:\n  Pages: {schema: %s, formats: %t}\n"
+	want := "page.json:2: /$defs/mail/format: \"emial\" is not a format that is asserted, and would be ignored; did you mean email?"
+	if err := Check(p.load(fmt.Sprintf(store, file, true))); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := Check(p.load(fmt.Sprintf(store, file, false))); err != nil {
+		t.Errorf("without formats: %v", err)
+	}
+}
+
 // What is left out gets its default, over HTTP and by whoever else creates; a schema that changes leaves what
 // is stored as it is, the check finds it, serving and stopped, and an update has to mend it.
 func TestSchemasFillAssertAndChange(t *testing.T) {

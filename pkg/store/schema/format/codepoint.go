@@ -41,7 +41,7 @@ func isProtocolValid(r rune) bool {
 	case slices.Contains(neverValid, r), isArabicDigit(r), isExtendedArabicDigit(r), r == katakanaMiddleDot, unicode.Is(never, r):
 		return false
 	default:
-		return unicode.In(r, unicode.Ll, unicode.Lo, unicode.Lm, unicode.Nd, unicode.Mn, unicode.Mc)
+		return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lo, unicode.Lm, unicode.Nd, unicode.Mn, unicode.Mc)
 	}
 }
 

@@ -89,7 +89,7 @@ func isMailDomain(s string, international bool) bool {
 	return true
 }
 
-// isAddressLiteral is address-literal. IPv6 is the one tag that is registered for others than of IPv4.
+// isAddressLiteral is address-literal. Addresses of IPv4 have no tag, and IPv6 is the only registered one.
 func isAddressLiteral(s string) bool {
 	s, ok := strings.CutSuffix(s, "]")
 	if !ok {

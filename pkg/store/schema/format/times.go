@@ -63,7 +63,7 @@ func minutes(hour, minute string) int {
 	return h*60 + m
 }
 
-// isDateTime wants a leap second at the end of a month in UTC: there is none elsewhere.
+// isDateTime wants a leap second at the end of a month in UTC, where all leap seconds are.
 func isDateTime(s string) bool {
 	const date = len(time.DateOnly)
 	if len(s) <= date || s[date] != 'T' && s[date] != 't' {
