@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"time"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
@@ -117,12 +116,12 @@ func (c *timeComparer) literal(e ast.Expr) (between bool) {
 	if !ok {
 		return false
 	}
-	at, err := time.Parse(time.RFC3339Nano, string(text))
-	if year := at.UTC().Year(); err != nil || year < 0 || year > 9999 {
+	last, exact, err := object.LastTime(string(text))
+	if err != nil {
 		return false
 	}
-	e.SetKindCase(c.factory.NewLiteral(e.ID(), types.String(object.FormatTime(at))))
-	return at.Nanosecond()%1000 != 0
+	e.SetKindCase(c.factory.NewLiteral(e.ID(), types.String(last)))
+	return !exact
 }
 
 // isTimestamp reports whether an expression is now, a timestamp(...), or what is so much later or earlier.

@@ -20,6 +20,7 @@ func TestRulesCompareTimesOfObjects(t *testing.T) {
 		`CREATED < "2026-01-02T03:04:35.8790001Z"`: true, `CREATED >= "2026-01-02T03:04:35.8790001Z"`: false, `"2026-01-02T03:04:35.8790001Z" > CREATED`: true, `"2026-01-02T03:04:35.8790001Z" <= CREATED`: false,
 		`CREATED == "2026-01-02T03:04:35.8790001Z"`: false, `CREATED != "2026-01-02T03:04:35.8790001Z"`: true, `CREATED <= "2026-01-02T03:04:35.8790001Z"`: true, `CREATED > "2026-01-02T03:04:35.8790001Z"`: false,
 		`CREATED in ["x", "2026-01-02T04:04:35.879+01:00"]`: true, `CREATED in ["2026-01-02T03:04:35.8790001Z"]`: false,
+		`CREATED < "2026-01-02T03:04:35.87900000000001Z"`: true, `CREATED < "9999-12-31T23:59:59-12:00"`: true,
 		`CREATED > "2026-01"`: true, `CREATED.startsWith("2026-01-02T03:04:35.879000")`: true, `CREATED == TEXT`: true, `"2026-01-02" in object.list`: true,
 		`CREATED < now`: true, `now > CREATED`: true, `CREATED > now - duration("1h")`: true, `CREATED > now - duration("10m")`: false, `duration("10m") + now > CREATED`: true,
 		`CREATED > timestamp("2026-01-02T05:04:35+02:00")`: true, `timestamp(CREATED) < now`: true, `now - timestamp(CREATED) < duration("1h")`: true,

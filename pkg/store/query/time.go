@@ -28,13 +28,12 @@ func (c condition) timed() (condition, error) {
 			continue
 		}
 		text, _ := object.Text(literal)
-		at, err := parseTime(text)
+		last, exact, err := lastTime(text)
 		if err != nil {
 			return c, errs.New(errs.Invalid, `filter: %s is a time, and %s is none: %s; a time is written as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
 				c.field.name, literal, err)
 		}
-		stored, exact := storedTime(at)
-		if !exact { // it is between two times that objects can have, of which stored is the first
+		if !exact { // it is between two times that objects can have, of which last is the first
 			switch c.op {
 			case equals:
 				continue
@@ -44,48 +43,33 @@ func (c condition) timed() (condition, error) {
 				c.op = greater
 			}
 		}
-		literals = append(literals, stored)
+		literals = append(literals, object.AppendString(nil, last))
 	}
 	c.literals = literals
 	return c, nil
 }
 
-// storedTime returns the last time that an object can have which is not after a time, and whether it is that time. Years
-// before 0 and after 9999, which an offset can lead to, are the first and the last time.
-func storedTime(at time.Time) (literal []byte, exact bool) {
-	at = at.UTC()
-	switch year := at.Year(); {
-	case year > 9999:
-		return object.TimeValue(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)), false
-	case year < 0:
-		return object.TimeValue(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)), false
-	default:
-		return object.TimeValue(at), at.Nanosecond()%1000 == 0
-	}
-}
-
-// parseTime reads a time as RFC 3339 writes it, or a date, which is its beginning in UTC.
-func parseTime(text string) (time.Time, error) {
+// lastTime is object.LastTime of a time as RFC 3339 writes it, or of a date, which is its beginning in UTC.
+func lastTime(text string) (last string, exact bool, err error) {
 	if at, err := time.Parse(time.DateOnly, text); err == nil {
-		return at, nil
+		return object.FormatTime(at), true, nil
 	}
 	if len(text) > len(time.DateOnly) {
 		switch rest := text[len(time.DateOnly):]; {
 		case strings.LastIndexByte(rest, ' ') > 0:
-			return time.Time{}, errors.New("it has a space where a + may have been, which a URL has as %2B")
+			return "", false, errors.New("it has a space where a + may have been, which a URL has as %2B")
 		case rest[0] == ' ' || rest[0] == 't':
 			text = text[:len(time.DateOnly)] + "T" + rest[1:]
 		}
 	}
-	upper := strings.ToUpper(text)
-	at, err := time.Parse(time.RFC3339Nano, upper)
-	if err == nil {
-		return at, nil
+	text = strings.ToUpper(text)
+	if last, exact, err = object.LastTime(text); err == nil {
+		return last, exact, nil
 	}
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if _, err := time.Parse(layout, upper); err == nil {
-			return at, errors.New("it has no time zone, such as Z or +02:00")
+		if _, err := time.Parse(layout, text); err == nil {
+			return "", false, errors.New("it has no time zone, such as Z or +02:00")
 		}
 	}
-	return at, errors.New("there is no such time, or it is written otherwise")
+	return "", false, errors.New("there is no such time, or it is written otherwise")
 }
