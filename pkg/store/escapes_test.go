@@ -76,6 +76,7 @@ func TestEveryWayInStoresStringsInOneForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"copies": json.RawMessage(`[` + sent + `]`)}))
+	check("put", "mutated")
 	must(s.Update(t.Context(), object.Object{"own": raw}, store.UpdateOptions{UUID: "a"}))
 	check("put", "mutated", "own")
 	if o, err = s.Get(t.Context(), "a"); err != nil {
@@ -119,7 +120,7 @@ func TestLimitsCountTextsAsTheyAreStored(t *testing.T) {
 			refused bool
 		}{{most, false}, {most - 1, true}} {
 			s, _ := open(t, store.Options{MaxSize: c.max})
-			_, err := s.Save(client(t.Context()), parse(t, `{"text":`+encode(text)+`}`), "a")
+			_, err := s.Save(client(t.Context()), object.Object{"text": json.RawMessage(encode(text))}, "a")
 			if errors.Is(err, errs.TooLarge) != c.refused || err != nil && !c.refused {
 				t.Errorf("%s, at most %d: %v", name, c.max, err)
 			}

@@ -56,7 +56,7 @@ func withFields(o, fields object.Object) object.Object {
 		if value == nil {
 			delete(next, name)
 		} else {
-			next[name] = object.Canonical(value)
+			next[name] = value
 		}
 	}
 	return next
