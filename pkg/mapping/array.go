@@ -16,6 +16,10 @@ type array struct {
 	bytes   int // of the entries, each with a comma
 }
 
+// arrayOf returns the value of an array in an encoded object, its strings in the form in which entries are computed: what was
+// stored before strings had one form is the same array, and is not written for that.
+func arrayOf(body []byte, name string) []byte { return object.Canonical(object.Field(body, name)) }
+
 // parseArray reads a stored array. It drops elements that are no entries, and
 // second entries for a uuid, so that writing the array repairs it.
 func parseArray(value []byte) *array {

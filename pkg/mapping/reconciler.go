@@ -189,7 +189,7 @@ type round struct {
 }
 
 func newRound(m *store.Mapping, target string, body []byte) *round {
-	s := &round{m: m, target: m.TargetOf(target, body), value: object.Field(body, m.Array), stored: readOverflow(body, m.Array)}
+	s := &round{m: m, target: m.TargetOf(target, body), value: arrayOf(body, m.Array), stored: readOverflow(body, m.Array)}
 	s.newOwner = m.OwnerChanges() && readOwner(body, m.Array) != s.target.Owner
 	s.array = parseArray(s.value)
 	s.wasFull, s.mark, s.applied = s.array.full(m), s.stored.marked, map[string][]byte{}
@@ -361,7 +361,7 @@ func (r *Reconciler) allSources(ctx context.Context, m *store.Mapping, target st
 	if err != nil && !errors.Is(err, errs.NotFound) {
 		return nil, nil, err
 	}
-	value = object.Field(t.Body, m.Array)
+	value = arrayOf(t.Body, m.Array)
 	entries := parseArray(value)
 	sources = entries.uuids()
 	_, err = r.eachLinked(ctx, m, target, func(source string) (bool, error) {

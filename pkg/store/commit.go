@@ -42,6 +42,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 		if !w.computed {
 			s.compute(ctx, w.uuid, w.next)
 		}
+		w.next.Canonicalize() // also what a worker writes
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
 	} else if s.owner != "" {

@@ -36,7 +36,7 @@ func (s *Store) ServerOwned(name string) bool {
 // settable returns a copy of the caller's object with the fields that the caller
 // may set, the uuid excluded. A client may not set what the server owns; the
 // program itself may not set arrays, computed fields, records of binaries and times. Sending such
-// a field is not an error: what was read can be written back unchanged.
+// a field is not an error: what was read can be written back unchanged. Strings are as they will be stored, so that limits count that.
 func (s *Store) settable(call Call, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {
@@ -46,7 +46,7 @@ func (s *Store) settable(call Call, o object.Object) object.Object {
 		if call.Client && (strings.HasPrefix(name, "_") || s.reserved[name] || s.fields.Ignores(name, call.Trusted)) {
 			continue
 		}
-		in[name] = value
+		in[name] = object.Canonical(value)
 	}
 	return in
 }

@@ -167,8 +167,12 @@ func (m *Mapping) copyOf(uuid string, body []byte, target Target) []byte {
 }
 
 // Copy returns what an entry of a source object is, which is the same in all arrays. Entry says in which the object has one.
+// Its strings have one form, also where those of an old record do not.
 func (m *Mapping) Copy(uuid string, body []byte) []byte {
 	values := object.Values(body, m.Fields)
+	for i, value := range values {
+		values[i] = object.Canonical(value)
+	}
 	size := len(`{"uuid":""}`) + len(uuid)
 	for i, field := range m.Fields {
 		size += len(`,"":`) + len(field) + len(values[i])

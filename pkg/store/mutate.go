@@ -50,6 +50,7 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 			return nil, nil
 		}
 		next := withFields(stored, m.Fields)
+		next.Canonicalize()
 		// What the schema sees is as before where belfry changes its own fields alone: an object
 		// that a later schema does not accept must not keep a user from being disabled.
 		if !s.ownsAll(m.Fields) {

@@ -142,6 +142,7 @@ func (s *Store) withDefaults(input object.Object) object.Object {
 	}
 	next := input.Clone()
 	s.opts.Defaults.Fill(next)
+	next.Canonicalize()
 	for name := range next {
 		_, given := input[name]
 		if !given && (s.ownedByStore(name) || name == "uuid" || name == s.owner || s.binary[name] || s.reserved[name] || strings.HasPrefix(name, "_")) {

@@ -28,6 +28,9 @@ func TestListsOnEachBackend(t *testing.T) {
 			t.Run("rules", func(t *testing.T) { listsAreComplete(t, backend) })
 			t.Run("teams", func(t *testing.T) { pagesFollowTeams(t, backend) })
 			t.Run("filters", func(t *testing.T) { filtersFind(t, backend) })
+			t.Run("texts", func(t *testing.T) { textsAreFound(t, backend) })
+			t.Run("numbers", func(t *testing.T) { numbersAreFound(t, backend) })
+			t.Run("times", func(t *testing.T) { timesAreFound(t, backend) })
 			t.Run("expansions", func(t *testing.T) { expansionsAreRead(t, backend) })
 		})
 	}

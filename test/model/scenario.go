@@ -125,6 +125,14 @@ func Save(name, uuid, body string) Op {
 	})
 }
 
+// Old puts a record as it is, without an event: one from before a change of how objects are stored.
+func Old(name, uuid, body string) Op {
+	return Do("old", name, uuid, func(ctx context.Context, s *store.Store) error {
+		_, err := store.NewWorker(s).CopyRecord(ctx, driver.Record{UUID: uuid, Revision: Epoch, Body: []byte(body)}, nil)
+		return err
+	})
+}
+
 // Update replaces the fields that are in the JSON.
 func Update(name, uuid, body string) Op {
 	o := mustParse(body)

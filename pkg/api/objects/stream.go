@@ -26,7 +26,7 @@ import (
 
 // Limits of a stream of creations.
 const (
-	maxLine        = 1 << 20 // bytes: an object of the largest size, however much of it is escaped
+	maxLine        = 6*store.MaxObjectSize + 64<<10 // bytes: an object of the largest size, all of it escaped (\u0061), and room for more
 	maxStreamLines = 100_000
 	maxStreamTime  = 10 * time.Minute // then the client begins another one, perhaps at another process
 

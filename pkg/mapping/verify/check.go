@@ -150,7 +150,7 @@ func (c *check) compareArrays(ctx context.Context, targets *reader, named *talli
 
 // compareArray adds a target to the report, and to the candidates if its array is not what the objects make of it.
 func (c *check) compareArray(ctx context.Context, t store.Stored, want tally) error {
-	value := object.Field(t.Body, c.m.Array)
+	value := c.array(t)
 	var has tally
 	size := 0
 	object.Elements(value, func(entry []byte) bool {
@@ -225,7 +225,7 @@ func (c *check) collectSources(ctx context.Context) error {
 
 // compare compares the entries that a target has with their objects.
 func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference, entries, size int, err error) {
-	value := object.Field(t.Body, c.m.Array)
+	value := c.array(t)
 	if isMalformed(value) {
 		return []Difference{c.difference(Malformed, t.UUID, "", "the property is not an array")}, 0, 0, nil
 	}
@@ -256,6 +256,11 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 		return true
 	})
 	return found, entries, size, err
+}
+
+// array is that of a target, its strings in the form in which entries are computed: those of an old record may have others.
+func (c *check) array(t store.Stored) []byte {
+	return object.Canonical(object.Field(t.Body, c.m.Array))
 }
 
 func isMalformed(array []byte) bool { return array != nil && array[0] != '[' }
@@ -308,7 +313,7 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 		return found, err
 	}
 	has := map[string]bool{}
-	object.Elements(object.Field(t.Body, c.m.Array), func(entry []byte) bool {
+	object.Elements(c.array(t), func(entry []byte) bool {
 		uuid, _ := object.Text(object.Field(entry, "uuid"))
 		has[uuid] = true
 		return true

@@ -1,6 +1,7 @@
 package object_test
 
 import (
+	"strings"
 	"testing"
 
 	"belfry/pkg/store/object"
@@ -49,5 +50,25 @@ func BenchmarkField(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		object.Field(data, "summary")
+	}
+}
+
+// BenchmarkParseEscapes has the texts that clients escape: many lines, and what is not ASCII.
+func BenchmarkParseEscapes(b *testing.B) {
+	for name, text := range map[string]string{
+		"lines":  strings.Repeat(`A line of a \"text\".\n`, 20),
+		"ascii":  strings.Repeat(`\u4e2d\u6587 \ud83d\ude00 `, 20),
+		"binary": strings.Repeat("中文 😀 ", 20),
+	} {
+		data := []byte(`{"uuid":"0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e","text":"` + text + `"}`)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := object.Parse(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -1,5 +1,5 @@
 // Package object holds a JSON object the way belfry stores it: top-level
-// fields by name, each value kept as the compact JSON text it arrived in.
+// fields by name, each value kept as the compact JSON text it arrived in, with its strings in one form: see Canonical.
 //
 // Values stay text so that a number keeps its digits, an update replaces
 // fields without understanding them, and a copy in another object is byte for
@@ -43,12 +43,14 @@ func ParseWithin(data []byte, members int) (Object, error) {
 	if text[0] != '{' {
 		return nil, errs.New(errs.Invalid, "a JSON object is expected, not %s", kindName(text[0]))
 	}
-	return Decode(text)
+	return decode(Canonical(text))
 }
 
-// Decode reads an object that belfry encoded itself (see Encode). It checks
-// syntax only. The values refer to data, which must not change afterwards.
-func Decode(data []byte) (Object, error) {
+// Decode reads an object that belfry encoded itself (see Encode), perhaps before strings were stored in one form: its values are
+// Canonical. It checks syntax only. The values refer to data, which must not change afterwards.
+func Decode(data []byte) (Object, error) { return decode(Canonical(data)) }
+
+func decode(data []byte) (Object, error) {
 	o := make(Object, 8)
 	err := Each(data, func(name string, value []byte) bool {
 		o[name] = json.RawMessage(value)
@@ -124,7 +126,7 @@ func (o Object) Set(name string, v any) {
 	if err != nil {
 		panic("object: " + err.Error())
 	}
-	o[name] = data
+	o[name] = Canonical(data)
 }
 
 // Clone copies the fields; values are shared.

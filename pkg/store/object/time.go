@@ -1,6 +1,9 @@
 package object
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // TimeFormat is how belfry writes times in objects and events: UTC with
 // microseconds and a fixed width, so that texts sort by time.
@@ -11,3 +14,29 @@ func FormatTime(t time.Time) string { return t.UTC().Format(TimeFormat) }
 
 // TimeValue writes a time by TimeFormat as a JSON string.
 func TimeValue(t time.Time) []byte { return t.UTC().AppendFormat(nil, `"`+TimeFormat+`"`) }
+
+// LastTime returns the last time that belfry can write which is not after one that RFC 3339 writes, in whatever zone and however
+// precisely, and whether it is that time. Years before 0 and after 9999, to which an offset can lead, have the first and the last
+// time.
+func LastTime(text string) (last string, exact bool, err error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return "", false, err
+	}
+	at = at.UTC()
+	switch year := at.Year(); {
+	case year > 9999:
+		return FormatTime(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)), false, nil
+	case year < 0:
+		return FormatTime(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)), false, nil
+	default:
+		return FormatTime(at), strings.Trim(beyondMicroseconds(text), "0") == "", nil
+	}
+}
+
+// beyondMicroseconds returns the digits of a time's fraction of a second after the sixth: time.Parse drops those after the ninth.
+func beyondMicroseconds(text string) string {
+	_, fraction, _ := strings.Cut(strings.ReplaceAll(text, ",", "."), ".")
+	digits := fraction[:len(fraction)-len(strings.TrimLeft(fraction, "0123456789"))]
+	return digits[min(len(digits), 6):]
+}

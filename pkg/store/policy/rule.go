@@ -83,7 +83,11 @@ func parse(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 
 // checkAlone is parse in an environment that no other compilation uses at the same time.
 func checkAlone(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
-	tree, issues := env.Compile(expression)
+	tree, issues := env.Parse(expression)
+	if issues.Err() == nil {
+		compareTimes(tree.NativeRep())
+		tree, issues = env.Check(tree)
+	}
 	if issues.Err() != nil {
 		return nil, problemsOf(op, issues)
 	}
@@ -95,7 +99,7 @@ func checkAlone(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 
 func problemsOf(op Op, issues *cel.Issues) (problems []Problem) {
 	for _, e := range issues.Errors() {
-		problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: e.Message})
+		problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: withHint(e.Message)})
 	}
 	return problems
 }

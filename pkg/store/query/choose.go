@@ -236,14 +236,11 @@ func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 	return errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter have no common order: declare one on (%s)", all[0].needs(p.sort))
 }
 
+// errUnsupported names the index that is missing, and not those that there are, of which a store can have many.
 func (c conjunction) errUnsupported(o order, indexes []Index) error {
-	declared := make([]string, 0, len(indexes))
-	for _, index := range indexes {
-		declared = append(declared, "("+strings.Join(index.Fields, ", ")+")")
+	none := ""
+	if len(indexes) == 0 {
+		none = "; none is declared"
 	}
-	have := "none is declared"
-	if len(declared) > 0 {
-		have = "declared are " + strings.Join(declared, " and ")
-	}
-	return errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed; %s", c.needs(o), have)
+	return errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed%s", c.needs(o), none)
 }

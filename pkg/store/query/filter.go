@@ -1,20 +1,11 @@
 package query
 
 import (
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"cel.dev/cel-go/common"
-	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/parser"
-
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
 )
 
 // maxExpression is the most bytes of a filter or a sort order.
@@ -28,186 +19,170 @@ const maxConditions = 100
 const supported = `supported are ==, !=, <, <=, >, >= and in between a field and literals, "x" in field for the elements of an array, ` +
 	`field.startsWith("x") and has(field), joined by &&, || and !`
 
-// The functions of a filter.
-const (
-	startsWith = "startsWith"
-	hasField   = "has"
-)
-
-// parseFilter reads a filter; nil for an empty one.
-func parseFilter(filter string) (*node, error) {
-	if strings.TrimSpace(filter) == "" {
-		return nil, nil
-	}
+// checkText refuses a filter before it is parsed.
+func checkText(filter string) error {
 	if len(filter) > maxExpression {
-		return nil, errs.New(errs.Invalid, "filter: longer than %d bytes", maxExpression)
+		return errs.New(errs.Invalid, "filter: longer than %d bytes", maxExpression)
 	}
 	if !utf8.ValidString(filter) {
-		return nil, errs.New(errs.Invalid, "filter: not valid UTF-8")
+		return errs.New(errs.Invalid, "filter: not valid UTF-8")
 	}
-	tree, err := parseCEL(filter)
-	if err != nil {
-		return nil, err
-	}
-	n, err := nodeOf(tree)
-	if err == nil && n.size() > maxConditions {
-		return nil, errs.New(errs.Invalid, "filter: more than %d conditions; what a field is compared with can be a list, as in field in [1, 2]", maxConditions)
-	}
-	return n, err
+	return nil
 }
 
-// parseCEL parses without macros. The Pratt parser takes microseconds and
-// bounds its recursion.
-func parseCEL(filter string) (ast.Expr, error) {
-	p, err := parser.NewParser(
-		parser.EnablePrattParser(true),
-		parser.MaxRecursionDepth(50),
-		parser.ErrorRecoveryLimit(1),
-		parser.ErrorReportingLimit(1),
-	)
-	if err != nil {
-		return nil, err
+// condition returns the condition that a part is.
+func (v part) condition() (*node, error) {
+	if v.node != nil {
+		return v.node, nil
 	}
-	tree, problems := p.Parse(common.NewTextSource(filter))
-	if all := problems.GetErrors(); len(all) > 0 {
-		return nil, errs.New(errs.Invalid, "filter: %s at character %d", all[0].Message, all[0].Location.Column()+1)
-	}
-	return tree.Expr(), nil
-}
-
-func nodeOf(e ast.Expr) (*node, error) {
-	if e.Kind() != ast.CallKind {
+	switch {
+	case v.names != nil:
+		name := strings.Join(v.names, ".")
+		return nil, unsupported("a condition is expected, not a field alone: write %s == true, or has(%s)", name, name)
+	default:
 		return nil, unsupported("a condition is expected")
 	}
-	call := e.AsCall()
-	name := call.FunctionName()
-	if op, ok := operatorOf(name); ok {
-		return leaf(comparison(op, call.Args()))
-	}
+}
+
+// call is a call of a function, of a part if that is not nil.
+func call(name string, of *part, args []part) (part, error) {
 	switch name {
-	case operators.NotEquals:
-		c, err := comparison(equals, call.Args())
-		c.negated = true
-		return leaf(c, err)
-	case operators.In:
-		return leaf(membership(call.Args()[0], call.Args()[1]))
-	case startsWith:
-		return leaf(prefixCondition(call))
-	case hasField:
-		return leaf(presence(call))
-	case operators.LogicalNot, operators.LogicalAnd, operators.LogicalOr:
-		n := &node{kind: kindOfOperator(name)}
-		for _, arg := range call.Args() {
-			inner, err := nodeOf(arg)
-			if err != nil {
-				return nil, err
-			}
-			n.args = append(n.args, inner)
+	case "startsWith":
+		n, err := leaf(prefixCondition(of, args))
+		return part{node: n}, err
+	case "has":
+		n, err := leaf(presence(of, args))
+		return part{node: n}, err
+	default:
+		if symbol := joins[strings.ToLower(name)]; symbol != "" && of == nil {
+			return part{}, errs.New(errs.Invalid, "filter: write %s instead of %s", symbol, name)
 		}
-		return n, nil
-	default:
-		return nil, unsupported("%s is not supported", display(name))
+		return part{}, unsupported("%s is not supported: a comparison needs a field and a literal", name)
 	}
 }
 
-// operatorOf is a comparison by the name that CEL's parser gives it.
-func operatorOf(name string) (op operator, ok bool) {
-	switch name {
-	case operators.Equals:
-		return equals, true
-	case operators.Less:
-		return less, true
-	case operators.LessEquals:
-		return lessOrEqual, true
-	case operators.Greater:
-		return greater, true
-	case operators.GreaterEquals:
-		return greaterOrEqual, true
-	default:
-		return 0, false
-	}
-}
-
-func comparison(op operator, args []ast.Expr) (condition, error) {
-	left, right := args[0], args[1]
-	field, ok := fieldOf(left)
+func comparison(op operator, left, right part) (condition, error) {
+	field, ok := left.asField()
 	if !ok {
-		if field, ok = fieldOf(right); !ok {
-			return condition{}, unsupported("a comparison needs a field on one side")
+		if field, ok = right.asField(); !ok {
+			return condition{}, unsupported("a comparison needs a field on one side%s", hintOfNoField(left, right))
 		}
 		op, right = op.mirrored(), left
 	}
-	literal, ok := literalOf(right)
-	if !ok {
-		return condition{}, unsupported("%s is compared with something that is no literal", field.name)
+	literal := right.literal
+	if literal == nil {
+		return condition{}, unsupported("%s is compared with %s, which is no literal%s", field.name, right.display(), right.quoted())
+	}
+	c := condition{field: field, op: op, literals: [][]byte{literal}}
+	if field.isTime() {
+		return c.timed()
 	}
 	if kind := kindOf(literal); op != equals && kind != '"' && kind != '0' {
 		return condition{}, errs.New(errs.Invalid, "filter: %s is compared by order with %s; only numbers and strings have one", field.name, literal)
 	}
-	return condition{field: field, op: op, literals: [][]byte{literal}}, nil
+	return c, nil
+}
+
+// hintOfNoField says how a field is written that is taken for something else.
+func hintOfNoField(parts ...part) string {
+	for _, v := range parts {
+		if v.word != "" {
+			return `, and a field that is called ` + v.word + ` is object["` + v.word + `"]`
+		}
+		if len(v.names) > 2 {
+			return ", and fields are filtered one level below the object at most"
+		}
+		if slices.ContainsFunc(v.names, isUnnameable) {
+			return ", and none is filtered whose name is empty or has one of . [ ]"
+		}
+	}
+	return ""
+}
+
+// display is what a part is, in a message.
+func (v part) display() string {
+	switch {
+	case v.names != nil:
+		return strings.Join(v.names, ".")
+	case v.isList:
+		return "a list"
+	case v.node != nil:
+		return "a condition"
+	default:
+		return v.other
+	}
+}
+
+// quoted is what is to be written instead of a text without quotes.
+func (v part) quoted() string {
+	if len(v.names) == 1 {
+		return `: a text is in quotes, "` + v.names[0] + `"`
+	}
+	return ""
 }
 
 // membership reads field in [literals], or literal in field.
-func membership(left, right ast.Expr) (condition, error) {
-	if right.Kind() != ast.ListKind {
-		field, ok := fieldOf(right)
-		literal, isLiteral := literalOf(left)
-		if !ok || !isLiteral {
-			return condition{}, unsupported("in needs a field and a list of literals, or a literal and a field")
+func membership(left, right part) (condition, error) {
+	if !right.isList {
+		field, ok := right.asField()
+		if !ok || left.literal == nil {
+			return condition{}, unsupported("in needs a field and a list of literals, or a literal and a field%s", hintOfNoField(right))
 		}
 		field.name += "[]"
 		field.elements = true
-		return condition{field: field, op: equals, literals: [][]byte{literal}}, nil
+		return condition{field: field, op: equals, literals: [][]byte{left.literal}}, nil
 	}
-	field, ok := fieldOf(left)
+	field, ok := left.asField()
 	if !ok {
-		return condition{}, unsupported("in needs a field before a list")
+		return condition{}, unsupported("in needs a field before a list%s", hintOfNoField(left))
 	}
 	c := condition{field: field, op: equals}
-	for _, e := range right.AsList().Elements() {
-		literal, ok := literalOf(e)
-		if !ok {
-			return c, unsupported("the list after %s in has something that is no literal", field.name)
+	for _, e := range right.list {
+		if e.literal == nil {
+			return c, unsupported("the list after %s in has %s, which is no literal%s", field.name, e.display(), e.quoted())
 		}
-		c.literals = append(c.literals, literal)
+		c.literals = append(c.literals, e.literal)
+	}
+	if field.isTime() {
+		return c.timed()
 	}
 	return c, nil
 }
 
-func presence(call ast.CallExpr) (condition, error) {
-	if call.IsMemberFunction() || len(call.Args()) != 1 {
+func presence(of *part, args []part) (condition, error) {
+	if of != nil || len(args) != 1 {
 		return condition{}, unsupported("has is called otherwise")
 	}
-	field, ok := fieldOf(call.Args()[0])
+	field, ok := args[0].asField()
 	if !ok {
-		return condition{}, unsupported("has needs a field")
+		return condition{}, unsupported("has needs a field%s", hintOfNoField(args[0]))
 	}
 	return condition{field: field, op: present}, nil
 }
 
-func prefixCondition(call ast.CallExpr) (condition, error) {
-	if !call.IsMemberFunction() || len(call.Args()) != 1 {
+func prefixCondition(of *part, args []part) (condition, error) {
+	if of == nil || len(args) != 1 {
 		return condition{}, unsupported("startsWith is called otherwise")
 	}
-	field, ok := fieldOf(call.Target())
+	field, ok := of.asField()
 	if !ok {
-		return condition{}, unsupported("startsWith needs a field before it")
+		return condition{}, unsupported("startsWith needs a field before it%s", hintOfNoField(*of))
 	}
-	literal, ok := literalOf(call.Args()[0])
-	if !ok || kindOf(literal) != '"' {
+	literal := args[0].literal
+	if kindOr0(literal) != '"' {
 		return condition{}, unsupported("startsWith needs a string")
 	}
 	return condition{field: field, op: hasPrefix, literals: [][]byte{literal}}, nil
 }
 
-// fieldOf reads a field: year, object.year or object["year"], and with .city or ["city"] behind
+// asField reads a field: year, object.year or object["year"], and with .city or ["city"] behind
 // it a field of the object in it.
-func fieldOf(e ast.Expr) (f field, ok bool) {
-	names, ok := namesOf(e)
-	if ok && names[0] == "object" && len(names) > 1 {
+func (v part) asField() (f field, ok bool) {
+	names := v.names
+	if len(names) > 1 && names[0] == "object" {
 		names = names[1:]
 	}
-	if !ok || len(names) > 2 || slices.ContainsFunc(names, func(name string) bool { return name == "" || strings.ContainsAny(name, ".[]") }) {
+	if len(names) == 0 || len(names) > 2 || slices.ContainsFunc(names, isUnnameable) {
 		return f, false
 	}
 	f.name, f.top = strings.Join(names, "."), names[0]
@@ -217,70 +192,8 @@ func fieldOf(e ast.Expr) (f field, ok bool) {
 	return f, true
 }
 
-// namesOf reads a chain of at most three names.
-func namesOf(e ast.Expr) ([]string, bool) {
-	var operand ast.Expr
-	var name string
-	switch e.Kind() {
-	case ast.IdentKind:
-		return []string{e.AsIdent()}, true
-	case ast.SelectKind:
-		operand, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
-	case ast.CallKind:
-		call := e.AsCall()
-		if call.FunctionName() != operators.Index || call.Args()[1].Kind() != ast.LiteralKind {
-			return nil, false
-		}
-		text, ok := call.Args()[1].AsLiteral().(types.String)
-		if !ok {
-			return nil, false
-		}
-		operand, name = call.Args()[0], string(text)
-	default:
-		return nil, false
-	}
-	names, ok := namesOf(operand)
-	return append(names, name), ok && len(names) < 3
-}
-
-// literalOf reads a literal as JSON text.
-func literalOf(e ast.Expr) ([]byte, bool) {
-	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Negate {
-		text, ok := literalOf(e.AsCall().Args()[0])
-		if !ok || kindOf(text) != '0' || text[0] == '-' {
-			return nil, false
-		}
-		return append([]byte("-"), text...), true
-	}
-	if e.Kind() != ast.LiteralKind {
-		return nil, false
-	}
-	switch v := e.AsLiteral().(type) {
-	case types.String:
-		return object.AppendString(nil, string(v)), true
-	case types.Int:
-		return strconv.AppendInt(nil, int64(v), 10), true
-	case types.Uint:
-		return strconv.AppendUint(nil, uint64(v), 10), true
-	case types.Double:
-		f := float64(v)
-		return strconv.AppendFloat(nil, f, 'g', -1, 64), !math.IsInf(f, 0) && !math.IsNaN(f)
-	case types.Bool:
-		return strconv.AppendBool(nil, bool(v)), true
-	case types.Null:
-		return []byte("null"), true
-	default:
-		return nil, false
-	}
-}
-
-// display is an operator as it is written, or a function's name.
-func display(name string) string {
-	if text, ok := operators.FindReverse(name); ok && text != "" {
-		return text
-	}
-	return strings.Trim(name, "_")
-}
+// isUnnameable reports whether indexes and orders take the name of a field for something else.
+func isUnnameable(name string) bool { return name == "" || strings.ContainsAny(name, ".[]") }
 
 func unsupported(format string, args ...any) error {
 	e := errs.New(errs.Invalid, "filter: "+format, args...)

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"cel.dev/cel-go/common/operators"
-
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -16,17 +14,6 @@ const (
 	or
 	not
 )
-
-func kindOfOperator(name string) kind {
-	switch name {
-	case operators.LogicalAnd:
-		return and
-	case operators.LogicalOr:
-		return or
-	default:
-		return not
-	}
-}
 
 // node is a part of a filter.
 type node struct {

@@ -5,8 +5,9 @@
 // A filter is in a subset of CEL: comparisons of a field with literals (==, !=, <, <=, >,
 // >=, in), field.startsWith("..."), has(field) and "x" in field for the elements of an
 // array, joined by &&, || and !. A field is a top-level one or one level below: address.city.
-// One whose name is no CEL identifier is written object["first-name"]. Literals are
-// strings, numbers, true, false and null.
+// One whose name is no plain word, or is in, is written object["first-name"]. Literals are
+// the strings and numbers of JSON, as encoders write them, and those of CEL, and true, false and null.
+// The fields created and updated of the object compare as times.
 //
 // A comparison is true of values of the literal's type only: year > 5 is about numbers,
 // and about no object that lacks the field. Its negation is true of all other objects,

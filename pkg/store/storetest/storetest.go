@@ -78,6 +78,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Purge", purgeTests()},
 		group{"Limits", limitTests()},
 		group{"Claims", claimTests()},
+		group{"Text", textTests()},
 		group{"Stores", storesTests()},
 		group{"Context", contextTests()},
 		group{"Reopen", reopenTests()})
