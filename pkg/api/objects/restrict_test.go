@@ -71,7 +71,9 @@ func TestRestricted(t *testing.T) {
 
 // The problem of a method that the configuration leaves out says by which key; that of one that never exists does not.
 func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
-	all := func(o *objects.Options) { o.Restrict = objects.Restrict{Create: true, Update: true, Delete: true, Get: true} }
+	all := func(o *objects.Options) {
+		o.Restrict = objects.Restrict{Create: true, Update: true, Delete: true, Get: true}
+	}
 	for request, c := range map[string]struct {
 		key string
 		but func(*objects.Options) // what the path still has
@@ -104,7 +106,9 @@ func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
 			if c.key == "expose.list" { // a batch has no lists
 				return
 			}
-			var got struct{ Results []struct{ Body struct{ Detail string } } }
+			var got struct {
+				Results []struct{ Body struct{ Detail string } }
+			}
 			r := f.Do("POST", "/batch", `{"operations":[{"method":"`+method+`","path":"`+path+`"}]}`).Want(200)
 			if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got.Results) != 1 {
 				t.Fatalf("%v: %s", err, r.Text)

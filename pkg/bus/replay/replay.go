@@ -32,7 +32,7 @@ type Listener struct {
 	Retries     uint64    `json:"retries"`     // its dead letters that are being retried
 	Letters     uint64    `json:"letters"`     // its dead letters
 	Last        time.Time `json:"last,omitzero"`
-	Used        bool      `json:"-"` // events were delivered to it, perhaps before the server started, which forgets when
+	Used        bool      `json:"-"`                    // events were delivered to it, perhaps before the server started, which forgets when
 	PausedUntil time.Time `json:"pausedUntil,omitzero"` // somebody has paused it, or one of its consumers
 
 	Consumers []string `json:"-"` // its durable consumers
