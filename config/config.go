@@ -57,10 +57,11 @@ type Config struct {
 	Binaries        map[string]*Binary
 	Backup          *Backup // nil: not configured
 
-	doc     *document
-	pagesOn bool
-	routes  []string // paths that are not of pages or files
-	derived []func() // compute defaults that depend on Listen and Data
+	doc      *document
+	pagesOn  bool
+	declared []string // the stores that the file has
+	routes   []string // paths that are not of pages or files
+	derived  []func() // compute defaults that depend on Listen and Data
 }
 
 // Log is the log level and format ("text" or "json").

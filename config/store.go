@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -91,11 +92,15 @@ type Interceptor struct {
 // operations returns the names of the operations that can be intercepted.
 func operations() []string { return []string{"save", "update", "delete", "get", "register"} }
 
+// DeclaredStores returns the names of the stores that the configuration has, sorted; Stores also has those that belfry adds.
+func (c *Config) DeclaredStores() []string { return slices.Clone(c.declared) }
+
 // readStores adds the stores of users and idents and the internal stores when they
 // are not in the file.
 func (c *Config) readStores(s *section) {
 	c.Stores = map[string]*Store{}
 	s.named("stores", func(name string, s *section) { c.Stores[name] = c.readStore(name, s) })
+	c.declared = slices.Sorted(maps.Keys(c.Stores))
 	for _, name := range append(internalStores(), c.Authentication.UserStore, c.Authentication.IdentStore) {
 		if c.Stores[name] == nil {
 			c.checkCaseConflict(name)

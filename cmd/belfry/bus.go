@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 
@@ -34,6 +35,20 @@ func (f busFlags) connect(ctx context.Context, do func(*bus.Client) error) error
 	}
 	defer c.Close()
 	return do(c)
+}
+
+// connectAs is connect for requests to JetStream and retries alone, which all have to be permitted: one that the server denies, without a reply, ends the context
+// with which the function is called, and the error says which.
+func (f busFlags) connectAs(ctx context.Context, do func(context.Context, *bus.Client) error) error {
+	return f.connect(ctx, func(b *bus.Client) error {
+		ctx, done := b.UntilDenied(ctx, "$JS.API", strings.TrimSuffix(bus.RetryPrefix, "."))
+		defer done()
+		err := do(ctx, b)
+		if denied := (*bus.DeniedError)(nil); err != nil && errors.As(context.Cause(ctx), &denied) {
+			return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, dead letters and positions of listeners are for the user admin (--user admin)", denied.Subject)
+		}
+		return err
+	})
 }
 
 func (f busFlags) options() (bus.Options, error) {

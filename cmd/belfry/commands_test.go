@@ -67,7 +67,7 @@ func TestWrongConfiguration(t *testing.T) {
 	if err := os.WriteFile(good, []byte("stores:\n  Authors: {}\n  Books: {expose: {}, map: {Authors: {key: a, target: books, when: source.public}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	belfry(t, 0, "good.yaml: good: 11 stores, 2 mappings\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
+	belfry(t, 0, "good.yaml: good: 2 stores, 1 mapping\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
 	check := []string{"access", "check", "-c", good, "--store", "Books"}
@@ -252,14 +252,14 @@ fields
 func TestConfigCheckPrintsWhoMayDoWhat(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
 	for text, want := range map[string]string{
-		"stores:\n  Books: {expose: {list: true}, policy: {create: user != null, get: \"true\", update: session.aal == 2}}\n  Pages: {policy: owner}\nbinaries: {b: {map: {Pages: [files]}}}\n": `: good: 11 stores, 1 mapping
+		"stores:\n  Books: {expose: {list: true}, policy: {create: user != null, get: \"true\", update: session.aal == 2}}\n  Pages: {policy: owner}\nbinaries: {b: {map: {Pages: [files]}}}\n": `: good: 2 stores, 0 mappings
 store   create    get       list      update    delete
 Books   any user  everyone  everyone  rule      nobody
 Idents  no route  no route  no route  no route  no route
 Pages   no route  no route  no route  no route  no route  its files: get owner or public, update owner
 Users   no route  no route  no route  no route  no route
 `,
-		"stores:\n  Books: {expose: {}, policy: {default: allow, create: \"false\"}}\n": `: good: 10 stores, 1 mapping
+		"stores:\n  Books: {expose: {}, policy: {default: allow, create: \"false\"}}\n": `: good: 1 store, 0 mappings
 store   create    get          list      update       delete
 Books   nobody    everyone(!)  no route  everyone(!)  everyone(!)
 Idents  no route  no route     no route  no route     no route

@@ -80,10 +80,11 @@ func (c *configCheckCmd) Run(s streams) error {
 		return err
 	}
 	mappings := 0
-	for _, st := range loaded.Stores {
-		mappings += len(st.Map)
+	declared := loaded.DeclaredStores()
+	for _, name := range declared {
+		mappings += len(loaded.Stores[name].Map)
 	}
-	if _, err = fmt.Fprintf(s.out, "%s: good: %s, %s\n", c.Config, count.Of(len(loaded.Stores), "store"), count.Of(mappings, "mapping")); err != nil {
+	if _, err = fmt.Fprintf(s.out, "%s: good: %s, %s\n", c.Config, count.Of(len(declared), "store"), count.Of(mappings, "mapping")); err != nil {
 		return err
 	}
 	for _, w := range app.Warnings(loaded) {

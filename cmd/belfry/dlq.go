@@ -84,7 +84,7 @@ func (c *dlqListCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return c.connect(ctx, func(b *bus.Client) error {
+	return c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		if c.JSON {
 			e := json.NewEncoder(s.out)
 			return deadletter.List(ctx, b, selected, func(l *deadletter.Letter) error { return e.Encode(view(l)) })
@@ -93,14 +93,20 @@ func (c *dlqListCmd) Run(ctx context.Context, s streams) error {
 	})
 }
 
+// writeLetters writes a table; without a letter its head alone, which an error takes the place of.
 func writeLetters(ctx context.Context, w io.Writer, b *bus.Client, selected deadletter.Select) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tLISTENER\tEVENT\tSTORE\tUUID\tATTEMPTS\tTIME\tREASON")
+	rows := 0
 	err := deadletter.List(ctx, b, selected, func(l *deadletter.Letter) error {
+		rows++
 		_, err := fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
 			l.ID, l.Listener, l.Event, l.Store, l.UUID, l.Attempts, l.Time.UTC().Format(time.RFC3339), l.Reason)
 		return err
 	})
+	if err != nil && rows == 0 {
+		return err
+	}
 	return errors.Join(err, t.Flush())
 }
 
@@ -111,7 +117,7 @@ type dlqShowCmd struct {
 
 // Run prints a dead letter as JSON.
 func (c *dlqShowCmd) Run(ctx context.Context, s streams) error {
-	return c.connect(ctx, func(b *bus.Client) error {
+	return c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		l, err := deadletter.Get(ctx, b, c.ID)
 		if err != nil {
 			return err
@@ -143,7 +149,7 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 	case len(c.ID) == 0 && !given && !c.All:
 		return errs.New(errs.Invalid, "no dead letters selected: give their numbers, flags that select them, or --all")
 	}
-	return c.connect(ctx, func(b *bus.Client) error {
+	return c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		ids := c.ID
 		if len(ids) == 0 {
 			err := deadletter.List(ctx, b, selected, func(l *deadletter.Letter) error { ids = append(ids, l.ID); return nil })

@@ -27,12 +27,14 @@ type listenerListCmd struct {
 
 // Run prints a line for each listener.
 func (c *listenerListCmd) Run(ctx context.Context, s streams) error {
-	return c.connect(ctx, func(b *bus.Client) error {
+	return c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		all, err := replay.List(ctx, b.JetStream())
 		if err != nil {
 			return err
 		}
-		gaps, err := missed.Fetch(ctx, b.Conn())
+		asking, done := b.UntilDenied(ctx, missed.SubjectList)
+		defer done()
+		gaps, err := missed.Fetch(asking, b.Conn())
 		if err != nil {
 			fmt.Fprintf(s.err, "belfry: whether listeners have missed events is not known: %v\n", err)
 		}
@@ -92,8 +94,11 @@ func writeListeners(w io.Writer, rows []listenerRow) error {
 		if !l.PausedUntil.IsZero() {
 			name += " (paused until " + l.PausedUntil.Format(time.RFC3339) + ")"
 		}
-		if !l.Last.IsZero() {
+		switch {
+		case !l.Last.IsZero():
 			last = l.Last.UTC().Format(time.RFC3339)
+		case l.Used:
+			last = "before the bus started"
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", name, l.Lag, l.Unacked, l.Redelivered, l.Retries, l.Letters, last, describeMissed(l.Missed))
 	}
@@ -132,7 +137,9 @@ func (c *listenerConfirmCmd) Run(ctx context.Context, s streams) error {
 		for p := range event.Partitions {
 			consumers = append(consumers, fmt.Sprintf("%s-%d", c.Name, p))
 		}
-		if err := missed.Confirm(ctx, b.Conn(), consumers); err != nil {
+		asking, done := b.UntilDenied(ctx, missed.SubjectConfirm)
+		defer done()
+		if err := missed.Confirm(asking, b.Conn(), consumers); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(s.out, "what %s has missed is confirmed to be dealt with\n", c.Name)
@@ -152,7 +159,7 @@ func (c *listenerResetCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return c.connect(ctx, func(b *bus.Client) error {
+	return c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		sequence, err := replay.Reset(ctx, b.JetStream(), c.Name, from)
 		if err == nil {
 			_, err = fmt.Fprintf(s.out, "%s reads the log from sequence %d on\n", c.Name, sequence)

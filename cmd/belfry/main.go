@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
+	"belfry/pkg/app"
 	"belfry/pkg/errs"
 )
 
@@ -74,6 +76,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
+		kong.Vars{"roles": strings.Join(app.Roles(), ", ")},
 		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(s.out, s.err),

@@ -23,7 +23,7 @@ type serveCmd struct {
 	configuration
 	Listen  string   `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
 	Metrics string   `name:"metrics-listen" help:"Address of the metrics, instead of the configured one." env:"BELFRY_METRICS_LISTEN" placeholder:"HOST:PORT"`
-	Role    []string `help:"Roles of this process, if other processes have the others: front, mapping, cascade, mail, sweep, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
+	Role    []string `help:"Roles of this process, if other processes have the others: ${roles}, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
 }
 
 // Run serves until the context ends, and then stops gracefully.
@@ -135,10 +135,19 @@ func isForPeople(l config.Log, out io.Writer) bool {
 	return l.Format != "json" || isTerminal(out)
 }
 
+// inSeconds has durations in JSON be numbers of seconds, as in metrics. slog writes nanoseconds, which no name says.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
 func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if format == "json" {
+		options.ReplaceAttr = inSeconds
 		handler = slog.NewJSONHandler(w, options)
 	}
 	return slog.New(logctx.NewHandler(handler))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/internal/count"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
@@ -72,6 +73,40 @@ func (a *serving) steps() []func(context.Context) error {
 	return all
 }
 
+// unshared returns a problem for each backend that only one process can use, and one for storages: what to do is the same for all that are in it.
+func unshared(c *config.Config) (problems config.Problems) {
+	in := map[string][]string{} // stores by backend, those of the configuration first
+	for _, name := range append(c.DeclaredStores(), names(c.Stores)...) {
+		backend := c.Stores[name].Backend
+		if c.Backends[backend].Type == "file" && !slices.Contains(in[backend], name) {
+			in[backend] = append(in[backend], name)
+		}
+	}
+	for _, backend := range names(in) {
+		stores := in[backend]
+		problems = append(problems, c.Problem("stores."+stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder only one process can use; give the backend the type mongodb or dynamodb, or start one process without --role",
+			others(len(stores)-1, "store"), backend))
+	}
+	var folders []string
+	for _, name := range names(c.Binaries) {
+		if c.Binaries[name].S3 == nil {
+			folders = append(folders, name)
+		}
+	}
+	if len(folders) > 0 {
+		problems = append(problems, c.Problem("binaries."+folders[0], "with --role several processes use the storage: it%s can't be a folder, which only one process can use; give it the type S3, or start one process without --role", others(len(folders)-1, "service")))
+	}
+	return problems
+}
+
+// others says how many more have the same problem.
+func others(n int, noun string) string {
+	if n == 0 {
+		return ""
+	}
+	return " and " + count.Of(n, "other "+noun)
+}
+
 // checkRoles returns an error if a process can't be limited to some roles: other processes have the rest,
 // so all of them must share the bus and the stores.
 func checkRoles(c *config.Config, roles []string) error {
@@ -87,16 +122,7 @@ func checkRoles(c *config.Config, roles []string) error {
 	if len(c.Bus.URL) == 0 {
 		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: set url, since the embedded bus is inside one process"))
 	}
-	for _, name := range names(c.Stores) {
-		if backend := c.Stores[name].Backend; c.Backends[backend].Type == "file" {
-			problems = append(problems, c.Problem("stores."+name, "with --role several processes use the store: it can't be in backend %s, whose folder only one process can use", backend))
-		}
-	}
-	for _, name := range names(c.Binaries) {
-		if c.Binaries[name].S3 == nil {
-			problems = append(problems, c.Problem("binaries."+name, "with --role several processes use the storage: it can't be a folder, which only one process can use"))
-		}
-	}
+	problems = append(problems, unshared(c)...)
 	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // none is given
 		problems = append(problems, c.Problem("baseURL", "is required with --role mail: links in mails point to it, and this process does not serve HTTP"))
 	}

@@ -36,6 +36,15 @@ authentication: {providers: {email: {from: a@example.com, mailer: default}}}
 			t.Errorf("it is not said that %s:\n%v", says, err)
 		}
 	}
+	// What to do is said once for all stores of a backend, and once for all storages.
+	c = p.load(`stores: {Books: {expose: {}}, Authors: {}, Pages: {}}
+binaries: {files: {type: FileStorage}, more: {type: FileStorage, expose: {url: /more}}}
+`)
+	_, err = Start(t.Context(), c, p.log(), "mapping")
+	if !errors.As(err, &problems) || len(problems) != 3 || strings.Count(err.Error(), "mongodb or dynamodb") != 1 ||
+		!strings.Contains(err.Error(), "stores.Authors: with --role several processes use the store: it and ") || !strings.Contains(err.Error(), "binaries.files: with --role several processes use the storage: it and 1 other service can't") {
+		t.Errorf("%v", err)
+	}
 	if _, err := Start(t.Context(), c, p.log(), "front"); err == nil || strings.Contains(err.Error(), "baseURL") {
 		t.Errorf("a front: %v", err)
 	}

@@ -176,19 +176,26 @@ func (s *Service) Properties(store string) []string { return s.properties[store]
 // binary belongs to another service; Unauthenticated or Denied by the policy of
 // get; Unavailable.
 func (s *Service) Get(ctx context.Context, p Place) (Record, error) {
+	record, _, err := s.GetWithObject(ctx, p)
+	return record, err
+}
+
+// GetWithObject is Get, and returns the object that has the record.
+func (s *Service) GetWithObject(ctx context.Context, p Place) (Record, store.Stored, error) {
 	st, err := s.storeOf(p)
 	if err != nil {
-		return Record{}, err
+		return Record{}, store.Stored{}, err
 	}
 	o, err := st.GetAuthorized(ctx, p.UUID, policy.Get, nil)
 	if err != nil {
-		return Record{}, err
+		return Record{}, store.Stored{}, err
 	}
 	list, err := s.attached(ctx, st, o, p)
 	if err != nil {
-		return Record{}, err
+		return Record{}, store.Stored{}, err
 	}
-	return list.at(p)
+	record, err := list.at(p)
+	return record, o, err
 }
 
 // Open reads length bytes of a content from offset; a negative length reads to

@@ -20,6 +20,14 @@ type denials struct {
 	waiting map[*pendingRequest]struct{}
 }
 
+// DeniedError is ErrPermissionDenied with the subject that the server denies.
+type DeniedError struct{ Subject string }
+
+func (d *DeniedError) Error() string { return ErrPermissionDenied.Error() + " for " + d.Subject }
+
+// Unwrap returns ErrPermissionDenied.
+func (d *DeniedError) Unwrap() error { return ErrPermissionDenied }
+
 type pendingRequest struct {
 	subjects []string
 	end      context.CancelCauseFunc
@@ -74,7 +82,7 @@ func (d *denials) notify(err error) bool {
 	for p := range d.waiting {
 		for _, s := range p.subjects {
 			if found[1] == s || strings.HasPrefix(found[1], s+".") {
-				p.end(ErrPermissionDenied)
+				p.end(&DeniedError{found[1]})
 				notified = true
 			}
 		}

@@ -47,6 +47,9 @@ func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 	} {
 		r := is(t, f.post("", "/console/first", first(token, c.login, c.password)), http.StatusBadRequest)
 		shows(t, r, c.says, `value="`+token+`"`, `value="`+c.login+`"`)
+		if strings.Contains(r.Text, ">/password<") || strings.Contains(r.Text, ">/login<") {
+			t.Errorf("the page has a pointer for programs: %s", r.Text)
+		}
 		if c.password != "" && strings.Contains(r.Text, c.password) {
 			t.Error("the page repeats the password")
 		}

@@ -188,7 +188,7 @@ func TestAnObjectThatDoesNotFitIsNotSavedAndStaysInTheEditor(t *testing.T) {
 	stored := l.save("Books", "emma", `{"title":"Emma"}`)
 	revision := fmt.Sprint(stored.Revision)
 	for text, says := range map[string]string{
-		`{"year":1815}`:           "/title",
+		`{"year":1815}`:           "<code>title</code>",
 		"{\n\"title\": \n\"x\"":   "malformed JSON",
 		`[1]`:                     "object",
 		"{\n\"title\": \"x\",\n}": "line 3",
@@ -391,8 +391,8 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 	l.save("Books", "other", `{"slug":"abc","margin":{}}`)
 	stored := l.save("Books", "emma", `{"title":"Emma","n":2,"margin":{"1 May":"too-long"}}`)
 	r := is(t, l.get(l.Admin, emma), http.StatusOK)
-	shows(t, r, "Not valid, as it is stored.", `data-line="3">line 3</a> <code>/title</code> must have at most 3 characters, has 4 <span class="tag">maxLength</span>`, `aria-invalid="true"`,
-		"<code>/margin</code> does not fit the schema", "Computed fields", "&#34;total&#34;: 4", "editor.")
+	shows(t, r, "Not valid, as it is stored.", `data-line="3">line 3</a> <code>title</code> must have at most 3 characters, has 4 <span class="tag">maxLength</span>`, `aria-invalid="true"`,
+		"<code>margin</code> does not fit the schema", "Computed fields", "&#34;total&#34;: 4", "editor.")
 	if strings.Contains(r.Text, "1 May") {
 		t.Error("a name in a private field is shown")
 	}
@@ -411,7 +411,7 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 		if n := strings.Count(r.Text, `class="tag">maxLength`); n < 99 || n > 100 {
 			t.Errorf("%s shows %d violations", path, n)
 		}
-		for _, found := range regexp.MustCompile(`data-line="(\d+)">line \d+</a> <code>/f(\d+)</code>`).FindAllStringSubmatch(r.Text, -1) {
+		for _, found := range regexp.MustCompile(`data-line="(\d+)">line \d+</a> <code>f(\d+)</code>`).FindAllStringSubmatch(r.Text, -1) {
 			line, _ := strconv.Atoi(found[1])
 			if field, _ := strconv.Atoi(found[2]); line != field+2 {
 				t.Errorf("%s: field %d is in line %d", path, field, line)
@@ -434,7 +434,7 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 	const page = "/console/objects/Books/object/plain"
 	for path, status := range map[string]int{page: http.StatusUnprocessableEntity, page + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
 		r := is(t, l.post(l.Admin, path, form("revision", fmt.Sprint(plain.Revision), "text", "{\"n\":1,\n\"slug\":\"abc\"}")), status)
-		shows(t, r, "another object of Books has a value that must be unique", `data-line="2">line 2</a> <code>/slug</code> is that of another object`)
+		shows(t, r, "another object of Books has a value that must be unique", `data-line="2">line 2</a> <code>slug</code> is that of another object`)
 	}
 }
 

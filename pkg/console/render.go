@@ -60,6 +60,7 @@ func funcs(a assets) template.FuncMap {
 		"stamp":   formatStamp, // a time of an object or an event
 		"text":    fmt.Sprint,
 		"legible": legible, // a text that others wrote
+		"field":   field,   // the place that a JSON pointer is to
 		"list":    func(all ...any) []any { return all },
 		"millis":  formatMillis,
 	}

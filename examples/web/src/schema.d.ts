@@ -1478,6 +1478,8 @@ export interface components {
         "X-Request-Id": string;
         /** @description What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash. */
         Etag: string;
+        /** @description When the file was uploaded. */
+        "Last-Modified": string;
         /** @description Whether the reply may be kept. */
         "Cache-Control": string;
         /** @description Where it is. */
@@ -4508,6 +4510,10 @@ export interface operations {
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+                /** @description Without If-None-Match: reply only if the file was uploaded, or its object written, since; else 304. */
+                "If-Modified-Since"?: string;
+                /** @description Without If-Match: 412 if the file was uploaded, or its object written, since. */
+                "If-Unmodified-Since"?: string;
                 /** @description One range of bytes. */
                 Range?: string;
                 /** @description The ETag that the range applies to. */
@@ -4531,6 +4537,7 @@ export interface operations {
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Security-Policy": components["headers"]["Content-Security-Policy"];
@@ -4549,6 +4556,7 @@ export interface operations {
                 headers: {
                     "Content-Range": components["headers"]["Content-Range"];
                     Etag: components["headers"]["Etag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Security-Policy": components["headers"]["Content-Security-Policy"];
@@ -4566,6 +4574,7 @@ export interface operations {
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -4597,6 +4606,10 @@ export interface operations {
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+                /** @description Without If-None-Match: reply only if the file was uploaded, or its object written, since; else 304. */
+                "If-Modified-Since"?: string;
+                /** @description Without If-Match: 412 if the file was uploaded, or its object written, since. */
+                "If-Unmodified-Since"?: string;
             };
             path: {
                 /** @description The store's name. */
@@ -4616,6 +4629,7 @@ export interface operations {
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Security-Policy": components["headers"]["Content-Security-Policy"];
@@ -4631,6 +4645,7 @@ export interface operations {
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;

@@ -387,3 +387,11 @@ func (s faultyStore) Get(ctx context.Context, uuid string) (driver.Record, bool,
 	}
 	return s.Store.Get(ctx, uuid)
 }
+
+// Coded returns what proxies that compress replies make of an entity tag.
+func Coded(tag string) []string {
+	value := strings.Trim(tag, `"`)
+	return []string{
+		"W/" + tag, `"` + value + `-gzip"`, `"` + value + `--gzip"`, `"` + value + `-br"`, `"` + value + `-zstd"`, `"` + value + `-deflate"`, `W/"` + value + `-gzip"`,
+	}
+}

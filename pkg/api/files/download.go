@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
@@ -14,16 +15,18 @@ import (
 
 // get is GET and HEAD on a binary.
 func (h *handler) get(x *kit.Exchange) error {
-	ctx, record, err := h.find(x)
+	ctx, record, at, err := h.find(x)
 	if err != nil {
 		return err
 	}
-	tag := fileTag(record.Hash)
-	changed, err := changed(x, record.Hash)
+	changed, err := changed(x, record.Hash, at)
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Etag", tag)
+	x.SetHeader("Etag", fileTag(record.Hash))
+	if at.known() {
+		x.SetHeader("Last-Modified", at.header(time.Now()))
+	}
 	x.SetHeader("Cache-Control", kit.Revalidate)
 	if !changed {
 		x.WriteHeader(http.StatusNotModified)
@@ -36,7 +39,7 @@ func (h *handler) get(x *kit.Exchange) error {
 			return err
 		}
 		var partial bool
-		if part, partial, err = requestedSpan(x.Request.Header, tag, record.Size); err != nil {
+		if part, partial, err = requestedSpan(x.Request.Header, record.Hash, record.Size); err != nil {
 			x.SetHeader("Content-Range", "bytes */"+strconv.FormatInt(record.Size, 10))
 			return err
 		}
@@ -47,22 +50,22 @@ func (h *handler) get(x *kit.Exchange) error {
 	return h.send(ctx, x, record, part, status)
 }
 
-func (h *handler) find(x *kit.Exchange) (context.Context, binary.Record, error) {
+func (h *handler) find(x *kit.Exchange) (context.Context, binary.Record, times, error) {
 	place, err := h.place(x)
 	if err != nil {
-		return nil, binary.Record{}, err
+		return nil, binary.Record{}, times{}, err
 	}
 	ctx, err := h.calls.Client(x)
 	if err != nil {
-		return nil, binary.Record{}, err
+		return nil, binary.Record{}, times{}, err
 	}
-	record, err := h.service.Get(ctx, place)
-	return ctx, record, err
+	record, object, err := h.service.GetWithObject(ctx, place)
+	return ctx, record, timesOf(record.Created, object.Revision), err
 }
 
-// changed evaluates the preconditions: it reports whether the client's cached
-// contents do not include this one.
-func changed(x *kit.Exchange, hash string) (bool, error) {
+// changed evaluates the preconditions in the order of RFC 9110, 13.2.2: a date counts only without the tags that say
+// more. It reports whether the client's cached contents do not include this one.
+func changed(x *kit.Exchange, hash string, at times) (bool, error) {
 	match, err := kit.IfMatch(x.Request.Header)
 	if err != nil {
 		return false, err
@@ -74,7 +77,14 @@ func changed(x *kit.Exchange, hash string) (bool, error) {
 	if match.Given && !match.Match(hash) {
 		return false, errs.New(errs.Mismatch, "the binary is none of those in If-Match")
 	}
-	return !noneMatch.Given || !noneMatch.MatchWeak(hash), nil
+	if since, given := at.condition(x.Request.Header, "If-Unmodified-Since"); given && !match.Given && !at.unchangedSince(since) {
+		return false, errs.New(errs.Mismatch, "If-Unmodified-Since does not hold: the binary, or its object, has been written since")
+	}
+	if noneMatch.Given {
+		return !noneMatch.Match(hash), nil
+	}
+	since, given := at.condition(x.Request.Header, "If-Modified-Since")
+	return !given || !at.unchangedSince(since), nil
 }
 
 // redirect redirects the client to a presigned URL, if those are configured and the

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"belfry/pkg/api/apitest"
 )
 
 // The headers of a form's file part apply; the form's fields become metadata.
@@ -108,7 +110,12 @@ func TestBinaryPreconditions(t *testing.T) {
 	l.put("Books/emma/texts/add", "two", "If-Match", first+", "+revision()).Want(201)
 	l.put("Books/emma/texts/add", "three", "If-Match", "*").Want(201)
 	l.put("Books/none/texts/add", "three", "If-Match", "*").Want(404)
-	l.put("Books/emma/texts/add", "four", "If-Match", "W/"+revision()).Want(412)
+	for _, old := range apitest.Coded(first) {
+		l.put("Books/emma/texts/add", "four", "If-Match", old).Want(412)
+	}
+	for i := range apitest.Coded(first) {
+		l.put("Books/emma/covers/add", "four", "If-Match", apitest.Coded(revision())[i]).Want(201)
+	}
 	l.put("Books/emma/texts/add", "four", "If-Match", `"`+hashOf("one")+`"`).Want(412)
 	l.put("Books/emma/texts/add", "four", "If-Match", "nonsense").Want(400)
 	l.put("Books/emma/texts/add", "four", "If-None-Match", "*").Want(400)
@@ -120,7 +127,7 @@ func TestBinaryPreconditions(t *testing.T) {
 	const path = "/files/Books/emma/texts/0"
 	tag := `"` + hashOf("one") + `"`
 	for _, method := range []string{"GET", "HEAD"} {
-		for _, same := range []string{tag, "W/" + tag, `"x", ` + tag, "*"} {
+		for _, same := range append(apitest.Coded(tag), tag, `"x", `+tag, "*") {
 			r := l.Do(method, path, "", "If-None-Match", same).Want(304).HasHeader("Etag", tag).HasHeader("Cache-Control", "private, no-cache")
 			if r.Text != "" {
 				t.Errorf("%q", r.Text)
@@ -129,7 +136,13 @@ func TestBinaryPreconditions(t *testing.T) {
 		l.Do(method, path, "", "If-None-Match", `"x"`).Want(200)
 		l.Do(method, path, "", "If-Match", tag).Want(200)
 		l.Do(method, path, "", "If-Match", "*").Want(200)
-		l.Do(method, path, "", "If-Match", "W/"+tag).Want(412)
+		for _, same := range apitest.Coded(tag) {
+			l.Do(method, path, "", "If-Match", same).Want(200)
+		}
+		for _, other := range apitest.Coded(`"` + hashOf("two") + `"`) {
+			l.Do(method, path, "", "If-None-Match", other).Want(200)
+			l.Do(method, path, "", "If-Match", other).Want(412)
+		}
 		l.Do(method, path, "", "If-Match", `"x"`).Want(412)
 		l.Do(method, path, "", "If-None-Match", "nonsense").Want(400)
 	}
@@ -137,6 +150,9 @@ func TestBinaryPreconditions(t *testing.T) {
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "If-None-Match", "*").Want(400)
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "Idempotency-Key", "k").Want(400)
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "If-Match", tag).Want(204)
+	for _, coded := range apitest.Coded(`"` + hashOf("four") + `"`) {
+		l.Do("DELETE", "/files/Books/emma/covers/0/"+hashOf("four"), "", "If-Match", coded).Want(204)
+	}
 }
 
 func TestBinaryRanges(t *testing.T) {
@@ -171,6 +187,16 @@ func TestBinaryRanges(t *testing.T) {
 	if r := l.Do("GET", path, "", "Range", "bytes=2-4", "If-Range", `"x"`).Want(200); r.Text != text {
 		t.Errorf("%q", r.Text)
 	}
+	// Whoever has the beginning of a compressed reply gets no other part of what is not compressed.
+	for _, coded := range apitest.Coded(`"` + hash + `"`) {
+		for _, name := range []string{"If-Range", "If-Match"} {
+			if r := l.Do("GET", path, "", "Range", "bytes=2-4", name, coded).Want(200); r.Text != text {
+				t.Errorf("%s: %s: %q", name, coded, r.Text)
+			}
+		}
+	}
+	l.Do("GET", path, "", "Range", "bytes=2-4", "If-Match", `"`+hash+`"`).Want(206)
+	l.Do("GET", path, "", "Range", "bytes=2-4", "If-Match", "*").Want(206)
 	// A large content, from its middle.
 	large := strings.Repeat("0123456789abcdef", maxFile/16)
 	path, _ = l.add("texts", large)

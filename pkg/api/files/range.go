@@ -30,13 +30,13 @@ func (u unsatisfiable) Problem() kit.Problem {
 // requestedSpan returns the part of a content that a request selects (RFC 9110,
 // 14.2), and whether it is partial: a Range that is malformed, in other units, of
 // several parts, or for another content is ignored.
-func requestedSpan(h http.Header, tag string, size int64) (s span, partial bool, err error) {
+func requestedSpan(h http.Header, hash string, size int64) (s span, partial bool, err error) {
 	whole := span{0, size}
 	lines := h["Range"]
 	if len(lines) != 1 || size == 0 {
 		return whole, false, nil
 	}
-	if condition := h.Get("If-Range"); condition != "" && condition != tag {
+	if !kit.RangeHolds(h, hash) {
 		return whole, false, nil
 	}
 	unit, set, _ := strings.Cut(lines[0], "=")

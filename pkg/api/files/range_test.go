@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const rangeTag = `"tag"`
+const rangeHash = "tag"
 
 func TestRequestedSpan(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestRequestedSpan(t *testing.T) {
 		"bytes=-0":                               {},
 		"bytes=" + strings.Repeat("9", 40) + "-": {},
 	} {
-		got, partial, err := requestedSpan(http.Header{"Range": {value}}, rangeTag, size)
+		got, partial, err := requestedSpan(http.Header{"Range": {value}}, rangeHash, size)
 		var none unsatisfiable
 		if want == (span{}) {
 			if !errors.As(err, &none) || none.size != size {
@@ -70,14 +70,20 @@ func TestWholeSpan(t *testing.T) {
 		{http.Header{"Range": {"bytes=0-"}}, 0},
 		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"other"`}}, 100},
 		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {`W/"tag"`}}, 100},
+		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"tag-gzip"`}}, 100},
+		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"tag", "tag"`}}, 100},
+		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"tag"`, `"tag"`}}, 100},
+		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {"tag"}}, 100},
+		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {""}}, 100},
+		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {"*"}}, 100},
 		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {"Sat, 21 Nov 2026 09:34:21 GMT"}}, 100},
 	} {
-		if got, partial, err := requestedSpan(c.header, rangeTag, c.size); got != (span{0, c.size}) || partial || err != nil {
+		if got, partial, err := requestedSpan(c.header, rangeHash, c.size); got != (span{0, c.size}) || partial || err != nil {
 			t.Errorf("%v: %v, %v, %v", c.header, got, partial, err)
 		}
 	}
-	h := http.Header{"Range": {"bytes=0-1"}, "If-Range": {rangeTag}}
-	if got, partial, err := requestedSpan(h, rangeTag, 100); got != (span{0, 2}) || !partial || err != nil {
+	h := http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"` + rangeHash + `"`}}
+	if got, partial, err := requestedSpan(h, rangeHash, 100); got != (span{0, 2}) || !partial || err != nil {
 		t.Errorf("If-Range of the content itself: %v, %v, %v", got, partial, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -28,6 +29,34 @@ type Tags struct {
 type tag struct {
 	weak  bool
 	value string // between the quotes
+}
+
+// codings are the content codings whose names proxies append to the tag of a reply that they compress: -gzip (Apache, Caddy,
+// lighttpd) or --gzip (Jetty).
+var codings = [...]string{"-gzip", "-br", "-zstd", "-deflate"}
+
+// names reports whether a tag is one for which is holds: as it is, or without what a proxy appended. The
+// tags of belfry end in digits, or have a fixed length, so none of them is another one with a coding.
+func (t tag) names(is func(value string) bool) bool {
+	if is(t.value) {
+		return true
+	}
+	for _, coding := range codings {
+		if plain, coded := strings.CutSuffix(t.value, coding); coded {
+			jetty, both := strings.CutSuffix(plain, "-")
+			return is(plain) || both && is(jetty)
+		}
+	}
+	return false
+}
+
+// revision returns the revision that a tag names, of whatever view; false for any other tag.
+func (t tag) revision() (revision uint64, ok bool) {
+	t.names(func(value string) bool {
+		revision, ok = revisionOf(value)
+		return ok
+	})
+	return revision, ok
 }
 
 // viewSize is the length of a view in an entity tag, and viewBytes that of its hash.
@@ -134,45 +163,78 @@ func cutTag(s string) (t tag, rest string, ok bool) {
 	return t, s[end+1:], true
 }
 
-// Match reports whether the tags match the current one, given without its
-// quotes, by strong comparison, as If-Match requires.
-func (t Tags) Match(current string) bool { return t.compare(current, false) }
-
-// MatchWeak reports whether the tags match the current one by weak comparison, as
-// If-None-Match requires.
-func (t Tags) MatchWeak(current string) bool { return t.compare(current, true) }
-
-// MatchObject reports whether one of the tags, by strong comparison, is of the revision of an object, in whatever view:
-// If-Match asks whether the object has changed.
-func (t Tags) MatchObject(o store.Stored) bool {
+// Match reports whether the tags name the current one, given without its quotes. The comparison is weak also for If-Match,
+// for which RFC 9110 has a strong one: all tags of belfry are strong, so a weak one is what a proxy that
+// compresses made of it, and it names the same state. Only ranges depend on the bytes that were received: see RangeHolds.
+func (t Tags) Match(current string) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
-		revision, ok := revisionOf(one.value)
-		return ok && !one.weak && revision == o.Revision
+		return one.names(func(value string) bool { return value == current })
 	})
 }
 
-// MatchView is MatchWeak of an object as a client would receive it: If-None-Match asks whether the client has that.
-func (t Tags) MatchView(o store.Stored) bool { return t.MatchWeak(strings.Trim(ETag(o), `"`)) }
-
-func (t Tags) compare(current string, weak bool) bool {
+// MatchObject reports whether one of the tags is of the revision of an object, in whatever view:
+// If-Match asks whether the object has changed.
+func (t Tags) MatchObject(o store.Stored) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
-		return one.value == current && (weak || !one.weak)
+		revision, ok := one.revision()
+		return ok && revision == o.Revision
 	})
+}
+
+// MatchView is Match of an object as a client would receive it: If-None-Match asks whether the client has that.
+func (t Tags) MatchView(o store.Stored) bool { return t.Match(strings.Trim(ETag(o), `"`)) }
+
+// RangeHolds reports whether If-Range and If-Match, where they are given, let a range of a content apply. Only its own
+// tag does, given without its quotes: a weak one, or one with a coding, is of other bytes, to which the range would not
+// fit. A date is no proof either, since it is the same for all codings, and for what replaces the content within its second.
+func RangeHolds(h http.Header, current string) bool {
+	if match, err := IfMatch(h); err != nil || match.Given && !match.exact(current) {
+		return false
+	}
+	lines := h["If-Range"]
+	if len(lines) == 0 {
+		return true
+	}
+	one, rest, ok := cutTag(strings.Trim(lines[0], " \t"))
+	return len(lines) == 1 && ok && rest == "" && !one.weak && one.value == current
+}
+
+// exact is Match by strong comparison, without codings.
+func (t Tags) exact(current string) bool {
+	return t.any || slices.Contains(t.list, tag{value: current})
+}
+
+// ForServeContent returns a request whose If-Match and If-None-Match have the current tag, given without its quotes,
+// where they match it, for http.ServeContent, which knows nothing of what proxies make of tags.
+func ForServeContent(r *http.Request, current string) *http.Request {
+	given := r.Header
+	own := func(name string) {
+		t, err := parseTags(name, given[name])
+		if err != nil || !t.Given || t.exact(current) || !t.Match(current) {
+			return
+		}
+		if r.Header = maps.Clone(r.Header); name == "If-Match" {
+			delete(r.Header, "Range") // as in RangeHolds
+		}
+		r.Header[name] = []string{`"` + current + `"`}
+	}
+	r = r.WithContext(r.Context())
+	own("If-Match")
+	own("If-None-Match")
+	return r
 }
 
 // unreachable is a revision that no object reaches.
 const unreachable = math.MaxUint64
 
-// revisions returns the revisions that If-Match names, 0 for any. The comparison
-// is strong: a weak tag matches nothing, nor does a tag that is not a
-// revision.
+// revisions returns the revisions that If-Match names, 0 for any. A tag that is not a revision matches nothing.
 func (t Tags) revisions() []uint64 {
 	if !t.Given || t.any {
 		return []uint64{0}
 	}
 	var all []uint64
 	for _, one := range t.list {
-		if revision, ok := revisionOf(one.value); ok && !one.weak && !slices.Contains(all, revision) {
+		if revision, ok := one.revision(); ok && !slices.Contains(all, revision) {
 			all = append(all, revision)
 		}
 	}

@@ -33,14 +33,15 @@ type Exchange struct {
 	ID      string // the request id
 	Address string // network address of the client
 
-	router  *Router
-	params  echo.Context // nil until a route is found
-	route   *route
-	status  int   // 0 until the reply has begun
-	bytes   int64 // of the reply's body
-	err     error // why the request failed
-	aborted bool  // the reply is incomplete: the connection can't be reused
-	stream  bool  // the reply is a stream, for which a long duration is normal
+	router    *Router
+	params    echo.Context // nil until a route is found
+	route     *route
+	unexposed string // why the path has no route for the method; "" if it never has one
+	status    int    // 0 until the reply has begun
+	bytes     int64  // of the reply's body
+	err       error  // why the request failed
+	aborted   bool   // the reply is incomplete: the connection can't be reused
+	stream    bool   // the reply is a stream, for which a long duration is normal
 
 	failureLevel slog.Level // at which it is logged that the server failed
 

@@ -18,7 +18,7 @@ func Fixed(contentType string, content []byte) Handler {
 		}
 		x.SetHeader("Etag", `"`+tag+`"`)
 		x.SetHeader("Cache-Control", "no-cache")
-		if match.Given && match.MatchWeak(tag) {
+		if match.Given && match.Match(tag) {
 			x.WriteHeader(http.StatusNotModified)
 			return nil
 		}

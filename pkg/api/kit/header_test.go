@@ -87,7 +87,7 @@ func FuzzParseTags(f *testing.F) {
 			if own, err := parseTags("If-Match", []string{ETag(o)}); err != nil || !own.MatchObject(o) || !own.MatchView(o) {
 				t.Errorf("%q is no tag of its object: %v", ETag(o), err)
 			}
-			if parsed.MatchView(o) && !parsed.any && !strings.Contains(line, ETag(o)) {
+			if parsed.MatchView(o) && !parsed.any && !strings.Contains(line, strings.TrimSuffix(ETag(o), `"`)) {
 				t.Errorf("%q matches %s", line, ETag(o))
 			}
 		}

@@ -126,7 +126,7 @@ func ofRouter(x *Exchange, status int) Problem {
 		p.Detail = "nothing is exposed at this path"
 		return p
 	case http.StatusMethodNotAllowed:
-		return NotAllowed{Methods: x.Header().Get(echo.HeaderAllow)}.Problem()
+		return NotAllowed{Methods: x.Header().Get(echo.HeaderAllow), Why: x.unexposed}.Problem()
 	default:
 		return Problem{Type: "refused", Title: http.StatusText(status), Status: status}
 	}
@@ -182,10 +182,18 @@ func (x *Exchange) SendProblem(status int, document []byte) {
 }
 
 // NotAllowed is the error of a method that a path does not have.
-type NotAllowed struct{ Methods string } // those that it has
+type NotAllowed struct {
+	Methods string // those that it has
+	Why     string // the configuration leaves the method out: what is not exposed, and by which key; "" if it never exists
+}
 
 // Error implements error.
-func (n NotAllowed) Error() string { return "this path takes " + n.Methods }
+func (n NotAllowed) Error() string {
+	if n.Why != "" {
+		return n.Why + "; this path takes " + n.Methods
+	}
+	return "this path takes " + n.Methods
+}
 
 // Problem is the problem document that the error is replied with.
 func (n NotAllowed) Problem() Problem {

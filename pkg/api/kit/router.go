@@ -49,6 +49,7 @@ type Router struct {
 	metrics   *metrics
 	unmatched map[string]*route // requests that match no route, by method
 	pages     map[string]bool   // paths of routes that are not of the API
+	unexposed map[string]string // why there is no route, by method and path
 	rest      Handler           // of GET and HEAD without a route; nil: 404
 	exchanges sync.Pool
 	buffers   sync.Pool
@@ -63,12 +64,16 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
+		development: o.Development, pages: map[string]bool{}, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }
 	r.buffers.New = func() any { return new([]byte) }
-	r.echo.HTTPErrorHandler = func(err error, c echo.Context) { r.unrouted(exchangeOf(c), err) }
+	r.echo.HTTPErrorHandler = func(err error, c echo.Context) {
+		x := exchangeOf(c)
+		x.unexposed = r.unexposed[x.Request.Method+" "+c.Path()]
+		r.unrouted(x, err)
+	}
 	return r
 }
 
@@ -112,6 +117,10 @@ func (r *Router) HandleGet(path string, h Handler) {
 	r.Handle(http.MethodGet, path, h)
 	r.Handle(http.MethodHead, path, h)
 }
+
+// Unexposed has the problem of a method say why the path has no route for it, though it has others: a key of the
+// configuration.
+func (r *Router) Unexposed(method, path, why string) { r.unexposed[method+" "+path] = why }
 
 // HandlePage adds a route for people, which is no part of the API: Routes leaves it out.
 func (r *Router) HandlePage(method, path string, h Handler) {

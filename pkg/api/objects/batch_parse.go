@@ -197,9 +197,14 @@ func (r *resource) allows(method string, collection bool) error {
 	if methods[method] {
 		return nil
 	}
+	_, known := methods[method]
 	maps.DeleteFunc(methods, func(_ string, has bool) bool { return !has })
 	if len(methods) == 0 {
 		return errs.New(errs.NotFound, "no store is exposed at this path")
 	}
-	return kit.NotAllowed{Methods: strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + " in a batch"}
+	refused := kit.NotAllowed{Methods: strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + " in a batch"}
+	if known {
+		refused.Why = r.unexposed(method)
+	}
+	return refused
 }

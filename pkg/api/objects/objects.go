@@ -88,6 +88,16 @@ func Mount(r *kit.Router, shared Shared, stores []Options) {
 func (r *resource) mount(router *kit.Router, o Options) {
 	calls := r.calls
 	one := r.url + "/:" + kit.UUIDParam
+	for method := range methodKeys {
+		path := one
+		if method == http.MethodPost {
+			path = r.url
+		}
+		router.Unexposed(method, path, r.unexposed(method))
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		router.Unexposed(method, r.url, "the list of "+r.store.Name()+" is not exposed: stores."+r.store.Name()+".expose.list")
+	}
 	if !o.Restrict.Create {
 		router.Handle(http.MethodPost, r.url, calls.Limit(kit.Write, r.create))
 	}
@@ -104,6 +114,17 @@ func (r *resource) mount(router *kit.Router, o Options) {
 	if !o.Restrict.Delete {
 		router.Handle(http.MethodDelete, one, calls.Limit(kit.Write, r.delete))
 	}
+}
+
+// methodKeys are the keys of expose.restrict that leave out a method of a collection, or of an object.
+var methodKeys = map[string]string{
+	http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete",
+}
+
+// unexposed says which key leaves out a method.
+func (r *resource) unexposed(method string) string {
+	name, key := r.store.Name(), methodKeys[method]
+	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key
 }
 
 // create is POST on the collection.

@@ -3,6 +3,7 @@ package objects_test
 import (
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,9 +110,15 @@ func TestGetConditions(t *testing.T) {
 		{"If-None-Match", `"1" "2"`, 400},
 		{"If-Match", tag, 200},
 		{"If-Match", "*", 200},
-		{"If-Match", "W/" + tag, 412},
+		{"If-Match", "W/" + tag, 200},
 		{"If-Match", `"1"`, 412},
 		{"If-Match", "x", 400},
+		{"If-Match", strings.Join(apitest.Coded(`"1"`), ","), 412},
+		{"If-None-Match", strings.Join(apitest.Coded(`"1"`), ","), 200},
+		{"If-None-Match", apitest.Coded(tag)[0], 304},
+		{"If-None-Match", apitest.Coded(tag)[1], 304},
+		{"If-None-Match", apitest.Coded(tag)[2], 304},
+		{"If-None-Match", strings.Join(apitest.Coded(tag)[3:], ","), 304},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			r := f.Do(method, "/books/emma", "", c.name, c.value).Want(c.status)
@@ -175,7 +182,17 @@ func TestWriteConditions(t *testing.T) {
 				{"If-Match", ` "x" ,, TAG `, 200},
 				{"If-Match", `"1"`, 412},
 				{"If-Match", `"1","2"`, 412},
-				{"If-Match", `W/TAG`, 412},
+				{"If-Match", `W/TAG`, 200},
+				{"If-Match", `W/"1"`, 412},
+				{"If-Match", `CODED0`, 200},
+				{"If-Match", `CODED1`, 200},
+				{"If-Match", `CODED2`, 200},
+				{"If-Match", `CODED3`, 200},
+				{"If-Match", `CODED4`, 200},
+				{"If-Match", `CODED5`, 200},
+				{"If-Match", `CODED6`, 200},
+				{"If-Match", `"1-gzip", "1--gzip", "1-br"`, 412},
+				{"If-Match", `"x-gzip"`, 412},
 				{"If-Match", `"x"`, 412},
 				{"If-Match", `""`, 412},
 				{"If-Match", `"0"`, 412},
@@ -196,7 +213,11 @@ func TestWriteConditions(t *testing.T) {
 				if status == 200 && method == "DELETE" {
 					status = 204
 				}
-				doWith(f, method, "/books/emma", c.name, strings.ReplaceAll(c.value, "TAG", tag)).Want(status)
+				value := strings.ReplaceAll(c.value, "TAG", tag)
+				for i, coded := range apitest.Coded(tag) {
+					value = strings.ReplaceAll(value, "CODED"+strconv.Itoa(i), coded)
+				}
+				doWith(f, method, "/books/emma", c.name, value).Want(status)
 				if status != 204 {
 					f.Do("GET", "/books/emma", "").Want(200)
 					f.Do("DELETE", "/books/emma", "").Want(204)

@@ -1,6 +1,7 @@
 package objects_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -63,6 +64,57 @@ func TestRestricted(t *testing.T) {
 				} else {
 					wantAllow(t, f.Do("OPTIONS", path, "").Want(204), methods)
 				}
+			}
+		})
+	}
+}
+
+// The problem of a method that the configuration leaves out says by which key; that of one that never exists does not.
+func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
+	all := func(o *objects.Options) {
+		o.Restrict = objects.Restrict{Create: true, Update: true, Delete: true, Get: true}
+	}
+	for request, c := range map[string]struct {
+		key string
+		but func(*objects.Options) // what the path still has
+	}{
+		"GET /books":         {"expose.list", func(o *objects.Options) { o.Restrict.Create = false }},
+		"POST /books":        {"expose.restrict.create", func(o *objects.Options) { o.List = true }},
+		"GET /books/emma":    {"expose.restrict.get", func(o *objects.Options) { o.Restrict.Delete = false }},
+		"PUT /books/emma":    {"expose.restrict.update", func(o *objects.Options) { o.Restrict.Get = false }},
+		"PATCH /books/emma":  {"expose.restrict.update", func(o *objects.Options) { o.Restrict.Get = false }},
+		"DELETE /books/emma": {"expose.restrict.delete", func(o *objects.Options) { o.Restrict.Get = false }},
+		"POST /books/emma":   {"", func(o *objects.Options) { o.Restrict.Get = false }},
+		"DELETE /books":      {"", func(o *objects.Options) { o.List = true }},
+	} {
+		t.Run(request, func(t *testing.T) {
+			f := apitest.Start(t, func(o *api.Options) {
+				books := objects.Options{Store: o.Objects[1].Store, URL: "/books"}
+				all(&books)
+				c.but(&books)
+				o.Objects = []objects.Options{books}
+			})
+			name := f.Books.Name()
+			method, path, _ := strings.Cut(request, " ")
+			says := func(detail string) {
+				t.Helper()
+				if c.key == "" && strings.Contains(detail, "expose") || c.key != "" && !strings.Contains(detail, ": stores."+name+"."+c.key+"; this path takes ") {
+					t.Errorf("it says %q", detail)
+				}
+			}
+			says(f.Do(method, path, "{}").Want(405).Problem().Detail)
+			if c.key == "expose.list" { // a batch has no lists
+				return
+			}
+			var got struct {
+				Results []struct{ Body struct{ Detail string } }
+			}
+			r := f.Do("POST", "/batch", `{"operations":[{"method":"`+method+`","path":"`+path+`"}]}`).Want(200)
+			if err := json.Unmarshal([]byte(r.Text), &got); err != nil || len(got.Results) != 1 {
+				t.Fatalf("%v: %s", err, r.Text)
+			}
+			if request != "POST /books" && request != "DELETE /books" { // POST is all that a collection has there
+				says(got.Results[0].Body.Detail)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func (h *handler) file(x *kit.Exchange, root *os.Root, name, real string) error 
 		return unreadable(x, err)
 	}
 	x.SetHeader("Etag", tag)
-	http.ServeContent(x, x.Request, name, info.ModTime(), f)
+	http.ServeContent(x, kit.ForServeContent(x.Request, strings.Trim(tag, `"`)), name, info.ModTime(), f)
 	return nil
 }
 

@@ -70,6 +70,17 @@ func TestFilesAreServedWithTheirCaching(t *testing.T) {
 			t.Errorf("%s: %q %v", c.path, r.Text, r.Header)
 		}
 		f.Do("GET", c.path, "", "If-None-Match", r.Header.Get("Etag")).Want(304)
+		for _, coded := range apitest.Coded(r.Header.Get("Etag")) {
+			f.Do("GET", c.path, "", "If-None-Match", coded).Want(304)
+			f.Do("GET", c.path, "", "If-Match", coded).Want(200)
+			f.Do("GET", c.path, "", "If-Match", coded, "Range", "bytes=0-2").Want(200)
+			f.Do("GET", c.path, "", "If-Range", coded, "Range", "bytes=0-2").Want(200)
+		}
+		f.Do("GET", c.path, "", "If-None-Match", `"x-gzip"`).Want(200)
+		if r := f.Do("GET", c.path, "", "If-Match", `"x-gzip"`); r.StatusCode != 412 {
+			t.Errorf("%s with the tag of another file: %d", c.path, r.StatusCode)
+		}
+		f.Do("GET", c.path, "", "If-Match", r.Header.Get("Etag"), "Range", "bytes=0-2").Want(206)
 		f.Do("GET", c.path, "", "If-Modified-Since", r.Header.Get("Last-Modified")).Want(304)
 		if head := f.Do("HEAD", c.path, "").Want(200); head.Text != "" {
 			t.Errorf("%s: HEAD has a body", c.path)

@@ -4,9 +4,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/system"
 )
 
@@ -38,6 +40,9 @@ func TestDocuments(t *testing.T) {
 		{"GET", "/openapi.json", tag, 304},
 		{"GET", "/openapi.json", `"x", W/` + tag, 304},
 		{"HEAD", "/openapi.json", "*", 304},
+		{"GET", "/openapi.json", strings.Join(apitest.Coded(tag)[1:], ","), 304},
+		{"GET", "/openapi.json", apitest.Coded(tag)[1], 304},
+		{"GET", "/openapi.json", `"x-gzip"`, 200},
 		{"GET", "/openapi.json", `"x"`, 200},
 		{"GET", "/openapi.json", "x", 400},
 		{"POST", "/openapi.json", "", 405},

@@ -177,6 +177,7 @@ func allHeaders() *ordered.Object {
 	return ordered.Of(
 		"X-Request-Id", header("The request's id: in the log, in problems, and in the events that the request causes.", ""),
 		"Etag", header("What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash.", `^"[^"]*"$`),
+		"Last-Modified", optional("When the file was uploaded."),
 		"Cache-Control", header("Whether the reply may be kept.", ""),
 		"Location", header("Where it is.", ""),
 		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),

@@ -114,17 +114,21 @@ func (d *document) upload(f model.Files, tag, path string) {
 }
 
 func (d *document) download(f model.Files, tag, path string) {
-	about := []string{"Etag", "Cache-Control", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Repr-Digest", "Content-Length"}
+	about := []string{"Etag", "Last-Modified", "Cache-Control", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Repr-Digest", "Content-Length"}
 	file := func(description string, headers ...string) *ordered.Object {
 		return reply(description, ordered.Of(anyType, ordered.Of("schema", raw())), append(headers, about...)...)
 	}
-	known := reply("The client has it.", nil, "Etag", "Cache-Control")
+	known := reply("The client has it.", nil, "Etag", "Last-Modified", "Cache-Control")
 	header := func(name, description string) *ordered.Object {
 		return ordered.Of("name", name, "in", "header", "description", description, "schema", ordered.Of("type", "string"))
 	}
+	dates := []any{
+		header("If-Modified-Since", "Without If-None-Match: reply only if the file was uploaded, or its object written, since; else 304."),
+		header("If-Unmodified-Since", "Without If-Match: 412 if the file was uploaded, or its object written, since."),
+	}
 	o := operation{
 		method: "get", path: path, tag: tag, id: "download" + f.ID + "File", summary: "Read a file",
-		parameters: append(d.place(f, "get", index(false)), append(parameters("IfMatch", "IfNoneMatch"),
+		parameters: append(d.place(f, "get", index(false)), append(append(parameters("IfMatch", "IfNoneMatch"), dates...),
 			header("Range", "One range of bytes."), header("If-Range", "The ETag that the range applies to."))...),
 		replies: ordered.Of(
 			"200", file("The file."),
@@ -134,12 +138,12 @@ func (d *document) download(f model.Files, tag, path string) {
 		problems: append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 416, 429, 500, 503),
 	}
 	if f.Signed {
-		o.replies.Set("302", redirectTo("To the storage; the URL expires.", "Etag"))
+		o.replies.Set("302", redirectTo("To the storage; the URL expires.", "Etag", "Last-Modified"))
 	}
 	d.add(o)
 	d.add(operation{
 		method: "head", path: path, tag: tag, id: "head" + f.ID + "File", summary: "The headers of a file",
-		parameters: append(d.place(f, "get", index(false)), parameters("IfMatch", "IfNoneMatch")...),
+		parameters: append(d.place(f, "get", index(false)), append(parameters("IfMatch", "IfNoneMatch"), dates...)...),
 		replies:    ordered.Of("200", reply("What the file is.", nil, about...), "304", known),
 		problems:   append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 429, 500, 503),
 	})

@@ -94,13 +94,13 @@ func (w *Watch) confirm(m *nats.Msg) reply {
 }
 
 // Fetch asks a belfry on the bus what listeners have missed. It reports errs.Unavailable
-// if none replies.
+// if none replies. With a context of UntilDenied for SubjectList it does not wait where the user may not ask.
 func Fetch(ctx context.Context, conn *nats.Conn) ([]Status, error) {
 	return request(ctx, conn, SubjectList, struct{}{})
 }
 
 // Confirm has a belfry on the bus record that what these consumers have missed is dealt
-// with.
+// with. The context is as that of Fetch, for SubjectConfirm.
 func Confirm(ctx context.Context, conn *nats.Conn, consumers []string) error {
 	_, err := request(ctx, conn, SubjectConfirm, confirmation{consumers})
 	return err
@@ -114,10 +114,12 @@ func request(ctx context.Context, conn *nats.Conn, subject string, body any) ([]
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, subject, data)
-	if errors.Is(err, nats.ErrNoResponders) {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
 		return nil, errs.Wrap(err, errs.Unavailable, "no belfry with the role mapping, cascade or mail is on the bus, or its user may not subscribe to %s", subject)
-	}
-	if err != nil {
+	case err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied):
+		return nil, errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s", subject)
+	case err != nil:
 		return nil, errs.Wrap(err, errs.Unavailable, "no belfry replies on %s", subject)
 	}
 	var r reply

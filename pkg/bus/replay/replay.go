@@ -32,6 +32,7 @@ type Listener struct {
 	Retries     uint64    `json:"retries"`     // its dead letters that are being retried
 	Letters     uint64    `json:"letters"`     // its dead letters
 	Last        time.Time `json:"last,omitzero"`
+	Used        bool      `json:"-"`                    // events were delivered to it, perhaps before the server started, which forgets when
 	PausedUntil time.Time `json:"pausedUntil,omitzero"` // somebody has paused it, or one of its consumers
 
 	Consumers []string `json:"-"` // its durable consumers
@@ -75,6 +76,7 @@ func (l *Listener) add(info *jetstream.ConsumerInfo) {
 	if until := time.Now().Add(info.PauseRemaining); bus.Paused(info, l.Ordered) && until.After(l.PausedUntil) {
 		l.PausedUntil = until.UTC().Truncate(time.Second)
 	}
+	l.Used = l.Used || info.Delivered.Consumer > 0
 	for _, at := range []*time.Time{info.Delivered.Last, info.AckFloor.Last} {
 		if at != nil && at.After(l.Last) {
 			l.Last = *at

@@ -285,3 +285,39 @@ func TestListReportsLagAndUnacked(t *testing.T) {
 		}
 	}
 }
+
+// A server that starts again does not know when a consumer was last active: that is not never.
+func TestAListenerWasUsedBeforeARestartOfTheBus(t *testing.T) {
+	folder := t.TempDir()
+	start := func() *bus.Bus {
+		t.Helper()
+		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close(context.Background()) })
+		return b
+	}
+	b := start()
+	received := func(context.Context, *listener.Event) error { return nil }
+	stopUsed := run(t, b, listener.Spec{Name: "used", Start: listener.StartAll(), Handler: received})
+	publish(t, b, 0, 3)
+	idle(t, b, "used")
+	stopUsed()
+	stopNew := run(t, b, listener.Spec{Name: "unused", Start: listener.StartNew(), Handler: received})
+	kit.WaitFor(t, "it has a consumer", func() bool { return find(t, b, "unused") != nil })
+	stopNew()
+	if l := find(t, b, "used"); l.Last.IsZero() || !l.Used {
+		t.Errorf("%+v", l)
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b = start()
+	if l := find(t, b, "used"); !l.Used {
+		t.Errorf("after a restart: %+v", l)
+	}
+	if l := find(t, b, "unused"); l.Used || !l.Last.IsZero() {
+		t.Errorf("one that received nothing: %+v", l)
+	}
+}

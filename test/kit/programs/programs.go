@@ -242,6 +242,7 @@ var programs = []struct {
 	{func() (string, error) { return Tools("toxiproxy") }, true},
 	{func() (string, error) { return Tools("pebble") }, true},
 	{Postgres, true},
+	{HTTPProxies, true},
 	{func() (string, error) { return NPM("test/servers/documents") }, true},
 	{func() (string, error) { return NPM("listeners/examples/welcome-node") }, true},
 	{func() (string, error) { return NPM("test/servers/axe") }, true},

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/test/kit/natsserver"
+)
+
+// A command whose user lacks a permission says which at once, prints no empty table, and fails.
+func TestCommandsSayWhatTheirUserMayNot(t *testing.T) {
+	t.Setenv("BELFRY_NATS_NAME", "test")
+	t.Setenv("BELFRY_NATS_STORE", filepath.Join(t.TempDir(), "nats"))
+	for _, user := range []string{"FRONT", "WORKER", "ALL", "LISTENER", "CLIENT", "OBSERVER", "ADMIN", "SYSTEM"} {
+		t.Setenv("BELFRY_"+user+"_PASSWORD", "pw-of-"+strings.ToLower(user))
+	}
+	url := natsserver.ServeFile(t, "../../nats.conf").ClientURL()
+	as := func(user string, args ...string) (code int, out, errOut string) {
+		t.Helper()
+		t.Setenv("BELFRY_BUS_PASSWORD", "pw-of-"+user)
+		var o, e bytes.Buffer
+		code = run(t.Context(), append(args, "--user", user, "--url", url), streams{strings.NewReader(""), &o, &e})
+		return code, o.String(), e.String()
+	}
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	if err := os.WriteFile(file, []byte("stores: {Books: {}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := as("admin", "bus", "setup", "-c", file); code != exitDone {
+		t.Fatalf("%s%s", out, errOut)
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"dlq", "list"}, "$JS.API.CONSUMER.CREATE.DEAD."},
+		{[]string{"dlq", "list", "--json"}, "$JS.API.CONSUMER.CREATE.DEAD."},
+		{[]string{"dlq", "show", "1"}, "$JS.API."},
+		{[]string{"dlq", "retry", "1"}, "$JS.API."},
+		{[]string{"dlq", "retry", "--all"}, "$JS.API.CONSUMER.CREATE.DEAD."},
+		{[]string{"dlq", "drop", "1"}, "$JS.API."},
+		{[]string{"dlq", "drop", "--all"}, "$JS.API.CONSUMER.CREATE.DEAD."},
+		{[]string{"listener", "reset", "mapping", "--from", "all"}, "$JS.API.CONSUMER."},
+	} {
+		code, out, errOut := as("front", c.args...)
+		if code != exitFailed || strings.Contains(out, "LISTENER") || !strings.Contains(errOut, "lacks the permission for "+c.says) || !strings.Contains(errOut, "--user admin") {
+			t.Errorf("%v: exit %d: %s%s", c.args, code, out, errOut)
+		}
+	}
+	if code, _, errOut := as("front", "listener", "confirm", "mapping"); code != exitFailed || !strings.Contains(errOut, "lacks the permission for listeners.confirm") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+	// What it may see is shown.
+	if code, out, errOut := as("front", "listener", "list"); code != exitDone || !strings.Contains(out, "LAST ACTIVE") || !strings.Contains(errOut, "lacks the permission for listeners.missed") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+	if code, out, errOut := as("observer", "listener", "list"); code != exitFailed || out != "" || !strings.Contains(errOut, "permission") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+	// Without a belfry nobody knows what was missed, which is no reason to wait either.
+	if code, out, errOut := as("admin", "listener", "list"); code != exitDone || !strings.Contains(out, "mapping") || !strings.Contains(errOut, "no belfry with the role") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+	if code, out, errOut := as("admin", "dlq", "list"); code != exitDone || !strings.HasPrefix(out, "ID ") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+}

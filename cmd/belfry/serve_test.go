@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/app"
+)
+
+// Durations in JSON are seconds, in whatever place.
+func TestDurationsInJSONAreSeconds(t *testing.T) {
+	var out bytes.Buffer
+	logger("json", slog.LevelInfo, &out).With("within", 30*time.Second).WithGroup("request").LogAttrs(context.Background(), slog.LevelInfo, "m",
+		slog.Duration("took", 1234567*time.Nanosecond), slog.Any("any", 2*time.Minute), slog.Group("inner", "wait", time.Duration(0)), slog.Int("n", 1500))
+	var got struct {
+		Within  float64
+		Request struct {
+			Took, Any float64
+			Inner     struct{ Wait float64 }
+			N         int
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if r := got.Request; got.Within != 30 || r.Took != 0.001234567 || r.Any != 120 || r.Inner.Wait != 0 || r.N != 1500 {
+		t.Errorf("%s", out.String())
+	}
+	out.Reset()
+	logger("text", slog.LevelInfo, &out).Info("m", "took", 1500*time.Millisecond)
+	if !strings.Contains(out.String(), "took=1.5s") {
+		t.Errorf("text for people: %s", out.String())
+	}
+}
+
+// The help and the documents have every role.
+func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
+	help, _ := say(t, 0, "", "serve", "--help")
+	if want := strings.Join(app.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
+		t.Errorf("the help does not name %s: %s", want, help)
+	}
+	for file, line := range map[string]string{"../../docs/glossary.md": "| role |", "../../docs/deploy.md": "belfry serve --role mapping"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, found := strings.Cut(string(text), line)
+		line, _, _ := strings.Cut(rest, "\n")
+		for _, role := range app.Roles() {
+			if front := role == "front" || role == "mapping"; !found || !strings.Contains(line, role) && !(front && strings.Contains(file, "deploy")) { // the fronts are other processes
+				t.Errorf("%s does not name %s", file, role)
+			}
+		}
+	}
+}
