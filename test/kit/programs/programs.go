@@ -243,6 +243,8 @@ var programs = []struct {
 	{func() (string, error) { return Tools("pebble") }, true},
 	{Postgres, true},
 	{func() (string, error) { return NPM("test/servers/documents") }, true},
+	{func() (string, error) { return NPM("test/servers/generators") }, true},
+	{func() (string, error) { return Tools("clients") }, true},
 	{func() (string, error) { return NPM("listeners/examples/welcome-node") }, true},
 	{func() (string, error) { return NPM("test/servers/axe") }, true},
 	{WebExample, true},

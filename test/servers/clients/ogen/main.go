@@ -48,12 +48,12 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	const uuid = "ogen"
-	reply, err := c.CreateBooks(ctx, &api.BooksInput{UUID: api.NewOptString(uuid), Title: "Emma", Year: api.NewOptInt(1815)}, api.CreateBooksParams{})
+	reply, err := c.CreateBooks(ctx, &api.BooksInput{UUID: api.NewOptString(uuid), Title: uuid, Year: api.NewOptInt(1815)}, api.CreateBooksParams{})
 	made, err := is[*api.BooksHeaders]("create", reply, err)
 	if err != nil {
 		return err
 	}
-	listed, err := c.ListBooks(ctx, api.ListBooksParams{Filter: api.NewOptString(`title == "Emma" && year == 1815`)})
+	listed, err := c.ListBooks(ctx, api.ListBooksParams{Filter: api.NewOptString(`title == "ogen"`)})
 	page, err := is[*api.BooksPageHeaders]("list", listed, err)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if b := changed.Response; b.Title != "Emma" || b.Year != api.NewOptInt(1816) {
+	if b := changed.Response; b.Title != uuid || b.Year != api.NewOptInt(1816) {
 		return fmt.Errorf("update: %+v", b)
 	}
 	updated, err = c.UpdateBooks(ctx, &api.BooksUpdate{Year: api.NewOptInt(1817)}, params)
@@ -78,7 +78,7 @@ func run(ctx context.Context, url string) error {
 	if p := refused.Response; p.Type.String() != "urn:belfry:problem:mismatch" || p.Status != 412 {
 		return fmt.Errorf("update of what was changed: %+v", p)
 	}
-	reply, err = c.CreateBooks(ctx, &api.BooksInput{UUID: api.NewOptString(uuid), Title: "Emma"}, api.CreateBooksParams{})
+	reply, err = c.CreateBooks(ctx, &api.BooksInput{UUID: api.NewOptString(uuid), Title: uuid}, api.CreateBooksParams{})
 	if _, err := is[*api.ConflictHeaders]("create of what exists", reply, err); err != nil {
 		return err
 	}
