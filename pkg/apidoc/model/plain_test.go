@@ -73,7 +73,7 @@ func TestPlainSchemasAcceptTheSame(t *testing.T) {
 
 func TestNamesOfStoresLeaveThoseOfTheirSchemas(t *testing.T) {
 	n := Names{}
-	for _, c := range [][2]string{{"Books", "Books"}, {"BooksInput", "BooksInput2"}, {"Book", "Book"}, {"BooksPage", "BooksPage2"}} {
+	for _, c := range [][2]string{{"Books", "Books"}, {"BooksInput", "BooksInput2"}, {"Book", "Book"}, {"BooksPage", "BooksPage2"}, {"CupInput", "CupInput"}, {"Cup", "Cup2"}} {
 		if got := n.TakeWith(c[0], suffixes()...); got != c[1] {
 			t.Errorf("%s is called %s, want %s", c[0], got, c[1])
 		}
