@@ -5,10 +5,18 @@ import (
 	"belfry/pkg/app"
 )
 
-type openapiCmd struct{ described }
+type openapiCmd struct {
+	described
+	Spec string `help:"Version of OpenAPI: 3.1, or 3.0 for code generators that do not take 3.1." enum:"3.1,3.0" default:"3.1"`
+}
 
-// Run writes the document of GET /openapi.json.
-func (c *openapiCmd) Run(s streams) error { return c.describe(app.OpenAPI, s) }
+// Run writes the document of GET /openapi.json, or the same in OpenAPI 3.0.
+func (c *openapiCmd) Run(s streams) error {
+	if c.Spec == "3.0" {
+		return c.describe(app.OpenAPI30, s)
+	}
+	return c.describe(app.OpenAPI, s)
+}
 
 // described is the flags of commands that write a document.
 type described struct {

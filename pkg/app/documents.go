@@ -25,6 +25,9 @@ type writer func(*model.Contract) ([]byte, error)
 // OpenAPI returns the document that describes HTTP.
 func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, openapi.Document) }
 
+// OpenAPI30 is OpenAPI in version 3.0 of the specification.
+func OpenAPI30(c *config.Config) ([]byte, error) { return describe(c, openapi.Lowered) }
+
 // AsyncAPI returns the document that describes the bus.
 func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, asyncapi.Document) }
 

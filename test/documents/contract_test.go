@@ -76,7 +76,7 @@ func TestRepliesAndMessagesConformToTheDocuments(t *testing.T) {
 	live := listen(t, conn, "Store.*", "Register", "Binary.*")
 	questions := listen(t, conn, "intercept.>")
 	for _, part := range []func(*client){
-		objects, schemas, arrays, users, owned, intercepted, files, system,
+		objects, schemas, arrays, someFields, users, owned, intercepted, files, system,
 	} {
 		part(c)
 	}
@@ -187,6 +187,7 @@ func arrays(c *client) {
 	}
 	for _, method := range []string{"GET", "HEAD"} {
 		c.ask(200, method, "/books?limit=1&sort=title", "")
+		c.ask(200, method, "/books?limit=1&count=exact&expand=author", "")
 		c.ask(200, method, "/books?filter="+url.QueryEscape(`author == "jane" && year > 1800`), "")
 		c.ask(200, method, "/books/emma", "")
 	}
@@ -197,6 +198,22 @@ func arrays(c *client) {
 	c.ask(204, "DELETE", "/books/"+c.books()[1], "")
 	c.ask(204, "DELETE", "/authors/jane", "", "Prefer: wait=30")
 	c.ask(404, "GET", "/books/emma", "")
+}
+
+// someFields requests some fields of objects. The reply is what the schema of the parameter names.
+func someFields(c *client) {
+	c.ask(201, "POST", "/authors", `{"uuid":"anne","name":"Anne"}`)
+	c.ask(201, "POST", "/books", `{"uuid":"agnes","title":"Agnes Grey","author":"anne"}`, "Prefer: wait=30")
+	c.partial = "BooksPartial"
+	c.ask(200, "GET", "/books/agnes?fields=year,author&expand=author", "")
+	if decode(c.t, c.last.body)["_expanded"] == nil {
+		c.t.Errorf("nothing is expanded: %s", c.last.body)
+	}
+	c.ask(200, "GET", "/books?fields=year", "")
+	c.partial = ""
+	c.ask(200, "GET", "/books/agnes?expand=author", "")
+	c.ask(204, "DELETE", "/authors/anne", "", "Prefer: wait=30")
+	c.ask(404, "GET", "/books/agnes", "")
 }
 
 // books returns the uuids of all books, sorted by title.

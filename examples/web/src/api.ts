@@ -22,12 +22,13 @@ export class Failure extends Error {
   }
 }
 
-// ok returns the data of a reply that succeeded, and throws a Failure otherwise.
-export function ok<T>(reply: { data?: T; error?: unknown; response: Response }): T {
+// ok returns the data of a reply that succeeded, and throws a Failure otherwise. Text is the reply to a stream of objects, which this application
+// does not send.
+export function ok<T>(reply: { data?: T; error?: unknown; response: Response }): Exclude<T, string> {
   if (!reply.response.ok) {
     // A proxy in between may reply with something else than a problem.
     const problem = reply.error as Problem | undefined
     throw new Failure(reply.response.status, problem && typeof problem === 'object' ? problem : undefined)
   }
-  return reply.data as T
+  return reply.data as Exclude<T, string>
 }

@@ -885,12 +885,36 @@ export interface components {
                 value: number;
                 /**
                  * @description atLeast: counting reached its limit, and there are at least so many.
-                 * @enum {unknown}
+                 * @enum {string}
                  */
                 accuracy: "exact" | "atLeast" | "estimate";
             };
-            /** @description With `explain=true`: how the page was read. */
-            plan?: Record<string, never>;
+            plan?: components["schemas"]["ListPlan"];
+        };
+        /** @description The fields of an object that `fields` asks for, and the uuid. */
+        NotesPartial: {
+            /** @description The object's uuid. */
+            uuid: string;
+            /** @description What the note is about. */
+            title?: string;
+            text?: string;
+            /** @enum {unknown} */
+            color?: "yellow" | "green" | "blue";
+            done?: boolean;
+            /** @description Whose object it is: the user who created it. */
+            readonly user?: string;
+            /** @description Files, in the order of their indexes. */
+            readonly pictures?: components["schemas"]["FileRecord"][];
+            /**
+             * Format: date-time
+             * @description When the object was created.
+             */
+            readonly created?: string;
+            /**
+             * Format: date-time
+             * @description When it was last written, by whomever.
+             */
+            readonly updated?: string;
         };
         /** @description An event of an object in the stream. */
         NotesEvent: {
@@ -980,6 +1004,29 @@ export interface components {
         UsersPatch: {
             [key: string]: unknown;
         };
+        /** @description The fields of an object that `fields` asks for, and the uuid. */
+        UsersPartial: {
+            /** @description The object's uuid. */
+            uuid: string;
+            /** @description Copies of the objects of Idents whose user is this object's uuid. They follow each change. */
+            readonly idents?: components["schemas"]["UsersIdentsEntry"][];
+            /** @description The user is an admin, unless the configuration has another rule. Set by admins. */
+            readonly admin?: boolean;
+            /** @description The user can't log in. Set by admins. */
+            readonly disabled?: boolean;
+            /**
+             * Format: date-time
+             * @description When the object was created.
+             */
+            readonly created?: string;
+            /**
+             * Format: date-time
+             * @description When it was last written, by whomever.
+             */
+            readonly updated?: string;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description What of Idents is copied. */
         UsersIdentsEntry: {
             /** @description The uuid of the object in Idents. */
@@ -1064,7 +1111,7 @@ export interface components {
             methods?: string[];
             /**
              * @description 2 with a second factor.
-             * @enum {unknown}
+             * @enum {integer}
              */
             aal: 1 | 2;
             /**
@@ -1109,6 +1156,30 @@ export interface components {
              */
             deleted: string;
         };
+        /** @description What the authenticator replies to a login, as PublicKeyCredential.toJSON() has it. */
+        PasskeyAssertion: {
+            /** @description Which passkey it is, in base64url. */
+            id: string;
+            /** @description The same. In base64url. */
+            rawId: string;
+            /** @constant */
+            type: "public-key";
+            response: {
+                /** @description What was signed. In base64url. */
+                clientDataJSON: string;
+                /** @description Of the authenticator. In base64url. */
+                authenticatorData: string;
+                signature: string;
+                /** @description Whose passkey it is. In base64url. */
+                userHandle?: string;
+            };
+            /** @description Of extensions. */
+            clientExtensionResults?: {
+                [key: string]: unknown;
+            };
+            /** @description platform, or cross-platform. */
+            authenticatorAttachment?: string;
+        };
         /** @description A session that has just begun. */
         IssuedSession: {
             /** @description For Authorization: Bearer. After a login it is the cookie's value. */
@@ -1127,6 +1198,124 @@ export interface components {
             /** @description What does not work, of `/readyz`: for operators. */
             degraded?: string[];
         };
+        /** @description With `explain`: how the page was read. */
+        ListPlan: {
+            reads: {
+                /** @description The fields of the index; absent: objects were read in the order of uuids. */
+                index?: string[];
+                /** @description The one object that was read. */
+                uuid?: string;
+                /** @description What was searched for in the text, instead of an index. */
+                words?: string;
+                /** @description The fields that were searched. */
+                in?: string;
+                /** @description The range of the index, as conditions; absent: all of it. */
+                range?: string[];
+                backward?: boolean;
+                /** @description Which alternative of the filter it is for, if there are several. */
+                alternative?: number;
+                /** @description Of the range, only what these ranges have as well was read. */
+                intersected?: {
+                    /** @description Its fields. */
+                    index: string[];
+                    /** @description Conditions on the first ones. */
+                    range: string[];
+                }[];
+            }[];
+            /** @description Reads that are left out, for further values that the rule allows. */
+            more?: number;
+            /**
+             * @description How several reads were combined.
+             * @enum {string}
+             */
+            combined?: "merged" | "inTurn";
+            /** @description Of the objects. */
+            order: string[];
+            /** @description Conditions that were evaluated on what was read. */
+            checked?: string[];
+            /**
+             * @description The rule was evaluated for each object, or it determined what was read.
+             * @enum {string}
+             */
+            rule?: "forEach" | "reads";
+            /** @description Objects that were read for this page. */
+            read: number;
+            /** @description Of these objects. */
+            bytes: number;
+            /** @description Keys of indexes that were compared for intersections. */
+            keys?: number;
+            /** @description Objects that were read because those of the page name them. */
+            expanded?: number;
+            /** @description Objects of this page. */
+            returned: number;
+        };
+        /** @description The reply to a line of a stream: what was created, or the problem. */
+        StreamLine: {
+            /** @description The number of the line. */
+            line: number;
+            /** @description That of a request with the line alone. */
+            status: number;
+            /** @description The object's uuid. */
+            uuid?: string;
+            /**
+             * Format: int64
+             * @description Its revision.
+             */
+            revision?: number;
+            problem?: components["schemas"]["Problem"];
+        };
+        /** @description The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed. */
+        StreamNotice: {
+            reason: string;
+        };
+        /** @description An event about the security of an account, for whoever `authentication.audit` names. */
+        StreamSecurityEvent: {
+            /** @description That of the event: the same if it is in the log twice. */
+            id: string;
+            /** @enum {string} */
+            event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected";
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            time: string;
+            /** @description That of users. */
+            store: string;
+            /** @description The user's uuid. */
+            uuid: string;
+            /** @description That of the user. */
+            revision: string;
+            /** @description The uuid of the user who has done it; null: nobody who is logged in. */
+            actor: string | null;
+            /** @description What it was done by, such as `http`. */
+            origin: string;
+            /** @description The request that it was done by. */
+            ctx?: {
+                /** @description Its id. */
+                request?: string;
+                /** @description Where it came from. */
+                address?: string;
+                /** @description What it was made with. */
+                userAgent?: string;
+            };
+            /** @description Details. */
+            auth?: {
+                /** @description How: password, passkey, totp, recovery, email, link, or the name of a provider. */
+                method?: string;
+                /** @description The type of the factor, or the uuid of the ident or the id of the key, that it is about. */
+                factor?: string;
+                /** @description The id of the session. */
+                session?: string;
+                aal?: number;
+                /** @description Why, in a word. */
+                reason?: string;
+                /**
+                 * Format: date-time
+                 * @description When what is planned happens.
+                 */
+                due?: string;
+            };
+        };
         /** @description Operations to execute. */
         Batch: {
             operations: {
@@ -1144,7 +1333,9 @@ export interface components {
                     "Idempotency-Key"?: string;
                 };
                 /** @description Of POST, PUT and PATCH. PATCH merges (RFC 7396). */
-                body?: Record<string, never>;
+                body?: {
+                    [key: string]: unknown;
+                };
             }[];
             /**
              * @description There are no transactions over several objects.
@@ -1162,7 +1353,9 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @description The object; with a status of 400 and above a Problem. */
-                body?: Record<string, never>;
+                body?: {
+                    [key: string]: unknown;
+                };
             }[];
         };
         /**
@@ -1197,7 +1390,7 @@ export interface components {
             instance: string;
             /**
              * @description Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account.
-             * @enum {unknown}
+             * @enum {string}
              */
             step?: "second-factor" | "reauthenticate" | "enroll";
             /** @description Of the step reauthenticate: how many seconds ago it may have been. */
@@ -1224,6 +1417,97 @@ export interface components {
             /** @description The keyword of the store's schema that is violated; absent for other violations. */
             keyword?: string;
         };
+        /** @description The request is not valid: malformed, or refused by the schema. */
+        InvalidProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:invalid";
+            /** @constant */
+            status?: 400;
+        };
+        /** @description The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it. */
+        UnauthenticatedProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:unauthenticated" | "urn:belfry:problem:step-up-required";
+            /** @constant */
+            status?: 401;
+        };
+        /** @description The policy denies, a password or a token is wrong, or the request comes from a page of another origin. */
+        DeniedProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:denied";
+            /** @constant */
+            status?: 403;
+        };
+        /** @description There is no such thing. */
+        NotFoundProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:not-found";
+            /** @constant */
+            status?: 404;
+        };
+        /** @description The body arrived too slowly. */
+        TooSlowProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:timeout";
+            /** @constant */
+            status?: 408;
+        };
+        /** @description It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
+        ConflictProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:exists" | "urn:belfry:problem:taken" | "urn:belfry:problem:conflict";
+            /** @constant */
+            status?: 409;
+        };
+        /** @description A precondition does not hold. */
+        MismatchProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:mismatch";
+            /** @constant */
+            status?: 412;
+        };
+        /** @description The object or the body is too large. */
+        TooLargeProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:too-large";
+            /** @constant */
+            status?: 413;
+        };
+        /** @description The media type, charset or encoding is not supported. */
+        UnsupportedProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:unsupported";
+            /** @constant */
+            status?: 415;
+        };
+        /** @description No byte of the file is in the range. */
+        NoSuchRangeProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:range";
+            /** @constant */
+            status?: 416;
+        };
+        /** @description Too much is asked for: more than a limit of the client, or what a rule, an interceptor or a list takes. */
+        LimitedProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:limited";
+            /** @constant */
+            status?: 429;
+        };
+        /** @description An internal error; the server's log has it under the request's id. */
+        InternalProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:internal";
+            /** @constant */
+            status?: 500;
+        };
+        /** @description Something that belfry needs is unavailable, or belfry is starting or stopping. */
+        UnavailableProblem: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            type?: "urn:belfry:problem:unavailable";
+            /** @constant */
+            status?: 503;
+        };
     };
     responses: {
         /** @description The request is not valid: malformed, or refused by the schema. */
@@ -1234,12 +1518,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:invalid";
-                    /** @constant */
-                    status?: 400;
-                };
+                "application/problem+json": components["schemas"]["InvalidProblem"];
             };
         };
         /** @description The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it. */
@@ -1247,16 +1526,13 @@ export interface components {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
                 "Www-Authenticate": components["headers"]["Www-Authenticate"];
+                "Set-Cookie": components["headers"]["Set-Cookie"];
+                "Preference-Applied": components["headers"]["Preference-Applied"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:unauthenticated" | "urn:belfry:problem:step-up-required";
-                    /** @constant */
-                    status?: 401;
-                };
+                "application/problem+json": components["schemas"]["UnauthenticatedProblem"];
             };
         };
         /** @description The policy denies, a password or a token is wrong, or the request comes from a page of another origin. */
@@ -1267,12 +1543,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:denied";
-                    /** @constant */
-                    status?: 403;
-                };
+                "application/problem+json": components["schemas"]["DeniedProblem"];
             };
         };
         /** @description There is no such thing. */
@@ -1283,12 +1554,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:not-found";
-                    /** @constant */
-                    status?: 404;
-                };
+                "application/problem+json": components["schemas"]["NotFoundProblem"];
             };
         };
         /** @description The body arrived too slowly. */
@@ -1299,12 +1565,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:timeout";
-                    /** @constant */
-                    status?: 408;
-                };
+                "application/problem+json": components["schemas"]["TooSlowProblem"];
             };
         };
         /** @description It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
@@ -1315,12 +1576,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:exists" | "urn:belfry:problem:taken" | "urn:belfry:problem:conflict";
-                    /** @constant */
-                    status?: 409;
-                };
+                "application/problem+json": components["schemas"]["ConflictProblem"];
             };
         };
         /** @description A precondition does not hold. */
@@ -1331,12 +1587,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:mismatch";
-                    /** @constant */
-                    status?: 412;
-                };
+                "application/problem+json": components["schemas"]["MismatchProblem"];
             };
         };
         /** @description The object or the body is too large. */
@@ -1347,45 +1598,32 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:too-large";
-                    /** @constant */
-                    status?: 413;
-                };
+                "application/problem+json": components["schemas"]["TooLargeProblem"];
             };
         };
         /** @description The media type, charset or encoding is not supported. */
         Unsupported: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                "Accept-Encoding": components["headers"]["Accept-Encoding"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:unsupported";
-                    /** @constant */
-                    status?: 415;
-                };
+                "application/problem+json": components["schemas"]["UnsupportedProblem"];
             };
         };
         /** @description No byte of the file is in the range. */
         NoSuchRange: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Etag: components["headers"]["Etag"];
                 "Content-Range": components["headers"]["Content-Range"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:range";
-                    /** @constant */
-                    status?: 416;
-                };
+                "application/problem+json": components["schemas"]["NoSuchRangeProblem"];
             };
         };
         /** @description Too much is asked for: more than a limit of the client, or what a rule, an interceptor or a list takes. */
@@ -1399,12 +1637,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:limited";
-                    /** @constant */
-                    status?: 429;
-                };
+                "application/problem+json": components["schemas"]["LimitedProblem"];
             };
         };
         /** @description An internal error; the server's log has it under the request's id. */
@@ -1415,12 +1648,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:internal";
-                    /** @constant */
-                    status?: 500;
-                };
+                "application/problem+json": components["schemas"]["InternalProblem"];
             };
         };
         /** @description Something that belfry needs is unavailable, or belfry is starting or stopping. */
@@ -1432,12 +1660,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {unknown} */
-                    type?: "urn:belfry:problem:unavailable";
-                    /** @constant */
-                    status?: 503;
-                };
+                "application/problem+json": components["schemas"]["UnavailableProblem"];
             };
         };
     };
@@ -1482,6 +1705,8 @@ export interface components {
         "Last-Modified": string;
         /** @description Whether the reply may be kept. */
         "Cache-Control": string;
+        /** @description no: a proxy passes each event on at once. */
+        "X-Accel-Buffering": string;
         /** @description Where it is. */
         Location: string;
         /** @description `wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to. */
@@ -1492,6 +1717,8 @@ export interface components {
         Link: string;
         /** @description What PATCH takes. */
         "Accept-Patch": string;
+        /** @description What encodings of a body are taken. */
+        "Accept-Encoding": string;
         /** @description The session's cookie. */
         "Set-Cookie": string;
         /** @description How to say who one is. */
@@ -1532,7 +1759,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort. */
                 before?: string;
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
                 fields?: string;
                 /** @description Count the objects that match. */
                 count?: "exact" | "estimate";
@@ -1592,14 +1819,16 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The replies to the lines of a stream, as `application/x-ndjson`: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`. */
+            /** @description The replies to the lines of a stream. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/x-ndjson": string;
+                };
             };
             /** @description The object as it was stored. */
             201: {
@@ -1642,7 +1871,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort. */
                 before?: string;
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
                 fields?: string;
                 /** @description Count the objects that match. */
                 count?: "exact" | "estimate";
@@ -1676,7 +1905,7 @@ export interface operations {
     getNotes: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
                 fields?: string;
             };
             header?: {
@@ -1826,6 +2055,7 @@ export interface operations {
             /** @description It was deleted. */
             204: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
                     "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1847,7 +2077,7 @@ export interface operations {
     headNotes: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
                 fields?: string;
             };
             header?: {
@@ -1967,7 +2197,7 @@ export interface operations {
     getUsers: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a UsersPartial then. */
                 fields?: string;
             };
             header?: {
@@ -2117,6 +2347,7 @@ export interface operations {
             /** @description It was deleted. */
             204: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
                     "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2138,7 +2369,7 @@ export interface operations {
     headUsers: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a UsersPartial then. */
                 fields?: string;
             };
             header?: {
@@ -2516,13 +2747,9 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description true. */
-                    remove: boolean | string;
-                };
                 "application/x-www-form-urlencoded": {
                     /** @description true. */
-                    remove: boolean | string;
+                    remove: boolean;
                 };
             };
         };
@@ -2787,7 +3014,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["APIKey"] & {
+                    "application/json": {
+                        /** @description What revokes it. */
+                        id: string;
+                        /** @description What it is for. */
+                        name: string;
+                        /** @description The requests that it allows; without it, any. */
+                        rule?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it was made.
+                         */
+                        created: string;
+                        /**
+                         * Format: date-time
+                         * @description When it was last used, to about an hour; absent before the first use.
+                         */
+                        lastUsed?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it expires; absent: never.
+                         */
+                        expires?: string;
                         /** @description For Authorization: Bearer. It is shown once. */
                         token: string;
                     };
@@ -2881,11 +3129,11 @@ export interface operations {
                     "application/json": {
                         /**
                          * @description Whether one is asked for.
-                         * @enum {unknown}
+                         * @enum {string}
                          */
                         policy: "off" | "optional" | "required";
                         factors: {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             type: "totp" | "passkey" | "email";
                             /**
                              * Format: date-time
@@ -3006,17 +3254,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    /** @description Of an HTML form: six digits that the app shows. */
-                    code?: string;
-                    /** @description Of an HTML form: the factor is removed. */
-                    remove?: boolean | string;
-                };
                 "application/x-www-form-urlencoded": {
-                    /** @description Of an HTML form: six digits that the app shows. */
+                    /** @description Six digits that the app shows. */
                     code?: string;
-                    /** @description Of an HTML form: the factor is removed. */
-                    remove?: boolean | string;
+                    /** @description The factor is removed. */
+                    remove?: boolean;
                 };
             };
         };
@@ -3161,17 +3403,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    /** @description Of an HTML form: six digits of the mail. */
-                    code?: string;
-                    /** @description Of an HTML form: the factor is removed. */
-                    remove?: boolean | string;
-                };
                 "application/x-www-form-urlencoded": {
-                    /** @description Of an HTML form: six digits of the mail. */
+                    /** @description Six digits of the mail. */
                     code?: string;
-                    /** @description Of an HTML form: the factor is removed. */
-                    remove?: boolean | string;
+                    /** @description The factor is removed. */
+                    remove?: boolean;
                 };
             };
         };
@@ -3257,17 +3493,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    /** @description Of an HTML form: six digits of the mail. */
-                    code?: string;
-                    /** @description Of an HTML form: the factor is removed. */
-                    remove?: boolean | string;
-                };
                 "application/x-www-form-urlencoded": {
-                    /** @description Of an HTML form: six digits of the mail. */
+                    /** @description Six digits of the mail. */
                     code?: string;
-                    /** @description Of an HTML form: the factor is removed. */
-                    remove?: boolean | string;
+                    /** @description The factor is removed. */
+                    remove?: boolean;
                 };
             };
         };
@@ -3459,13 +3689,12 @@ export interface operations {
                 "application/json": {
                     /**
                      * @description totp by default.
-                     * @enum {unknown}
+                     * @enum {string}
                      */
                     type?: "totp" | "recovery" | "passkey" | "email";
                     /** @description Of totp, recovery and email. */
                     code?: string;
-                    /** @description Of passkey: what the browser has returned. */
-                    credential?: Record<string, never> | string;
+                    credential?: components["schemas"]["PasskeyAssertion"];
                     /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
                     secret?: string;
                     /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
@@ -3474,13 +3703,13 @@ export interface operations {
                 "application/x-www-form-urlencoded": {
                     /**
                      * @description totp by default.
-                     * @enum {unknown}
+                     * @enum {string}
                      */
                     type?: "totp" | "recovery" | "passkey" | "email";
                     /** @description Of totp, recovery and email. */
                     code?: string;
-                    /** @description Of passkey: what the browser has returned. */
-                    credential?: Record<string, never> | string;
+                    /** @description What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`. */
+                    credential?: string;
                     /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
                     secret?: string;
                     /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
@@ -3555,13 +3784,12 @@ export interface operations {
                 "application/json": {
                     /**
                      * @description totp by default.
-                     * @enum {unknown}
+                     * @enum {string}
                      */
                     type?: "totp" | "recovery" | "passkey" | "email";
                     /** @description Of totp, recovery and email. */
                     code?: string;
-                    /** @description Of passkey: what the browser has returned. */
-                    credential?: Record<string, never> | string;
+                    credential?: components["schemas"]["PasskeyAssertion"];
                     /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
                     secret?: string;
                     /** Format: password */
@@ -3570,13 +3798,13 @@ export interface operations {
                 "application/x-www-form-urlencoded": {
                     /**
                      * @description totp by default.
-                     * @enum {unknown}
+                     * @enum {string}
                      */
                     type?: "totp" | "recovery" | "passkey" | "email";
                     /** @description Of totp, recovery and email. */
                     code?: string;
-                    /** @description Of passkey: what the browser has returned. */
-                    credential?: Record<string, never> | string;
+                    /** @description What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`. */
+                    credential?: string;
                     /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
                     secret?: string;
                     /** Format: password */
@@ -3680,8 +3908,6 @@ export interface operations {
                      * @description That of the user, if there is one.
                      */
                     password?: string;
-                    /** @description Of an HTML form: the deletion is taken back. */
-                    undo?: boolean | string;
                 };
                 "application/x-www-form-urlencoded": {
                     /**
@@ -3689,8 +3915,8 @@ export interface operations {
                      * @description That of the user, if there is one.
                      */
                     password?: string;
-                    /** @description Of an HTML form: the deletion is taken back. */
-                    undo?: boolean | string;
+                    /** @description The deletion is taken back. */
+                    undo?: boolean;
                 };
             };
         };
@@ -3705,15 +3931,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deletion"] & {
-                        /** @description For Authorization: Bearer. */
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @description When the user has asked for it.
+                         */
+                        planned: string;
+                        /**
+                         * Format: date-time
+                         * @description When the account is deleted, unless that is taken back before.
+                         */
+                        deleted: string;
+                        /** @description For Authorization: Bearer. After a login it is the cookie's value. */
                         token?: string;
                         /**
                          * Format: date-time
                          * @description When the session ends unless it is used.
                          */
                         expires?: string;
-                        user?: Record<string, never>;
+                        user?: components["schemas"]["Users"] | components["schemas"]["UUIDOnly"];
                     };
                 };
             };
@@ -3924,7 +4160,7 @@ export interface operations {
                      */
                     password: string;
                     /** @description true to register. */
-                    register?: boolean | string;
+                    register?: boolean;
                     /** @description That of the validation mail. */
                     token?: string;
                 } & {
@@ -3937,11 +4173,18 @@ export interface operations {
                      * Format: password
                      * @description 8 to 1024 bytes, and not a weak one, when one is chosen.
                      */
-                    password: string;
+                    password?: string;
                     /** @description true to register. */
-                    register?: boolean | string;
+                    register?: boolean;
                     /** @description That of the validation mail. */
                     token?: string;
+                    /**
+                     * Format: password
+                     * @description The new password of who is logged in.
+                     */
+                    newPassword?: string;
+                    /** @description The query of the page by which an application logs in. */
+                    authorize?: string;
                 } & {
                     [key: string]: unknown;
                 };
@@ -4133,22 +4376,15 @@ export interface operations {
                 "application/json": {
                     /** @description The address; `email` is another name for this field. */
                     login?: string;
-                    /** @description Of an HTML form: that of the mail. */
-                    token?: string;
-                    /**
-                     * Format: password
-                     * @description Of an HTML form: the new one.
-                     */
-                    password?: string;
                 };
                 "application/x-www-form-urlencoded": {
                     /** @description The address; `email` is another name for this field. */
                     login?: string;
-                    /** @description Of an HTML form: that of the mail. */
+                    /** @description That of the mail. */
                     token?: string;
                     /**
                      * Format: password
-                     * @description Of an HTML form: the new one.
+                     * @description The new one.
                      */
                     password?: string;
                 };
@@ -4273,12 +4509,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description The new one. */
-                    address: string;
-                    /** @description That of the account, if there is one. */
-                    password?: string;
-                };
                 "application/x-www-form-urlencoded": {
                     /** @description The new one. */
                     address: string;
@@ -4445,6 +4675,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/octet-stream": unknown;
                 "*/*": unknown;
                 "multipart/form-data": {
                     /** Format: binary */
@@ -4696,6 +4927,7 @@ export interface operations {
             /** @description It is deleted. */
             204: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -4736,6 +4968,7 @@ export interface operations {
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4774,6 +5007,7 @@ export interface operations {
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4949,7 +5183,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description It is what the client has. */
@@ -5031,7 +5267,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description It is what the client has. */

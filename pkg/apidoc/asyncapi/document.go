@@ -35,6 +35,9 @@ func Document(k *model.Contract) ([]byte, error) {
 	used := model.Reachable(ordered.Of("schemas", d.schemas, "messages", d.messages), "#/components/", d.channels)
 	components := &ordered.Object{}
 	if schemas := used.Object("schemas"); schemas != nil {
+		for _, m := range schemas.Members() {
+			schemas.Set(m.Name, model.Plain(m.Value.(*ordered.Object)))
+		}
 		components.Set("schemas", lower(schemas))
 	}
 	components.Set("messages", lowerMessages(used.Object("messages")))
@@ -135,6 +138,7 @@ func (d *document) shapes(s *model.Store) {
 func (d *document) common() {
 	d.schemas.Set(model.FileRecord, model.Record())
 	d.schemas.Set(model.UUIDOnly, model.OnlyUUID())
+	d.schemas.Set("ListPlan", model.Plan())
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
 		"properties", ordered.Of(
 			"request", text("The request's id."), "address", text("Where the request came from."),

@@ -117,13 +117,13 @@ func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *
 	}
 	if k.object {
 		properties.Set("object", model.Ref(s.ObjectName()))
-		properties.Set("objectOmitted", ordered.Of("const", true, "description", "The object was too large: get it from the store."))
+		properties.Set("objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large: get it from the store."))
 		properties.Set("binaries", ordered.Of("type", "object", "description", "Properties of the object that hold files, and of which service.",
 			"additionalProperties", ordered.Of("type", "string")))
 	}
 	if k.former {
 		properties.Set("previous", model.Ref(s.FormerName()))
-		properties.Set("previousOmitted", ordered.Of("const", true, "description", "The largest former values were left out."))
+		properties.Set("previousOmitted", ordered.Of("type", "boolean", "const", true, "description", "The largest former values were left out."))
 	}
 	for i := 0; i < len(optional); i += 2 {
 		properties.Set(optional[i].(string), optional[i+1])

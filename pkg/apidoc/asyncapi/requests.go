@@ -21,7 +21,7 @@ func (d *document) requests(s *model.Store) {
 		return object("The object as it is now.", 1,
 			"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),
 			"object", schema,
-			"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
+			"objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large for a message."))
 	}
 	written := stored(s.Written(len(s.Interceptors["get"]) > 0)) // the policy does not apply on the bus
 	gone := ordered.Of("type", "object", "description", "It was deleted.", "additionalProperties", false)
@@ -43,12 +43,12 @@ func (d *document) requests(s *model.Store) {
 			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
 			"cursor", text("Where to continue: that of the previous page."), "fields", text(fieldsText),
 			"before", text("Go back: that of the page that follows, instead of cursor."),
-			"count", ordered.Of("enum", []any{"exact", "estimate"}, "description", "Count the objects that match."),
+			"count", ordered.Of("type", "string", "enum", []any{"exact", "estimate"}, "description", "Count the objects that match."),
 			"explain", ordered.Of("type", "boolean", "description", "Return how the page was read.")),
 			object("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
 				"cursor", text("Where the next page starts; absent on the last page."),
 				"before", text("Where the page before ends; absent on the first page."),
-				"count", model.Count(), "plan", ordered.Of("type", "object", "description", "How the page was read."))},
+				"count", model.Count(), "plan", model.Ref("ListPlan"))},
 	} {
 		name := o.verb + s.ID
 		o.request.Set("additionalProperties", false)
@@ -116,7 +116,7 @@ func (d *document) interceptors(s *model.Store) {
 func (d *document) question(name string, s *model.Store, op string) {
 	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be returned.")
 	properties := []any{
-		"op", ordered.Of("const", op), "store", ordered.Of("const", s.Name),
+		"op", ordered.Of("type", "string", "const", op), "store", ordered.Of("type", "string", "const", s.Name),
 		"uuid", text("The object's uuid; of register the user has none yet."),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acts."),
 		"ctx", model.Ref("Context"),
@@ -128,7 +128,7 @@ func (d *document) question(name string, s *model.Store, op string) {
 	}
 	if op == "update" || op == "delete" {
 		properties = append(properties, "stored", ordered.Of("type", "object", "description", "As it is."),
-			"storedOmitted", ordered.Of("const", true, "description", "It was too large for a message."))
+			"storedOmitted", ordered.Of("type", "boolean", "const", true, "description", "It was too large for a message."))
 	}
 	if op == "register" {
 		properties = append(properties, "datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile."))
@@ -140,7 +140,7 @@ func (d *document) question(name string, s *model.Store, op string) {
 func (d *document) answer() {
 	closed := func(o *ordered.Object) *ordered.Object { o.Set("additionalProperties", false); return o }
 	d.message("Answer", ordered.Of("title", "Whether it may", "payload", ordered.Of("oneOf", []any{
-		closed(object("It may.", 1, "allow", ordered.Of("const", true))),
+		closed(object("It may.", 1, "allow", ordered.Of("type", "boolean", "const", true))),
 		closed(object("It may not.", 1, "refuse", object("", 0,
 			"status", ordered.Of("type", "integer", "minimum", 400, "maximum", 499, "description", "403 without it."),
 			"message", text("The message for the client.")))),

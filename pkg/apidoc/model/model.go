@@ -109,7 +109,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		if !config.Internal(name) {
-			k.Stores = append(k.Stores, storeOf(c, c.Stores[name], k.Names.Take(Identifier(name))))
+			k.Stores = append(k.Stores, storeOf(c, c.Stores[name], k.Names.TakeWith(Identifier(name), suffixes()...)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Binaries)) {

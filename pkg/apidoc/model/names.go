@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -43,7 +44,58 @@ func (n Names) Take(name string) string {
 	return free
 }
 
+// TakeWith reserves a name together with what other names begin with it, and returns it: that of a store, whose schemas have its name and
+// one of the suffixes.
+func (n Names) TakeWith(name string, suffixes ...string) string {
+	free := name
+	for i := 2; n.anyTaken(free, suffixes); i++ {
+		free = name + strconv.Itoa(i)
+	}
+	for _, suffix := range append([]string{""}, suffixes...) {
+		n[strings.ToLower(free+suffix)] = true
+	}
+	return free
+}
+
+func (n Names) anyTaken(name string, suffixes []string) bool {
+	return n[strings.ToLower(name)] || slices.ContainsFunc(suffixes, func(suffix string) bool { return n[strings.ToLower(name+suffix)] })
+}
+
 // reservedNames are the components that belong to no store.
 func reservedNames() []string {
-	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Passkey", "PasskeyOptions", "Provider", "Status", "Context", "IssuedSession", "AccessToken", "ProtocolError"}
+	problems := []string{"Invalid", "Unauthenticated", "Denied", "NotFound", "TooSlow", "Conflict", "Mismatch", "TooLarge", "Unsupported", "NoSuchRange", "Misdirected", "Limited",
+		"Internal", "Unavailable"}
+	for i := range problems {
+		problems[i] += "Problem"
+	}
+	return append(problems, FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Passkey", "PasskeyOptions", "PasskeyLoginOptions", "PasskeyDescriptor", "PasskeyRegistration", "PasskeyAssertion", "ListPlan", "Batch", "BatchResults", "Deletion", "StreamNotice", "StreamSecurityEvent", "StreamLine", "Provider", "Status", "SessionCookie", "BearerToken", "Context", "AuthDetails", "IssuedSession", "AccessToken", "ProtocolError")
 }
+
+// ObjectName is the component that is Object.
+func (s *Store) ObjectName() string { return s.ID }
+
+// InputName is the component that is Input or Save.
+func (s *Store) InputName() string { return s.ID + "Input" }
+
+// UpdateName is the component that is Update or Change.
+func (s *Store) UpdateName() string { return s.ID + "Update" }
+
+// PatchName is the component that is Patch.
+func (s *Store) PatchName() string { return s.ID + "Patch" }
+
+// EventName is the component that is an event of the store in a stream.
+func (s *Store) EventName() string { return s.ID + "Event" }
+
+// PageName is the component that is Page.
+func (s *Store) PageName() string { return s.ID + "Page" }
+
+// PartialName is the component that is Partial.
+func (s *Store) PartialName() string { return s.ID + "Partial" }
+
+// suffixes are those of the names above: what the schemas of a store are named besides its own name.
+func suffixes() []string {
+	return []string{"Input", "Update", "Patch", "Event", "Page", "Partial", "Former"}
+}
+
+// FormerName is the component that is Former.
+func (s *Store) FormerName() string { return s.ID + "Former" }

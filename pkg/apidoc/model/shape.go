@@ -20,8 +20,10 @@ type Shape struct {
 	Patch  *ordered.Object // of a merge patch (RFC 7396)
 	Former *ordered.Object // of some fields of an object that was
 	Page   *ordered.Object // of a list
-	Parts  []Named         // schemas that the others refer to, entries of arrays among them
-	Title  string          // of the file's schema; the store's name without one
+	// Partial is of some fields of an object, as the parameter fields asks for.
+	Partial *ordered.Object
+	Parts   []Named // schemas that the others refer to, entries of arrays among them
+	Title   string  // of the file's schema; the store's name without one
 
 	// Examples of Object and Input; nil where none could be made up.
 	Example, NewExample *ordered.Object
@@ -37,27 +39,6 @@ type Named struct {
 	Name   string
 	Schema *ordered.Object
 }
-
-// ObjectName is the component that is Object.
-func (s *Store) ObjectName() string { return s.ID }
-
-// InputName is the component that is Input or Save.
-func (s *Store) InputName() string { return s.ID + "Input" }
-
-// UpdateName is the component that is Update or Change.
-func (s *Store) UpdateName() string { return s.ID + "Update" }
-
-// PatchName is the component that is Patch.
-func (s *Store) PatchName() string { return s.ID + "Patch" }
-
-// EventName is the component that is an event of the store in a stream.
-func (s *Store) EventName() string { return s.ID + "Event" }
-
-// PageName is the component that is Page.
-func (s *Store) PageName() string { return s.ID + "Page" }
-
-// FormerName is the component that is Former.
-func (s *Store) FormerName() string { return s.ID + "Former" }
 
 // UUIDPattern is the pattern of a uuid.
 const UUIDPattern = `^[A-Za-z0-9_@+\-][A-Za-z0-9._@+\-]{0,199}$`
@@ -158,7 +139,12 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	s.Update, s.Change = s.input(given, replacing), s.input(trusted, replacing)
 	given.patch = true
 	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
-	s.Former = s.output(seen, k)
+	s.Partial, s.Former = s.output(seen, k), s.output(seen, k)
+	s.Partial.Set("description", "The fields of an object that `fields` asks for, and the uuid.")
+	s.Partial.Set("required", []any{"uuid"})
+	if expanded := s.Object.Object("properties").Get("_expanded"); expanded != nil {
+		s.Partial.Object("properties").Set("_expanded", expanded)
+	}
 	s.Former.Set("description", "Former values of fields that changed.")
 	s.Page = s.pageSchema()
 	s.exemplify(hidden)

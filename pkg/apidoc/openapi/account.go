@@ -18,12 +18,10 @@ func (d *document) deletion() {
 			method: "post", path: path, tag: loginTag, id: "planDeletion", summary: "Delete one's account, after a grace period", security: needed(),
 			description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.",
 			parameters:  parameters("PreferSession"),
-			body: form(nil, false, "password", ordered.Of("type", "string", "format", "password", "description", "That of the user, if there is one."),
-				"undo", ordered.Of("type", []string{"boolean", "string"}, "description", "Of an HTML form: the deletion is taken back.")),
-			replies: ordered.Of("303", redirectTo("Of an HTML form: to the page of the account.", "Set-Cookie"), "202", reply("The deletion is planned.", asJSON(ordered.Of("allOf", []any{model.Ref("Deletion"), ordered.Of("type", "object", "properties", ordered.Of(
-				"token", ordered.Of("type", "string", "description", "For Authorization: Bearer."),
-				"expires", ordered.Of("type", "string", "format", "date-time", "description", "When the session ends unless it is used."),
-				"user", ordered.Of("type", "object")))})), "Cache-Control", "Set-Cookie", "Preference-Applied")),
+			body: inHTML(form(nil, false, "password", ordered.Of("type", "string", "format", "password", "description", "That of the user, if there is one.")), nil,
+				"undo", ordered.Of("type", "boolean", "description", "The deletion is taken back.")),
+			replies: ordered.Of("303", redirectTo("Of an HTML form: to the page of the account.", "Set-Cookie"), "202", reply("The deletion is planned.", asJSON(d.deletionWithSession()),
+				"Cache-Control", "Set-Cookie", "Preference-Applied")),
 			problems: []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503},
 		})
 	}
@@ -32,6 +30,15 @@ func (d *document) deletion() {
 		replies:  ordered.Of("204", reply("The account stays.", nil, "Cache-Control")),
 		problems: []int{401, 403, 404, 409, 429, 500, 503},
 	})
+}
+
+// deletionWithSession is a planned deletion, with the session that continues where it was asked for.
+func (d *document) deletionWithSession() *ordered.Object {
+	schema := plannedDeletion()
+	for _, m := range d.loggedIn().Object("properties").Members() {
+		schema.Object("properties").Set(m.Name, m.Value)
+	}
+	return schema
 }
 
 // plannedDeletion is the schema of a planned deletion.

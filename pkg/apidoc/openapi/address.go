@@ -19,7 +19,7 @@ func (d *document) address() {
 	d.add(operation{
 		method: "post", path: "/auth/idents/{uuid}/address", tag: loginTag, id: "changeAddressByForm", summary: "Replace an address of one's account, by an HTML form", security: needed(),
 		parameters: parameters("UUID"),
-		body:       form([]string{"address"}, false, "address", text("The new one."), "password", text("That of the account, if there is one.")),
+		body:       htmlForm([]string{"address"}, "address", text("The new one."), "password", text("That of the account, if there is one.")),
 		replies:    ordered.Of("303", redirectTo("To the page of the account.")),
 		problems:   []int{403, 408, 500, 503},
 	})

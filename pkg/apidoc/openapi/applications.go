@@ -10,7 +10,6 @@ func (d *document) applications() {
 	text := func(description string) *ordered.Object {
 		return ordered.Of("type", "string", "description", description)
 	}
-	only := func(value string) *ordered.Object { return ordered.Of("type", "string", "const", value) }
 	query := func(name string, required bool, schema *ordered.Object) *ordered.Object {
 		p := ordered.Of("name", name, "in", "query", "schema", schema)
 		if required {
@@ -45,7 +44,7 @@ func (d *document) applications() {
 		body: form([]string{"grant_type", "code", "redirect_uri", "code_verifier"}, true, "grant_type", only("authorization_code"), "code", text("That of the login."),
 			"redirect_uri", text("That of the login."), "code_verifier", text("43 to 128 characters, whose SHA-256 was code_challenge."), "client_id", text("That of the login, if it had one.")),
 		replies: ordered.Of(
-			"200", reply("The token; with `Prefer: return=representation` in the form of a login.", asJSON(ordered.Of("anyOf", []any{model.Ref("AccessToken"), model.Ref("IssuedSession")})), "Cache-Control", "Preference-Applied"),
+			"200", reply("The token; with `Prefer: return=representation` in the form of a login.", asJSON(ordered.Of("anyOf", []any{model.Ref("AccessToken"), model.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
 			"400", reply400,
 		),
 		problems: []int{403, 408, 413, 415, 429, 500, 503},

@@ -38,11 +38,11 @@ func (d *document) batchRequest() *ordered.Object {
 		"method", ordered.Of("type", "string", "enum", []any{"POST", "GET", "PUT", "PATCH", "DELETE"}),
 		"path", text("That of a store for POST, and of an object for the other methods."),
 		"headers", headers,
-		"body", ordered.Of("type", "object", "description", "Of POST, PUT and PATCH. PATCH merges (RFC 7396)."),
+		"body", free("Of POST, PUT and PATCH. PATCH merges (RFC 7396)."),
 	))
 	return ordered.Of("type", "object", "description", "Operations to execute.", "required", []string{"operations"}, "additionalProperties", false, "properties", ordered.Of(
 		"operations", ordered.Of("type", "array", "minItems", 1, "maxItems", maxOperations, "items", one),
-		"atomic", ordered.Of("const", false, "description", "There are no transactions over several objects."),
+		"atomic", ordered.Of("type", "boolean", "const", false, "description", "There are no transactions over several objects."),
 	))
 }
 
@@ -51,7 +51,7 @@ func batchResults() *ordered.Object {
 		"status", ordered.Of("type", "integer", "description", "That of the operation alone."),
 		"headers", ordered.Of("type", "object", "description", "ETag, Location, Idempotency-Replayed, Retry-After, where the reply to the operation alone has them.",
 			"additionalProperties", ordered.Of("type", "string")),
-		"body", ordered.Of("type", "object", "description", "The object; with a status of 400 and above a Problem."),
+		"body", free("The object; with a status of 400 and above a Problem."),
 	))
 	return ordered.Of("type", "object", "description", "What each operation led to.", "required", []string{"results"}, "properties", ordered.Of(
 		"results", ordered.Of("type", "array", "items", result)))

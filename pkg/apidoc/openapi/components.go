@@ -14,6 +14,8 @@ const (
 	ndjsonType     = "application/x-ndjson"
 	formType       = "application/x-www-form-urlencoded"
 	multipartType  = "multipart/form-data"
+	bytesType      = "application/octet-stream"
+	htmlType       = "text/html"
 	anyType        = "*/*"
 )
 
@@ -21,6 +23,12 @@ const (
 func (d *document) components() *ordered.Object {
 	all := ordered.Of("schemas", d.schemas(), "responses", responses(), "parameters", allParameters(), "headers", allHeaders())
 	kept := model.Reachable(all, "#/components/", d.paths)
+	for _, m := range kept.Object("schemas").Members() {
+		kept.Object("schemas").Set(m.Name, model.Plain(m.Value.(*ordered.Object)))
+	}
+	for _, kind := range []string{"responses", "parameters", "headers"} {
+		kept.Set(kind, model.PlainIn(kept.Object(kind)))
+	}
 	kept.Set("securitySchemes", d.securitySchemes())
 	return kept
 }
@@ -34,6 +42,7 @@ func (d *document) schemas() *ordered.Object {
 		all.Set(s.UpdateName(), s.Update)
 		all.Set(s.PatchName(), s.Patch)
 		all.Set(s.PageName(), s.Page)
+		all.Set(s.PartialName(), s.Partial)
 		all.Set(s.EventName(), d.streamed(s))
 		for _, p := range s.Parts {
 			all.Set(p.Name, p.Schema)
@@ -45,22 +54,25 @@ func (d *document) schemas() *ordered.Object {
 	all.Set("Session", session())
 	all.Set("APIKey", key())
 	all.Set("Deletion", plannedDeletion())
-	if d.contract.Login.Passkeys {
-		all.Set("Passkey", passkey())
-		all.Set("PasskeyOptions", passkeyOptions())
-	}
+	all.Set("Passkey", passkey())
+	webauthn(all)
 	all.Set("IssuedSession", d.loggedIn())
 	all.Set("AccessToken", accessToken())
 	all.Set("ProtocolError", protocolError())
 	all.Set("Status", ordered.Of("type", "object", "description", "That requests are served.", "required", []string{"status"},
 		"properties", ordered.Of(
-			"status", ordered.Of("const", "ok"),
+			"status", only("ok"),
 			"degraded", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "What does not work, of `/readyz`: for operators."),
 		)))
+	all.Set("ListPlan", model.Plan())
+	all.Set("StreamLine", streamLine())
+	all.Set("StreamNotice", streamNotice())
+	all.Set("StreamSecurityEvent", securityEvent())
 	all.Set("Batch", d.batchRequest())
 	all.Set("BatchResults", batchResults())
 	all.Set("Problem", problem())
 	all.Set("ProblemField", problemField())
+	addProblems(all)
 	return all
 }
 
@@ -97,7 +109,7 @@ func session() *ordered.Object {
 			"userAgent", ordered.Of("type", "string", "description", "The browser or program that it began in."),
 			"device", device(),
 			"methods", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider."),
-			"aal", ordered.Of("enum", []any{1, 2}, "description", "2 with a second factor."),
+			"aal", ordered.Of("type", "integer", "enum", []any{1, 2}, "description", "2 with a second factor."),
 			"authenticatedAt", model.Time("When its user has last proven who they are."),
 		))
 }
@@ -134,9 +146,9 @@ func (d *document) securitySchemes() *ordered.Object {
 		cookie = "__Host-belfry"
 	}
 	return ordered.Of(
-		"session", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,
+		"sessionCookie", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,
 			"description", "The session cookie, set by a login. A request with an invalid cookie is anonymous."),
-		"bearer", ordered.Of("type", "http", "scheme", "bearer",
+		"bearerToken", ordered.Of("type", "http", "scheme", "bearer",
 			"description", "The token of a login, or an API key, for programs. A token that is not good is 401, and a request that the rule of an API key does not allow is 403."),
 	)
 }
@@ -179,6 +191,8 @@ func allHeaders() *ordered.Object {
 		"Etag", header("What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash.", `^"[^"]*"$`),
 		"Last-Modified", optional("When the file was uploaded."),
 		"Cache-Control", header("Whether the reply may be kept.", ""),
+		"Pragma", optional("no-cache, as RFC 6749 asks for."),
+		"X-Accel-Buffering", optional("no: a proxy passes each event on at once."),
 		"Location", header("Where it is.", ""),
 		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
 		"Idempotency-Replayed", ordered.Of("description", "The reply is that of an earlier request with the same Idempotency-Key.", "schema", ordered.Of("type", "string", "const", "true")),

@@ -15,7 +15,10 @@ import (
 )
 
 // Document returns the document. The same contract gives the same bytes.
-func Document(k *model.Contract) ([]byte, error) {
+func Document(k *model.Contract) ([]byte, error) { return whole(k).Encode() }
+
+// whole is the document in OpenAPI 3.1.
+func whole(k *model.Contract) *ordered.Object {
 	d := &document{contract: k, names: model.Names{}, paths: &ordered.Object{}}
 	for _, s := range k.Stores {
 		if s.Expose != nil {
@@ -36,13 +39,14 @@ func Document(k *model.Contract) ([]byte, error) {
 		"servers", []any{ordered.Of("url", k.BaseURL)},
 		"security", maybe(),
 		"tags", d.tags,
-		"paths", d.paths,
+		"paths", model.PlainIn(d.paths),
 		"components", d.components(),
-	).Encode()
+	)
 }
 
 const description = "Written from the running configuration.\n\n" +
 	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not have is 405. Errors are problems (RFC 9457). " +
+	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, and pages and redirects have headers that protect browsers. " +
 	"What is no HTTP/1.1 at all is refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
 	"Objects that were written under another schema than the one of today may differ from it, as may what an interceptor has amended."
 
@@ -116,9 +120,11 @@ func (d *document) get(o operation) {
 }
 
 // Security: none is needed, and one of two may be shown; or one has to be.
-func maybe() []any  { return append([]any{&ordered.Object{}}, needed()...) }
-func needed() []any { return []any{ordered.Of("session", []any{}), ordered.Of("bearer", []any{})} }
-func open() []any   { return []any{} }
+func maybe() []any { return append([]any{&ordered.Object{}}, needed()...) }
+func needed() []any {
+	return []any{ordered.Of("sessionCookie", []any{}), ordered.Of("bearerToken", []any{})}
+}
+func open() []any { return []any{} }
 
 // asJSON is a content of one media type.
 func asJSON(schema *ordered.Object) *ordered.Object { return as(jsonType, schema) }

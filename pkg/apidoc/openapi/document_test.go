@@ -75,8 +75,8 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 		name, config, path string
 		want               any
 	}{
-		{"the cookie", ``, "components securitySchemes session name", "belfry"},
-		{"the cookie over https", `baseURL: https://example.org`, "components securitySchemes session name", "__Host-belfry"},
+		{"the cookie", ``, "components securitySchemes sessionCookie name", "belfry"},
+		{"the cookie over https", `baseURL: https://example.org`, "components securitySchemes sessionCookie name", "__Host-belfry"},
 		{"the version", ``, "info version", "1.2.3"},
 		{"an operation's id", `stores: {sold-books: {expose: {}}}`, "paths /sold-books/{uuid} patch operationId", "patchSoldBooks"},
 		{"an id that is taken", `stores: {Me: {expose: {}}}`, "paths /auth/me get operationId", "getMe2"},
@@ -126,7 +126,7 @@ func TestTypesAreAsNarrowAsTheyCanBe(t *testing.T) {
 		{"a rule of get", "paths /ruled post responses 201 content application/json schema", fmt.Sprintf(either, "Ruled")},
 		{"an interceptor of get", "paths /asked post responses 201 content application/json schema", fmt.Sprintf(either, "Asked")},
 		{"bytes have no type", "paths /f/upload/{store}/{uuid}/{property}/{index} put requestBody content */* schema", `{"description":"The bytes of the file."}`},
-		{"events of streamed stores", "paths /events get responses 200 content text/event-stream schema contentSchema", `{"$ref":"#/components/schemas/OwnEvent"}`},
+		{"events of streamed stores", "paths /events get responses 200 content text/event-stream schema contentSchema", `{"anyOf":[{"$ref":"#/components/schemas/OwnEvent"},{"$ref":"#/components/schemas/StreamSecurityEvent"},{"$ref":"#/components/schemas/StreamNotice"}]}`},
 	} {
 		got, err := json.Marshal(at(t, text, c.path))
 		if err != nil || string(got) != c.want {

@@ -11,23 +11,23 @@ func (d *document) factors() {
 		return ordered.Of("type", "string", "description", description)
 	}
 	failing := []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503}
-	types := ordered.Of("enum", []any{"totp", "passkey", "email"})
+	types := ordered.Of("type", "string", "enum", []any{"totp", "passkey", "email"})
 	factor := ordered.Of("type", "object", "required", []string{"type", "created"}, "properties", ordered.Of("type", types, "created", model.Time("When it was added."), "from", model.Time("Since when it counts, of one that was added in a limited session.")))
 	d.get(operation{
 		path: "/auth/factors", tag: loginTag, id: "listFactors", summary: "List one's second factors", security: needed(),
 		replies: ordered.Of("200", reply("The second factors.", asJSON(ordered.Of("type", "object", "required", []string{"policy", "factors", "recoveryCodes"}, "properties", ordered.Of(
-			"policy", ordered.Of("enum", []any{"off", "optional", "required"}, "description", "Whether one is asked for."),
+			"policy", ordered.Of("type", "string", "enum", []any{"off", "optional", "required"}, "description", "Whether one is asked for."),
 			"factors", ordered.Of("type", "array", "items", factor),
 			"recoveryCodes", ordered.Of("type", "integer", "description", "How many recovery codes were not used."),
 		))), "Cache-Control")),
 		problems: []int{401, 403, 429, 500, 503},
 	})
 	toAccount, page := redirectTo("Of an HTML form: the page of the account.", "Set-Cookie"), pageContent()
-	remove := ordered.Of("type", []string{"boolean", "string"}, "description", "Of an HTML form: the factor is removed.")
+	remove := ordered.Of("type", "boolean", "description", "The factor is removed.")
 	d.add(operation{
 		method: "post", path: "/auth/factors/totp", tag: loginTag, id: "beginTOTP", summary: "Set up an authenticator app", security: needed(),
 		description: "It is of no use before its confirmation by the same session, within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.",
-		body:        optional(form(nil, false, "code", text("Of an HTML form: six digits that the app shows."), "remove", remove)),
+		body:        optional(htmlForm(nil, "code", text("Six digits that the app shows."), "remove", remove)),
 		replies: ordered.Of("200", reply("What the app needs.", orPage(ordered.Of("type", "object", "required", []string{"secret", "uri", "qr"}, "properties", ordered.Of(
 			"secret", text("In base32, to be typed."), "uri", text("otpauth://totp/..."), "qr", text("The URI as a QR code: a data URL of a PNG."),
 		))), "Cache-Control"), "303", toAccount),
@@ -58,7 +58,7 @@ func (d *document) factors() {
 		d.add(operation{
 			method: "post", path: "/auth/factors/" + f.kind, tag: loginTag, id: f.id, summary: f.summary, security: needed(),
 			description: "An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.",
-			body:        optional(form(nil, false, "code", text("Of an HTML form: six digits of the mail."), "remove", remove)),
+			body:        optional(htmlForm(nil, "code", text("Six digits of the mail."), "remove", remove)),
 			replies:     replies,
 			problems:    append(failing, 404),
 		})
@@ -93,7 +93,7 @@ func (d *document) factors() {
 			description: "For a login whose second factor is missing, or for the session.",
 			parameters:  parameters("PreferSession"),
 			body:        form(nil, false, "flow", text("For programs: what the reply to the first factor has; browsers have a cookie.")),
-			replies:     ordered.Of("200", reply("For navigator.credentials.get.", asJSON(model.Ref("PasskeyOptions")), "Cache-Control", "Set-Cookie", "Preference-Applied")),
+			replies:     ordered.Of("200", reply("For navigator.credentials.get.", asJSON(model.Ref("PasskeyLoginOptions")), "Cache-Control", "Set-Cookie", "Preference-Applied")),
 			problems:    append(failing, 404),
 		})
 	}
@@ -113,16 +113,16 @@ func (d *document) factors() {
 		problems: []int{401, 403, 409, 429, 500, 503},
 	})
 	proof := []any{
-		"type", ordered.Of("enum", []any{"totp", "recovery", "passkey", "email"}, "description", "totp by default."),
+		"type", ordered.Of("type", "string", "enum", []any{"totp", "recovery", "passkey", "email"}, "description", "totp by default."),
 		"code", text("Of totp, recovery and email."),
-		"credential", ordered.Of("type", []any{"object", "string"}, "description", "Of passkey: what the browser has returned."),
+		"credential", model.Ref("PasskeyAssertion"),
 		"secret", text("Of passkey, for programs: that of the options; browsers have a cookie."),
 	}
 	d.add(operation{
 		method: "post", path: "/auth/second-factor", tag: loginTag, id: "completeLogin", summary: "Complete a login by its second factor", security: maybe(),
 		description: "The reply to an HTML form is 303.",
 		parameters:  parameters("PreferSession"),
-		body:        form(nil, false, append(proof, "flow", text("For programs: what the reply to the first factor has; browsers have a cookie."))...),
+		body:        inHTML(form(nil, false, append(proof, "flow", text("For programs: what the reply to the first factor has; browsers have a cookie."))...), nil, credentialText()...),
 		replies: ordered.Of(
 			"200", d.issued("Logged in, where `Prefer: return=representation` was sent."),
 			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
@@ -134,7 +134,7 @@ func (d *document) factors() {
 		method: "post", path: "/auth/step-up", tag: loginTag, id: "stepUp", summary: "Prove again who one is", security: needed(),
 		description: "By the second factor if there is one, else by the password. The session is replaced. The reply to an HTML form is 303.",
 		parameters:  parameters("PreferSession"),
-		body:        form(nil, false, append(proof, "password", ordered.Of("type", "string", "format", "password"))...),
+		body:        inHTML(form(nil, false, append(proof, "password", ordered.Of("type", "string", "format", "password"))...), nil, credentialText()...),
 		replies: ordered.Of(
 			"200", d.issued("Proven, where `Prefer: return=representation` was sent."),
 			"204", reply("Proven.", nil, "Cache-Control", "Set-Cookie"),
@@ -142,12 +142,6 @@ func (d *document) factors() {
 		),
 		problems: failing,
 	})
-}
-
-// optional makes a body one that can be left out.
-func optional(body *ordered.Object) *ordered.Object {
-	body.Set("required", false)
-	return body
 }
 
 // pageContent is a page, of which the document says no more.

@@ -86,7 +86,7 @@ func (d *document) sessions() {
 	d.add(operation{
 		method: "post", path: "/auth/sessions/{uuid}", tag: loginTag, id: "endSessionByForm", summary: "End a session, by an HTML form", security: needed(),
 		parameters: parameters("UUID"),
-		body:       form([]string{"remove"}, false, "remove", ordered.Of("type", []string{"boolean", "string"}, "description", "true.")),
+		body:       htmlForm([]string{"remove"}, "remove", ordered.Of("type", "boolean", "description", "true.")),
 		replies:    ordered.Of("303", redirectTo("To the page of the account.", "Set-Cookie")),
 		problems:   []int{403, 408, 500, 503},
 	})
@@ -153,8 +153,10 @@ func (d *document) keys() {
 		replies:  ordered.Of("200", reply("The keys, the oldest first.", asJSON(list), "Cache-Control")),
 		problems: []int{401, 403, 429, 500, 503},
 	})
-	made := ordered.Of("allOf", []any{model.Ref("APIKey"), ordered.Of("type", "object", "required", []string{"token"}, "properties", ordered.Of(
-		"token", ordered.Of("type", "string", "description", "For Authorization: Bearer. It is shown once.")))})
+	made := key()
+	made.Set("description", "An API key that was just made.")
+	made.Set("required", append(made.Get("required").([]string), "token"))
+	made.Object("properties").Set("token", ordered.Of("type", "string", "description", "For Authorization: Bearer. It is shown once."))
 	text := func(description string) *ordered.Object {
 		return ordered.Of("type", "string", "description", description)
 	}
@@ -178,18 +180,6 @@ func (d *document) issued(description string) *ordered.Object {
 	return reply(description, asJSON(model.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
-// form is a body below /auth: JSON, or an HTML form.
-func form(required []string, more bool, properties ...any) *ordered.Object {
-	schema := ordered.Of("type", "object", "properties", ordered.Of(properties...))
-	if required != nil {
-		schema.Set("required", required)
-	}
-	if more {
-		schema.Set("additionalProperties", true)
-	}
-	return body(ordered.Of(jsonType, ordered.Of("schema", schema), formType, ordered.Of("schema", schema)))
-}
-
 // email adds the routes of the provider email.
 func (d *document) email() {
 	text := func(description string) *ordered.Object {
@@ -210,9 +200,10 @@ func (d *document) email() {
 		method: "post", path: "/auth/email", tag: loginTag, id: "login", summary: "Log in, or register", security: maybe(),
 		description: "Other fields are set on the user who registers. The reply to an HTML form is 303; one with `newPassword`, which can't PUT, changes the password of who is logged in.",
 		parameters:  parameters("PreferSession"),
-		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes, and not a weak one, when one is chosen."),
-			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),
-			"token", text("That of the validation mail.")),
+		body: inHTML(form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes, and not a weak one, when one is chosen."),
+			"register", ordered.Of("type", "boolean", "description", "true to register."),
+			"token", text("That of the validation mail.")), []string{},
+			"newPassword", password("The new password of who is logged in."), "authorize", text("The query of the page by which an application logs in.")),
 		replies: ordered.Of(
 			"200", d.issued("Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token."),
 			"202", reply("A mail will be sent.", nil, "Cache-Control", "Preference-Applied"),
@@ -232,11 +223,11 @@ func (d *document) email() {
 		),
 		problems: with(404),
 	})
-	mail := func(path, id, summary, more string, fields ...any) {
+	mail := func(path, id, summary, more string, html ...any) {
 		d.add(operation{
 			method: "post", path: path, tag: loginTag, id: id, summary: summary, security: maybe(),
 			description: "The reply does not reveal whether there is an account. That to an HTML form is 303." + more,
-			body:        form(nil, false, append([]any{"login", login()}, fields...)...),
+			body:        inHTML(form(nil, false, "login", login()), nil, html...),
 			replies: ordered.Of(
 				"202", reply("If there is an account, a mail will be sent.", nil, "Cache-Control"),
 				"303", redirectTo("Of an HTML form: the page where the browser continues."),
@@ -247,7 +238,7 @@ func (d *document) email() {
 	mail("/auth/email/validation", "resendValidation", "Send the validation mail again", "")
 	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password",
 		" With `token` and `password` an HTML form, which can't PUT, sets the new password here.",
-		"token", text("Of an HTML form: that of the mail."), "password", password("Of an HTML form: the new one."))
+		"token", text("That of the mail."), "password", password("The new one."))
 	d.add(operation{
 		method: "put", path: "/auth/email/recovery", tag: loginTag, id: "recoverPassword", summary: "Set a new password", security: maybe(),
 		parameters: parameters("Prefer"),

@@ -15,9 +15,9 @@ func (d *document) mailLogin() {
 		method: "post", path: "/auth/email/code", tag: loginTag, id: "requestLoginMail", summary: "Ask for a mail to log in", security: maybe(),
 		description: "The reply does not reveal whether there is an account. That to an HTML form is 303; with `code` or `token` a form, which can't PUT, logs in here.",
 		parameters:  parameters("PreferSession"),
-		body: form(nil, false, "login", login, "kind", ordered.Of("type", "string", "enum", []string{"code", "link"}, "description", "By default the one that is configured, or a code."),
-			"binding", text("That of the request before, which this one replaces, where cookies are not kept."),
-			"code", text("Of an HTML form: that of the mail."), "token", text("Of an HTML form: that of the link.")),
+		body: inHTML(form(nil, false, "login", login, "kind", ordered.Of("type", "string", "enum", []string{"code", "link"}, "description", "By default the one that is configured, or a code."),
+			"binding", text("That of the request before, which this one replaces, where cookies are not kept.")), nil,
+			"code", text("That of the mail."), "token", text("That of the link.")),
 		replies: ordered.Of(
 			"200", reply("The same as 202, where `Prefer: return=representation` was sent: what binds the login to the client, which the cookie has as well.",
 				asJSON(pending), "Cache-Control", "Set-Cookie", "Preference-Applied"),

@@ -10,21 +10,20 @@ func (d *document) passkeys() {
 	text := func(description string) *ordered.Object {
 		return ordered.Of("type", "string", "description", description)
 	}
-	answer := []any{
-		"credential", ordered.Of("type", []string{"object", "string"}, "description", "What the authenticator replies, as `PublicKeyCredential.toJSON()` has it; in an HTML form its JSON text."),
-		"secret", text("That of the options, for clients without cookies."),
+	answer := func(schema string) []any {
+		return []any{"credential", model.Ref(schema), "secret", text("That of the options, for clients without cookies.")}
 	}
-	options := func(description string) *ordered.Object {
-		return ordered.Of("200", reply(description, asJSON(model.Ref("PasskeyOptions")), "Cache-Control", "Set-Cookie", "Preference-Applied"))
+	options := func(description, schema string) *ordered.Object {
+		return ordered.Of("200", reply(description, asJSON(model.Ref(schema)), "Cache-Control", "Set-Cookie", "Preference-Applied"))
 	}
 	d.add(operation{
 		method: "post", path: "/auth/passkey/options", tag: loginTag, id: "beginPasskeyLogin", summary: "Ask for the challenge of a login by passkey", security: maybe(),
-		parameters: parameters("Prefer"), replies: options("For navigator.credentials.get."),
+		parameters: parameters("Prefer"), replies: options("For navigator.credentials.get.", "PasskeyLoginOptions"),
 		problems: []int{403, 429, 500, 503},
 	})
 	d.add(operation{
 		method: "post", path: "/auth/passkey", tag: loginTag, id: "loginByPasskey", summary: "Log in by passkey", security: maybe(),
-		parameters: parameters("Prefer"), body: form([]string{"credential"}, false, answer...),
+		parameters: parameters("Prefer"), body: inHTML(form([]string{"credential"}, false, answer("PasskeyAssertion")...), nil, credentialText()...),
 		replies: ordered.Of(
 			"200", d.issued("Logged in, with `Prefer: return=representation`."),
 			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
@@ -42,13 +41,13 @@ func (d *document) passkeys() {
 	d.add(operation{
 		method: "post", path: "/auth/passkeys/registration", tag: loginTag, id: "beginPasskey", summary: "Ask for the challenge of a new passkey", security: needed(),
 		description: "Needs a login of the last 10 minutes.",
-		parameters:  parameters("Prefer"), replies: options("For navigator.credentials.create."),
+		parameters:  parameters("Prefer"), replies: options("For navigator.credentials.create.", "PasskeyOptions"),
 		problems: []int{401, 403, 409, 429, 500, 503},
 	})
 	name := []any{"name", text("1 to 100 bytes.")}
 	d.add(operation{
 		method: "post", path: "/auth/passkeys", tag: loginTag, id: "addPasskey", summary: "Add a passkey", security: needed(),
-		parameters: parameters("Prefer"), body: form([]string{"credential"}, false, append(name, answer...)...),
+		parameters: parameters("Prefer"), body: inHTML(form([]string{"credential"}, false, append(name, answer("PasskeyRegistration")...)...), nil, credentialText()...),
 		replies: ordered.Of(
 			"201", reply("It is added.", asJSON(model.Ref("Passkey")), "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"303", redirectTo("After an HTML form: to the page of the account.", "Set-Cookie"),
@@ -63,7 +62,7 @@ func (d *document) passkeys() {
 	})
 	d.add(operation{
 		method: "post", path: "/auth/passkeys/{uuid}", tag: loginTag, id: "changePasskey", summary: "Rename or remove a passkey, by an HTML form", security: needed(),
-		parameters: parameters("UUID", "Prefer"), body: form(nil, false, append(name, "remove", ordered.Of("type", []string{"boolean", "string"}))...),
+		parameters: parameters("UUID", "Prefer"), body: form(nil, false, append(name, "remove", ordered.Of("type", "boolean", "description", "It is removed."))...),
 		replies: ordered.Of(
 			"204", reply("It is renamed or removed.", nil, "Cache-Control", "Preference-Applied"),
 			"303", redirectTo("After an HTML form: to the page of the account."),
@@ -77,15 +76,8 @@ func passkey() *ordered.Object {
 		return ordered.Of("type", "string", "description", description)
 	}
 	return ordered.Of("type", "object", "required", []string{"uuid", "type", "name", "created", "backedUp"}, "properties", ordered.Of(
-		"uuid", text("Of the ident."), "type", ordered.Of("const", "passkey"), "name", text("Chosen by its user."), "created", text("When it was added."),
-		"lastUsed", text("The last login with it."), "backedUp", ordered.Of("type", "boolean", "description", "Its user has copies elsewhere, as the authenticator said last."),
-		"cloneSuspected", text("When its signature counter went back: somebody may have a copy."),
-	))
-}
-
-func passkeyOptions() *ordered.Object {
-	return ordered.Of("type", "object", "required", []string{"publicKey"}, "properties", ordered.Of(
-		"publicKey", ordered.Of("type", "object", "description", "As in Web Authentication, section 5.4 or 5.5; binary values are base64url."),
-		"secret", ordered.Of("type", "string", "description", "With `Prefer: return=representation`: to be sent with the answer. Others have it in a cookie."),
+		"uuid", text("Of the ident."), "type", ordered.Of("type", "string", "const", "passkey"), "name", text("Chosen by its user."), "created", model.Time("When it was added."),
+		"lastUsed", model.Time("The last login with it."), "backedUp", ordered.Of("type", "boolean", "description", "Its user has copies elsewhere, as the authenticator said last."),
+		"cloneSuspected", model.Time("When its signature counter went back: somebody may have a copy."),
 	))
 }

@@ -21,15 +21,15 @@ type failure struct {
 func failures() []failure {
 	return []failure{
 		{400, "Invalid", []string{"invalid"}, "The request is not valid: malformed, or refused by the schema.", nil},
-		{401, "Unauthenticated", []string{"unauthenticated", "step-up-required"}, "The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it.", []string{"Www-Authenticate"}},
+		{401, "Unauthenticated", []string{"unauthenticated", "step-up-required"}, "The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it.", []string{"Www-Authenticate", "Set-Cookie", "Preference-Applied"}},
 		{403, "Denied", []string{"denied"}, "The policy denies, a password or a token is wrong, or the request comes from a page of another origin.", nil},
 		{404, "NotFound", []string{"not-found"}, "There is no such thing.", nil},
 		{408, "TooSlow", []string{"timeout"}, "The body arrived too slowly.", nil},
 		{409, "Conflict", []string{"exists", "taken", "conflict"}, "It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state.", nil},
 		{412, "Mismatch", []string{"mismatch"}, "A precondition does not hold.", nil},
 		{413, "TooLarge", []string{"too-large"}, "The object or the body is too large.", nil},
-		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not supported.", nil},
-		{416, "NoSuchRange", []string{"range"}, "No byte of the file is in the range.", []string{"Content-Range"}},
+		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not supported.", []string{"Accept-Encoding"}},
+		{416, "NoSuchRange", []string{"range"}, "No byte of the file is in the range.", []string{"Etag", "Content-Range"}},
 		{421, "Misdirected", []string{"misdirected"}, "The configuration does not name the host of the request.", nil},
 		{429, "Limited", []string{"limited"}, "Too much is asked for: more than a limit of the client, or what a rule, an interceptor or a list takes.",
 			[]string{"Retry-After", "Ratelimit", "Ratelimit-Policy"}},
@@ -51,17 +51,23 @@ func problemOf(status int) failure {
 func responses() *ordered.Object {
 	all := &ordered.Object{}
 	for _, f := range failures() {
+		all.Set(f.name, reply(f.what, as(problemType, model.Ref(f.name+"Problem")), append([]string{"Cache-Control"}, f.headers...)...))
+	}
+	return all
+}
+
+// addProblems adds the schemas of the problems of each status. They are components, of which generators make one type each.
+func addProblems(all *ordered.Object) {
+	for _, f := range failures() {
 		types := []any{}
 		for _, t := range f.types {
 			types = append(types, problems.TypePrefix+t)
 		}
-		schema := ordered.Of("allOf", []any{
+		all.Set(f.name+"Problem", ordered.Of("description", f.what, "allOf", []any{
 			model.Ref("Problem"),
-			ordered.Of("properties", ordered.Of("type", ordered.Of("enum", types), "status", ordered.Of("const", f.status))),
-		})
-		all.Set(f.name, reply(f.what, as(problemType, schema), append([]string{"Cache-Control"}, f.headers...)...))
+			ordered.Of("type", "object", "properties", ordered.Of("type", ordered.Of("type", "string", "enum", types), "status", ordered.Of("type", "integer", "const", f.status))),
+		}))
 	}
-	return all
 }
 
 func problem() *ordered.Object {
@@ -73,7 +79,7 @@ func problem() *ordered.Object {
 			"status", ordered.Of("type", "integer", "description", "That of the reply."),
 			"detail", ordered.Of("type", "string", "description", "What it is this time."),
 			"instance", ordered.Of("type", "string", "description", "The request's id."),
-			"step", ordered.Of("enum", []any{"second-factor", "reauthenticate", "enroll"}, "description", "Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account."),
+			"step", ordered.Of("type", "string", "enum", []any{"second-factor", "reauthenticate", "enroll"}, "description", "Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account."),
 			"maxAge", ordered.Of("type", "integer", "description", "Of the step reauthenticate: how many seconds ago it may have been."),
 			"factors", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "Of a login whose second factor is missing: the types that can be used."),
 			"flow", ordered.Of("type", "string", "description", "Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie."),

@@ -97,11 +97,9 @@ func (d *document) create(s *model.Store) {
 		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order." + s.Uniqueness(),
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "IdempotencyKey", "Prefer"),
-		body:        body(ordered.Of(jsonType, ordered.Of("schema", model.Ref(s.InputName())), ndjsonType, ordered.Of("schema", ordered.Of("type", "string")))),
-		// Without its type, generated clients have the object of 201 as the only type of a reply.
-		replies: ordered.Of("200", reply("The replies to the lines of a stream, as `application/x-ndjson`: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`.",
-			nil, "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
-		problems: append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
+		body:        body(ordered.Of(jsonType, ordered.Of("schema", model.Ref(s.InputName())), ndjsonType, ordered.Of("schema", lines("An object to create in each line.", s.InputName())))),
+		replies:     ordered.Of("200", reply("The replies to the lines of a stream.", as(ndjsonType, lines("A reply in each line.", "StreamLine")), "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
+		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
 
@@ -112,8 +110,28 @@ func query(name, description string, schema *ordered.Object) *ordered.Object {
 
 func text() *ordered.Object { return ordered.Of("type", "string") }
 
-func fields() *ordered.Object {
-	return query("fields", "The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it.", text())
+// fields is the parameter of the fields to return. A reply has one schema, whatever its request was: contentSchema, which validators ignore,
+// refers to that of replies with some fields, so that generators make a type of it.
+func fields(s *model.Store) *ordered.Object {
+	schema := text()
+	schema.Set("contentSchema", model.Ref(s.PartialName()))
+	return query("fields", "The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, "+
+		"also where the schema requires it: each object is a "+s.PartialName()+" then.", schema)
+}
+
+// lines is the schema of a text of JSON lines. OpenAPI 3.1 can't say what the lines are: contentSchema refers to the schema of each.
+func lines(description, name string) *ordered.Object {
+	return ordered.Of("type", "string", "description", description+" contentSchema is that of a line.", "contentMediaType", ndjsonType, "contentSchema", model.Ref(name))
+}
+
+// streamLine is a line of the reply to a stream of objects.
+func streamLine() *ordered.Object {
+	return objectOf("The reply to a line of a stream: what was created, or the problem.", 2,
+		"line", ordered.Of("type", "integer", "minimum", 1, "description", "The number of the line."),
+		"status", ordered.Of("type", "integer", "description", "That of a request with the line alone."),
+		"uuid", model.UUID("The object's uuid."),
+		"revision", ordered.Of("type", "integer", "format", "int64", "minimum", 1, "description", "Its revision."),
+		"problem", model.Ref("Problem"))
 }
 
 // expand is the parameter of what can be expanded, if anything can be.
@@ -161,7 +179,7 @@ func (d *document) list(s *model.Store) {
 			query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
 			query("cursor", "Where to continue: `cursor` of the previous page, with the same filter and sort.", text()),
 			query("before", "Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort.", text()),
-			fields(),
+			fields(s),
 			query("count", "Count the objects that match.", ordered.Of("type", "string", "enum", []any{"exact", "estimate"})),
 			query("explain", "Return how the page was read; for admins.", ordered.Of("type", "boolean")),
 		}, append(expand(s), search(s)...)...),
@@ -181,7 +199,7 @@ func (d *document) read(s *model.Store, path string) {
 	d.get(operation{
 		path: path, tag: s.Name, id: "get" + s.ID, summary: "Read an object",
 		security:   secured(s, "get"),
-		parameters: append(append(parameters("UUID", "IfMatch", "IfNoneMatch"), fields()), expand(s)...),
+		parameters: append(append(parameters("UUID", "IfMatch", "IfNoneMatch"), fields(s)), expand(s)...),
 		replies: ordered.Of(
 			"200", object(s, "The object."),
 			"304", reply("It is at a revision that the client has.", nil, "Etag", "Cache-Control"),
@@ -207,7 +225,7 @@ func (d *document) delete(s *model.Store, path string) {
 		method: "delete", path: path, tag: s.Name, id: "delete" + s.ID, summary: "Delete an object",
 		security:   secured(s, "delete"),
 		parameters: parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer"),
-		replies:    ordered.Of("204", reply("It was deleted.", nil, "Preference-Applied", "Idempotency-Replayed")),
+		replies:    ordered.Of("204", reply("It was deleted.", nil, "Cache-Control", "Preference-Applied", "Idempotency-Replayed")),
 		problems:   append(interceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429, 500, 503),
 	})
 }

@@ -28,7 +28,7 @@ func (d *document) system() {
 			path: path, tag: systemTag, id: id, summary: summary, security: open(),
 			parameters: parameters("IfNoneMatch"),
 			replies: ordered.Of(
-				"200", reply("The document.", asJSON(ordered.Of("type", "object")), "Etag", "Cache-Control"),
+				"200", reply("The document.", asJSON(free("The document.")), "Etag", "Cache-Control"),
 				"304", reply("It is what the client has.", nil, "Etag", "Cache-Control"),
 			),
 			problems: []int{400, 500, 503},

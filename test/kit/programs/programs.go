@@ -244,6 +244,8 @@ var programs = []struct {
 	{Postgres, true},
 	{HTTPProxies, true},
 	{func() (string, error) { return NPM("test/servers/documents") }, true},
+	{func() (string, error) { return NPM("test/servers/generators") }, true},
+	{func() (string, error) { return Tools("clients") }, true},
 	{func() (string, error) { return NPM("listeners/examples/welcome-node") }, true},
 	{func() (string, error) { return NPM("test/servers/axe") }, true},
 	{WebExample, true},

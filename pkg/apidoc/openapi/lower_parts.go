@@ -1,0 +1,280 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"belfry/internal/ordered"
+)
+
+// alternatives translates anyOf and oneOf. Where a schema says what it is besides, they are left out.
+func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
+	var all []any
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		if list, ok := s.Get(keyword).([]any); ok && all == nil {
+			all = list
+		}
+	}
+	if all == nil || out.Has("type") || out.Has("properties") || out.Has("enum") || s.Has("allOf") {
+		return out
+	}
+	var each []*ordered.Object
+	for _, one := range all {
+		lowered := l.value(one)
+		if is := l.resolve(lowered); is.Get("nullable") == true && !is.Has("type") {
+			out.Set("nullable", true)
+			continue
+		}
+		if !slices.ContainsFunc(each, func(other *ordered.Object) bool { return same(other, lowered) }) {
+			each = append(each, lowered)
+		}
+	}
+	switch {
+	case len(each) == 0:
+	case len(each) == 1 && out.Get("nullable") != true && !out.Has("description"):
+		return each[0]
+	case len(each) == 1:
+		fill(out, l.resolve(each[0]))
+	case l.distinct(each):
+		var list []any
+		for _, one := range each {
+			list = append(list, one)
+		}
+		out.Set("oneOf", list)
+	case !slices.ContainsFunc(each, func(one *ordered.Object) bool { return l.resolve(one).Get("type") != "object" }):
+		fill(out, l.either(each))
+	}
+	return out
+}
+
+// distinct reports whether alternatives have different types: then a value is one of them.
+func (l *lowering) distinct(each []*ordered.Object) bool {
+	var types []string
+	for _, one := range each {
+		kind, _ := l.resolve(one).Get("type").(string)
+		if kind == "integer" {
+			kind = "number"
+		}
+		if kind == "" || slices.Contains(types, kind) {
+			return false
+		}
+		types = append(types, kind)
+	}
+	return true
+}
+
+// either is an object that each of several is.
+func (l *lowering) either(each []*ordered.Object) *ordered.Object {
+	properties, required := &ordered.Object{}, []any(nil)
+	for i, one := range each {
+		is := l.resolve(one)
+		for _, p := range is.Object("properties").Members() {
+			if known := properties.Object(p.Name); known != nil && !same(known, p.Value.(*ordered.Object)) {
+				p.Value = &ordered.Object{}
+			}
+			properties.Set(p.Name, p.Value)
+		}
+		names := namesIn(is.Get("required"))
+		if i == 0 {
+			required = names
+		}
+		required = slices.DeleteFunc(slices.Clone(required), func(name any) bool { return !slices.Contains(names, name) })
+	}
+	out := ordered.Of("type", "object")
+	if len(required) > 0 {
+		out.Set("required", required)
+	}
+	out.Set("properties", properties)
+	return out
+}
+
+// merge adds schemas that hold as well to one. One that says nothing of further properties leaves a component as it is.
+func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
+	if first := l.value(all[0]); first.Has("$ref") && out.Len() == 0 && l.narrows(l.resolve(first), all[1:]) {
+		return first
+	}
+	for _, one := range all {
+		is := l.resolve(l.value(one))
+		for _, m := range is.Members() {
+			switch known := out.Get(m.Name); {
+			case known == nil:
+				out.Set(m.Name, m.Value)
+			case m.Name == "properties":
+				properties := known.(*ordered.Object).Clone()
+				for _, p := range m.Value.(*ordered.Object).Members() {
+					if before := properties.Object(p.Name); before.Len() == 0 {
+						properties.Set(p.Name, p.Value)
+					}
+				}
+				out.Set(m.Name, properties)
+			case m.Name == "required":
+				names := namesIn(known)
+				for _, name := range namesIn(m.Value) {
+					if !slices.Contains(names, name) {
+						names = append(names, name)
+					}
+				}
+				out.Set(m.Name, names)
+			case m.Name == "additionalProperties" && known != m.Value:
+				out.Set(m.Name, true)
+			}
+		}
+	}
+	return out
+}
+
+// narrows reports whether schemas say of an object only what values some of its properties have.
+func (l *lowering) narrows(o *ordered.Object, all []any) bool {
+	for _, one := range all {
+		for _, m := range l.value(one).Members() {
+			if m.Name != "properties" && m.Name != "type" && m.Name != "description" {
+				return false
+			}
+			if m.Name == "properties" && slices.ContainsFunc(m.Value.(*ordered.Object).Members(), func(p ordered.Member) bool { return !o.Object("properties").Has(p.Name) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// complete gives a schema the type that its keywords imply, and leaves out what a type can't have.
+func (l *lowering) complete(s *ordered.Object) *ordered.Object {
+	if s.Has("$ref") {
+		return s
+	}
+	if values, ok := enumOf(s); ok {
+		l.enumerate(s, values)
+	}
+	if !s.Has("type") && s.Object("properties").Len() > 0 {
+		s.Set("type", "object")
+	}
+	switch s.Get("type") {
+	case nil:
+		s.Delete("format", "pattern", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
+			"minItems", "maxItems", "minProperties", "maxProperties", "additionalProperties", "items")
+	case "array":
+		if !s.Has("items") {
+			s.Set("items", &ordered.Object{})
+		}
+	case "object":
+		if !s.Has("properties") && !s.Has("additionalProperties") {
+			s.Set("additionalProperties", true)
+		}
+	}
+	return s
+}
+
+func enumOf(s *ordered.Object) ([]any, bool) {
+	switch v := s.Get("enum").(type) {
+	case []any:
+		return v, true
+	case nil:
+		return nil, false
+	case []string:
+		var all []any
+		for _, one := range v {
+			all = append(all, one)
+		}
+		return all, true
+	}
+	return nil, false
+}
+
+// enumerate keeps an enum whose values are of one type, besides null.
+func (l *lowering) enumerate(s *ordered.Object, values []any) {
+	var kept []any
+	kind := ""
+	for _, v := range values {
+		is := typeOf(v)
+		switch {
+		case is == "null":
+			s.Set("nullable", true)
+			continue
+		case kind == "" || kind == is:
+			kind = is
+		default:
+			kind = "several"
+		}
+		kept = append(kept, v)
+	}
+	if kind == "string" || kind == "integer" {
+		s.Set("type", kind)
+		s.Set("enum", kept)
+		s.Delete("format")
+		return
+	}
+	// Generators have no constant of another type.
+	s.Delete("enum")
+	if kind == "boolean" || kind == "number" {
+		s.Set("type", kind)
+	}
+}
+
+// typeOf is the type of a value of a document.
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case int:
+		return "integer"
+	case json.Number:
+		if isWhole(v) {
+			return "integer"
+		}
+		return "number"
+	case nil:
+		return "null"
+	case json.RawMessage:
+		if string(v) == "null" {
+			return "null"
+		}
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+func numberText(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		return v.String()
+	case int:
+		return strconv.Itoa(v)
+	}
+	return ""
+}
+
+// fill adds what a schema does not say yet.
+func fill(out, more *ordered.Object) {
+	for _, m := range more.Members() {
+		if !out.Has(m.Name) {
+			out.Set(m.Name, m.Value)
+		}
+	}
+}
+
+func namesIn(v any) []any {
+	switch v := v.(type) {
+	case []any:
+		return slices.Clone(v)
+	case []string:
+		var all []any
+		for _, one := range v {
+			all = append(all, one)
+		}
+		return all
+	}
+	return nil
+}
+
+// same reports whether two schemas are the same.
+func same(a, b *ordered.Object) bool {
+	one, err := a.MarshalJSON()
+	other, err2 := b.MarshalJSON()
+	return err == nil && err2 == nil && bytes.Equal(one, other)
+}

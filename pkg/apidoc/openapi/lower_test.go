@@ -1,0 +1,128 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/apidoc/openapi"
+)
+
+// lowered is the document in 3.0 of a store A with a schema file.
+func lowered(t *testing.T, schema string) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.json")
+	if err := os.WriteFile(file, []byte(schema), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return modeltest.Write(t, `{authentication: {passkeys: {}, providers: {email: {}}}, binaries: {b: {}}, baseURL: "https://example.org", stores: {A: {schema: "`+file+`", expose: {list: true}}}}`, openapi.Lowered)
+}
+
+// What 3.0 has no word for is said as far as it has.
+func TestLoweredKeywords(t *testing.T) {
+	for _, c := range []struct{ name, schema, want string }{
+		{"nullable", `{"type":["string","null"]}`, `{"nullable":true,"type":"string"}`},
+		{"a constant", `{"const":"a"}`, `{"enum":["a"],"type":"string"}`},
+		{"a constant that is no text", `{"const":true}`, `{"type":"boolean"}`},
+		{"null among values", `{"enum":["a",null]}`, `{"enum":["a"],"nullable":true,"type":"string"}`},
+		{"values of several types", `{"enum":["a",1]}`, `{}`},
+		{"bounds", `{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":9}`, `{"exclusiveMaximum":true,"exclusiveMinimum":true,"maximum":9,"minimum":0,"type":"number"}`},
+		{"several types", `{"type":["string","array"],"items":{"type":"string"}}`, `{"oneOf":[{"type":"string"},{"items":{"type":"string"},"type":"array"}]}`},
+		{"or null", `{"anyOf":[{"type":"string"},{"type":"null"}]}`, `{"nullable":true,"type":"string"}`},
+		{"alternatives of objects", `{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["a","b"]},{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}]}`,
+			`{"properties":{"a":{"type":"string"},"b":{}},"required":["a"],"type":"object"}`},
+		{"tuples", `{"type":"array","items":[{"type":"string"}],"additionalItems":false}`, `{"items":{},"type":"array"}`},
+		{"patterns", `{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}`, `{"additionalProperties":true,"type":"object"}`},
+		{"conditions", `{"type":"string","if":{"minLength":3},"then":{"maxLength":1},"not":{"const":"a"}}`, `{"type":"string"}`},
+	} {
+		text := lowered(t, `{"properties":{"x":`+c.schema+`}}`)
+		got, err := json.Marshal(at(t, text, "components schemas A properties x"))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, want %s (%v)", c.name, got, c.want, err)
+		}
+	}
+}
+
+// The document is one of OpenAPI 3.0, whatever a schema has, and has the operations of the other one.
+func TestLoweredDocumentIsValid(t *testing.T) {
+	text := lowered(t, `{"type":"object","required":["me"],"properties":{"me":{"$ref":"#"},"all":{"type":"array","items":{"$ref":"#"}},"n":{"type":["number","null"],"exclusiveMinimum":0},
+		"any":{"oneOf":[{"$ref":"#"},{"type":"null"}]}},"dependentRequired":{"n":["all"]},"unevaluatedProperties":false}`)
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromData(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(loader.Context); err != nil {
+		t.Error(err)
+	}
+	if doc.OpenAPI != "3.0.3" || doc.Paths.Len() < 20 {
+		t.Errorf("OpenAPI %s with %d paths", doc.OpenAPI, doc.Paths.Len())
+	}
+	for _, word := range []string{`"const"`, `"contentSchema"`, `"prefixItems"`, `"null"`, `"unevaluatedProperties"`, `"examples"`, `"$defs"`, `"summary": "JSON objects`} {
+		if strings.Contains(string(text), word) {
+			t.Errorf("the document has %s", word)
+		}
+	}
+}
+
+// Where a schema of belfry's own has several types or says nothing of an object, generators fail or make types of no use. allOf, in which they
+// are merged, is of problems alone.
+func TestSchemasOfBelfryItselfAreForGenerators(t *testing.T) {
+	text := modeltest.Write(t, `{authentication: {passkeys: {}, deletion: {enabled: true}, redirects: ["https://example.org/in"], providers: {email: {login: {code: true}}}}, baseURL: "https://example.org",
+		binaries: {b: {}}, stores: {A: {expose: {list: true}, map: {B: {key: b, target: as}}}, B: {expose: {list: true}}}}`, openapi.Document)
+	var document any
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	var check func(path string, v any)
+	check = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, inner := range v {
+				check(path, inner)
+			}
+		case map[string]any:
+			if types, ok := v["type"].([]any); ok && (len(types) != 2 || !slices.Contains(types, any("null"))) {
+				t.Errorf("%s has the types %v", path, types)
+			}
+			_, more := v["additionalProperties"]
+			properties, has := v["properties"].(map[string]any)
+			if v["type"] == "object" && !more && len(properties) == 0 {
+				t.Errorf("%s is an object of which nothing is said", path)
+			}
+			if (v["const"] != nil || v["enum"] != nil) && v["type"] == nil {
+				t.Errorf("%s has values of no type", path)
+			}
+			for name := range v {
+				if required, ok := v["required"].([]any); ok && has && !strings.Contains(path, "allOf") {
+					for _, r := range required {
+						if properties[r.(string)] == nil {
+							t.Errorf("%s requires %s, which it does not describe", path, r)
+						}
+					}
+				}
+				if name == "operationId" {
+					id := v[name].(string)
+					if ids[id] || strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
+						t.Errorf("%s is taken, or no identifier", id)
+					}
+					ids[id] = true
+				}
+				if name != "examples" && name != "example" {
+					check(path+" "+name, v[name])
+				}
+			}
+		}
+	}
+	check("", document)
+	if len(ids) < 50 {
+		t.Errorf("only %d operations", len(ids))
+	}
+}
