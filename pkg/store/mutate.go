@@ -53,7 +53,12 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		// What the schema sees is as before where belfry changes its own fields alone: an object
 		// that a later schema does not accept must not keep a user from being disabled.
 		if !s.ownsAll(m.Fields) {
-			if err := s.validate(ctx, next); err != nil {
+			if err := s.checkLimits(stored, next); err != nil {
+				return nil, s.concealed(ctx, call, err, stored, nil, false)
+			}
+		}
+		if s.opts.Schema != nil && s.mayMismatch(s.opts.Schema, stored, next, m.Fields) {
+			if err := s.judge(ctx, s.opts.Schema, next); err != nil {
 				return nil, s.concealed(ctx, call, err, stored, nil, false)
 			}
 		}
