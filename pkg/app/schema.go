@@ -38,7 +38,8 @@ func Judge(c *config.Config, name string) (store.Validator, error) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	o.Arrays, p.stores = computed.MappedArrays(c, name), []store.Options{o}
+	o.Arrays = computed.MappedArrays(c, name)
+	p.stores = []store.Options{o}
 	p.placeBinaries()
 	return store.Judge(p.stores[0]), nil
 }

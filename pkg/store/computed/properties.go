@@ -1,6 +1,7 @@
 package computed
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,20 +50,7 @@ func (p *Properties) Unknown(name string) bool {
 
 // Suggest returns advice for a name that is unknown: what may be meant.
 func (p *Properties) Suggest(name string) string {
-	names := p.schema.Names()
-	for _, other := range sortedNames(p.kept) {
-		if !slices.Contains(names, other) {
-			names = append(names, other)
-		}
-	}
-	return config.Suggest(name, names)
-}
-
-func sortedNames(set map[string]bool) []string {
-	all := make([]string, 0, len(set))
-	for name := range set {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	names := slices.AppendSeq(p.schema.Names(), maps.Keys(p.kept))
+	slices.Sort(names)
+	return config.Suggest(name, slices.Compact(names))
 }
