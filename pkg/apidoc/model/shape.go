@@ -110,7 +110,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	if title, ok := s.root.Get("title").(string); ok && title != "" {
 		s.Title = title
 	}
-	private, server := set(c.Private), map[string]bool{"created": true, "updated": true}
+	private := set(c.Private)
 	hidden, unset := maps.Clone(private), maps.Clone(private) // what no client sees, and has no place in what one sends
 	for property := range c.Fields {
 		if c.NeverRead(property) {
@@ -118,26 +118,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 			unset[property] = !slices.Contains(s.WriteOnly, property)
 		}
 	}
-	for _, a := range s.Arrays {
-		server[a.Name] = true
-	}
-	for _, property := range c.Reserved {
-		server[property] = true
-	}
-	for property := range c.Computed {
-		server[property] = true
-	}
-	kept := maps.Clone(server) // what no client sets
-	for _, property := range s.Files {
-		kept[property] = true
-	}
-	shown := maps.Clone(kept) // what the schema does not judge
-	if s.Owner != "" {
-		shown[s.Owner] = true
-	}
-	if s.compiled != nil && !s.compiled.Declares("uuid") {
-		shown["uuid"], kept["uuid"] = true, true
-	}
+	kept, shown := s.serverProperties(c)
 	s.maintained = shown
 	seen := view{parts: s.parts, gone: hidden, free: shown, hideable: set(s.Hideable)}
 	ignored := maps.Clone(kept) // what clients don't set
