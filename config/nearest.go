@@ -9,6 +9,9 @@ import (
 // maxSuggested bounds how many names a message lists.
 const maxSuggested = 20
 
+// Suggest returns advice about an unknown name: the known one that is most similar, or which there are.
+func Suggest(name string, known []string) string { return suggest(name, known) }
+
 // suggest completes the message about an unknown name: with the most similar
 // known name, or with all of them when none is similar.
 func suggest(name string, known []string) string {

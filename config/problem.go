@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -54,6 +56,13 @@ func (p Problems) Error() string {
 		lines[i] = problem.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Sort puts problems in the order of the file.
+func (p Problems) Sort() {
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 }
 
 // Unwrap makes Problems an errs.Invalid error and lets errors.As find a Problem.

@@ -76,7 +76,7 @@ func (c *configCheckCmd) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := app.Check(loaded); err != nil {
+	if err := app.CheckStrictly(loaded); err != nil {
 		return err
 	}
 	mappings := 0

@@ -102,10 +102,8 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	}
 	o.Omit, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
 	if c.DryRun {
-		compiled, err := app.LoadSchema(st)
-		if compiled != nil {
-			o.Schema = compiled
-		}
+		var err error
+		o.Schema, err = app.Judge(loaded, c.Store)
 		return o, err
 	}
 	switch {

@@ -64,6 +64,10 @@ func Warnings(c *config.Config) (all []string) {
 			all = append(all, pair.Warnings(publicName(c), time.Now())...)
 		}
 	}
+	for _, doubtful := range checkNames(c).doubtful {
+		all = append(all, doubtful.Error())
+	}
+	all = append(all, unjudged(c)...)
 	for _, name := range stayingObjects(c) {
 		all = append(all, "stores."+name+": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
 			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} for them to be deleted as well")
@@ -148,7 +152,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	}
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
-	o.Unique, o.Search = s.Unique, s.Search.Fields
+	o.Unique, o.Search, o.Maintained = s.Unique, s.Search.Fields, maintainedFields(c, s.Name)
 	computed, found := p.compileComputed(s)
 	problems = append(problems, found...)
 	o.Computed = computed
@@ -161,6 +165,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		problems = append(problems, c.Problem(at+".schema", "%v", err))
 	case compiledSchema != nil:
 		o.Schema = compiledSchema
+		problems = append(problems, p.checkMaintained(s, compiledSchema, computed)...)
 		if s.Defaults {
 			o.Defaults = compiledSchema
 			problems = append(problems, p.checkUniqueDefaults(s, compiledSchema)...)

@@ -76,6 +76,13 @@ func (a *serving) warn() {
 		a.log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
 	}
+	for _, unknown := range checkNames(a.config).unknown {
+		a.log.Warn("the configuration names a property that the schema does not have: `belfry config check` refuses it",
+			"key", unknown.Key, "line", unknown.Line, "problem", unknown.Message)
+	}
+	for _, limit := range unjudged(a.config) {
+		a.log.Warn("a schema limits what it does not judge", "problem", limit)
+	}
 	if host, _, err := net.SplitHostPort(a.HTTPAddress()); err == nil && a.has(roleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
 		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
 			a.log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", a.config.Listen)

@@ -4,8 +4,10 @@ import (
 	"context"
 
 	"belfry/config"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/computed"
 	"belfry/pkg/store/schema"
 )
 
@@ -23,6 +25,36 @@ func LoadSchema(s *config.Store) (*schema.Schema, error) {
 		return nil, nil
 	}
 	return schema.Load(s.Schema, schemaOptions(s.Defaults, s.Formats)...)
+}
+
+// Judge returns what validates objects as a store would, with the schema and what the configuration says of its properties.
+func Judge(c *config.Config, name string) (store.Validator, error) {
+	s := c.Stores[name]
+	if s == nil {
+		return nil, unknownStore(c, name)
+	}
+	p := &plan{config: c, open: map[string][]string{}}
+	o, problems := p.compileStore(s)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	o.Arrays = computed.MappedArrays(c, name)
+	p.stores = []store.Options{o}
+	p.placeBinaries()
+	return store.Judge(p.stores[0]), nil
+}
+
+// maintainedFields returns the properties that logins maintain in a store.
+func maintainedFields(c *config.Config, name string) []string {
+	users, idents := auth.MaintainedFields()
+	switch name {
+	case c.Authentication.UserStore:
+		return users
+	case c.Authentication.IdentStore:
+		return idents
+	default:
+		return nil
+	}
 }
 
 func schemaOptions(defaults, formats bool) []schema.Option {

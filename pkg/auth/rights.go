@@ -26,6 +26,11 @@ const (
 // ReservedFields are the fields of users that the user store has to reserve.
 func ReservedFields() []string { return []string{fieldAdmin, fieldDisabled} }
 
+// MaintainedFields are the fields of users, and of idents, that this package writes, besides reserved and internal ones.
+func MaintainedFields() (users, idents []string) {
+	return []string{fieldPassword}, []string{fieldUser, "type", fieldProfile, "validated", "lastUsed", fieldName, fieldCloneSuspected}
+}
+
 // isMarked reports whether a stored user has a mark.
 func isMarked(stored object.Object, mark string) bool { return string(stored[mark]) == "true" }
 

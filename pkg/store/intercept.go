@@ -51,7 +51,13 @@ func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next 
 	if err != nil {
 		return nil, err
 	}
-	return amended, s.validate(ctx, amended)
+	var before object.Object
+	if stored != nil {
+		if before, err = object.Decode(stored); err != nil {
+			return nil, err
+		}
+	}
+	return amended, s.validate(ctx, before, amended)
 }
 
 // intercepts reports whether an interceptor is asked about operations of a call.

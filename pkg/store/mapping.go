@@ -212,10 +212,11 @@ func (s *Store) keys(_ string, body []byte) []driver.Key {
 	return append(keys, s.listKeys(body)...)
 }
 
-// checkKeys rejects a key with more targets, or an array with more elements, than one write can index.
-func (s *Store) checkKeys(o object.Object) error {
+// checkKeys rejects a key with more targets, or an array with more elements, than a caller may have one write index. Of
+// those that were there before an index or a mapping was configured, all are indexed.
+func (s *Store) checkKeys(stored, o object.Object) error {
 	for _, key := range s.mapped {
-		if n := len(KeyTargets(o[key])); n > MaxKeyTargets {
+		if n := len(KeyTargets(o[key])); n > MaxKeyTargets && !isUnchanged(stored, o, key) {
 			return &errs.Error{
 				Kind:    errs.Invalid,
 				Message: "the object refers to too many targets",
@@ -223,16 +224,16 @@ func (s *Store) checkKeys(o object.Object) error {
 			}
 		}
 	}
-	return query.CheckElements(s.indexed, o)
+	return query.CheckElements(s.indexed, stored, o)
 }
 
 // checkCopied rejects values that are nested too deeply to be copied: the objects that have the copies could not be sent back, nor
-// imported, and their clients have done nothing wrong.
-func (s *Store) checkCopied(o object.Object) error {
+// imported, and their clients have done nothing wrong. A value that was there before it was to be copied may stay.
+func (s *Store) checkCopied(stored, o object.Object) error {
 	for i := range s.opts.Maps {
 		m := &s.opts.Maps[i]
 		for _, name := range m.Fields {
-			if value := o[name]; len(value) > object.MaxCopyDepth && object.CheckCopied(value) != nil {
+			if value := o[name]; len(value) > object.MaxCopyDepth && object.CheckCopied(value) != nil && !isUnchanged(stored, o, name) {
 				return &errs.Error{
 					Kind:    errs.Invalid,
 					Message: "the object has a value that can't be copied",

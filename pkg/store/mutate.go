@@ -51,12 +51,8 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		}
 		next := withFields(stored, m.Fields)
 		next.Canonicalize()
-		// What the schema sees is as before where belfry changes its own fields alone: an object
-		// that a later schema does not accept must not keep a user from being disabled.
-		if !s.ownsAll(m.Fields) {
-			if err := s.validate(ctx, next); err != nil {
-				return nil, s.concealed(ctx, call, err, stored, nil, false)
-			}
+		if err := s.validateMutation(ctx, stored, next, m.Fields); err != nil {
+			return nil, s.concealed(ctx, call, err, stored, nil, false)
 		}
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
@@ -70,6 +66,20 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		return Stored{}, err
 	}
 	return s.replyWithoutBody(ctx, written), nil
+}
+
+// validateMutation is validate for a change of some fields. What the schema sees is as before where belfry changes what it
+// maintains alone: an object that a later schema does not accept must not keep a user from being disabled.
+func (s *Store) validateMutation(ctx context.Context, stored, next, changed object.Object) error {
+	if !s.ownsAll(changed) {
+		if err := s.checkLimits(stored, next); err != nil {
+			return err
+		}
+	}
+	if s.opts.Schema == nil || !s.mayMismatch(s.opts.Schema, stored, next, changed) {
+		return nil
+	}
+	return s.judge(ctx, s.opts.Schema, next)
 }
 
 // ownsAll reports whether belfry itself maintains all fields of a mutation.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -132,7 +131,7 @@ func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, u
 		}
 	}
 	next["uuid"] = object.AppendString(nil, uuid)
-	return next, s.validate(ctx, next)
+	return next, s.validate(ctx, nil, next)
 }
 
 // withDefaults returns a new object with the defaults of what its caller has left out. What the store maintains has none.
@@ -145,7 +144,7 @@ func (s *Store) withDefaults(input object.Object) object.Object {
 	next.Canonicalize()
 	for name := range next {
 		_, given := input[name]
-		if !given && (s.ownedByStore(name) || name == "uuid" || name == s.owner || s.binary[name] || s.reserved[name] || strings.HasPrefix(name, "_")) {
+		if !given && (name == "uuid" || s.maintains(name)) {
 			delete(next, name)
 		}
 	}
@@ -187,22 +186,33 @@ func (s *Store) checkInput(input object.Object) error {
 }
 
 // validate checks what the callers of a store are responsible for: the size,
-// the keys, the schema.
-func (s *Store) validate(ctx context.Context, o object.Object) error {
-	if err := s.checkKeys(o); err != nil {
+// the keys, the schema. stored is the object before; nil for a new one.
+func (s *Store) validate(ctx context.Context, stored, next object.Object) error {
+	if err := s.checkLimits(stored, next); err != nil || s.opts.Schema == nil {
 		return err
 	}
-	if err := s.checkUnique(o); err != nil {
+	return s.judge(ctx, s.opts.Schema, next)
+}
+
+// checkLimits checks the size of an object, and what of it is indexed, unique or copied. A value that is as it was is never
+// too much, whatever has been configured since it was written: a write that has nothing to do with it must not fail.
+func (s *Store) checkLimits(stored, next object.Object) error {
+	if err := s.checkKeys(stored, next); err != nil {
 		return err
 	}
-	if err := s.checkCopied(o); err != nil {
+	if err := s.checkUnique(stored, next); err != nil {
 		return err
 	}
-	if size := s.size(o); size > s.opts.MaxSize {
+	if err := s.checkCopied(stored, next); err != nil {
+		return err
+	}
+	if size := s.size(next); size > s.opts.MaxSize {
 		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, s.opts.Name, s.opts.MaxSize)
 	}
-	if s.opts.Schema == nil {
-		return nil
-	}
-	return s.opts.Schema.Validate(ctx, s.withoutOwned(o).Encode())
+	return nil
+}
+
+// isUnchanged reports whether a field has the value that it had.
+func isUnchanged(stored, next object.Object, name string) bool {
+	return stored[name] != nil && object.SameValue(stored[name], next[name])
 }

@@ -91,7 +91,7 @@ func (s *Store) mismatch(ctx context.Context, schema Validator, stored Stored) (
 	if err != nil {
 		return nil, err
 	}
-	err = schema.Validate(ctx, s.withoutOwned(o).Encode())
+	err = s.judge(ctx, schema, o)
 	if err == nil {
 		return nil, nil
 	}

@@ -59,7 +59,7 @@ import (
 // object; a store may set less.
 const MaxObjectSize = 256 << 10
 
-// Validator validates a whole object; it reports errs.Invalid.
+// Validator validates an object without what the store maintains; it reports errs.Invalid.
 type Validator interface {
 	Validate(ctx context.Context, doc []byte) error
 }
@@ -92,6 +92,7 @@ type Options struct {
 	Private       []string         // fields that clients neither set nor see
 	ReadOnly      []string         // fields that clients see, and only trusted clients set
 	Reserved      []string         // fields that clients see, and that belfry alone sets
+	Maintained    []string         // further fields that belfry maintains: the schema does not judge them
 	MaxSize       int              // 0: MaxObjectSize
 	Maps          []Mapping        // those whose Source this store is
 	Arrays        []string         // arrays of this store that mappings maintain
@@ -142,6 +143,8 @@ type Store struct {
 
 	byCaller bool            // what a client receives of an object depends on who it is: see Stored
 	reserved map[string]bool // Reserved
+
+	maintained map[string]bool // Maintained
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
@@ -188,7 +191,7 @@ func newStore(o Options) *Store {
 		o.MaxSize = MaxObjectSize
 	}
 	s := &Store{
-		opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), unique: constraintsOf(o.Unique),
+		opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), maintained: setOf(o.Maintained), unique: constraintsOf(o.Unique),
 		expanding: semaphore.NewWeighted(maxExpandReaders),
 	}
 	readOnly := slices.Clone(o.ReadOnly)
@@ -256,7 +259,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	}
 	return s.WithOptions(func(now *Options) {
 		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
-		now.Private, now.ReadOnly, now.Reserved, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.MaxSize
+		now.Private, now.ReadOnly, now.Reserved, now.Maintained, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.Maintained, o.MaxSize
 		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
 		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 	}), missing

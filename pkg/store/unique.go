@@ -66,11 +66,11 @@ func (s *Store) errTaken(fields []errs.Field) error {
 	return &errs.Error{Kind: errs.Taken, Message: "another object of " + s.opts.Name + " has a value that must be unique", Fields: fields}
 }
 
-// checkUnique rejects values that can't be unique.
-func (s *Store) checkUnique(o object.Object) error {
+// checkUnique rejects values that can't be unique, unless they were there before.
+func (s *Store) checkUnique(stored, o object.Object) error {
 	for i := range s.unique {
 		for _, field := range s.unique[i].fields {
-			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') {
+			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') && !isUnchanged(stored, o, field) {
 				return &errs.Error{
 					Kind: errs.Invalid, Message: "the object has a value that can't be unique",
 					Fields: []errs.Field{{Pointer: object.Pointer(field), Message: "must be a string, a number, true, false or null, since it is unique"}},

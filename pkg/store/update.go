@@ -85,7 +85,7 @@ func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Reco
 	if err := isAt(record, opts.If); err != nil {
 		return nil, nil, err
 	}
-	if err := s.validate(ctx, next); err != nil {
+	if err := s.validate(ctx, stored, next); err != nil {
 		return nil, nil, s.concealed(ctx, call, err, stored, input, opts.Patch)
 	}
 	return stored, next, nil

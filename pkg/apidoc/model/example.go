@@ -52,12 +52,14 @@ func (s *Store) accepts(o *ordered.Object) bool {
 		return true
 	}
 	whole := o.Clone()
-	whole.Set("uuid", ExampleUUID)
-	if s.Owner != "" {
-		whole.Set(s.Owner, ExampleUUID)
+	if !s.maintained["uuid"] {
+		whole.Set("uuid", ExampleUUID)
+	}
+	for name := range s.maintained {
+		whole.Delete(name)
 	}
 	text, err := whole.MarshalJSON()
-	return err == nil && s.compiled.Validate(context.Background(), text) == nil
+	return err == nil && s.compiled.ValidatePart(context.Background(), text, func(name string) bool { return s.maintained[name] }) == nil
 }
 
 // generator generates values for schemas.

@@ -32,6 +32,8 @@ type Shape struct {
 	parts    map[string]*ordered.Object
 	entries  map[string]string // components of arrays
 	compiled *schema.Schema    // nil for none
+
+	maintained map[string]bool // properties that the schema does not judge
 }
 
 // Named is a schema that is a component of the document.
@@ -89,7 +91,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	if title, ok := s.root.Get("title").(string); ok && title != "" {
 		s.Title = title
 	}
-	private, server := set(c.Private), map[string]bool{"created": true, "updated": true}
+	private := set(c.Private)
 	hidden, unset := maps.Clone(private), maps.Clone(private) // what no client sees, and has no place in what one sends
 	for property := range c.Fields {
 		if c.NeverRead(property) {
@@ -97,20 +99,9 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 			unset[property] = !slices.Contains(s.WriteOnly, property)
 		}
 	}
-	for _, a := range s.Arrays {
-		server[a.Name] = true
-	}
-	for _, property := range c.Reserved {
-		server[property] = true
-	}
-	for property := range c.Computed {
-		server[property] = true
-	}
-	seen := view{parts: s.parts, gone: hidden, free: server, hideable: set(s.Hideable)}
-	kept := maps.Clone(server) // what no client sets
-	for _, property := range s.Files {
-		kept[property] = true
-	}
+	kept, shown := s.serverProperties(c)
+	s.maintained = shown
+	seen := view{parts: s.parts, gone: hidden, free: shown, hideable: set(s.Hideable)}
 	ignored := maps.Clone(kept) // what clients don't set
 	for _, property := range s.ReadOnly {
 		if !unset[property] {
@@ -123,8 +114,9 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	given := view{parts: s.parts, gone: unset, free: ignored, optional: set(append(s.defaults(), "uuid"))}
 	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
 	if s.ServerUUIDs {
-		given.gone = maps.Clone(unset)
+		given.gone, given.free = maps.Clone(unset), maps.Clone(ignored)
 		given.gone["uuid"] = true
+		delete(given.free, "uuid")
 	}
 
 	s.Object = s.output(seen, k)
@@ -135,7 +127,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	const replacing = "Fields to replace; those that are absent stay as they are."
 	s.Input, s.Save = s.input(given, creating), s.input(trusted, creating)
 	given.partial, trusted.partial, seen.partial = true, true, true
-	given.gone = unset
+	given.gone, given.free = unset, ignored
 	s.Update, s.Change = s.input(given, replacing), s.input(trusted, replacing)
 	given.patch = true
 	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
@@ -168,7 +160,12 @@ func (s *Store) input(v view, description string) *ordered.Object {
 		properties.Set("uuid", UUID("The object's uuid; without it one is made (UUIDv7)."))
 	}
 	for _, m := range named.Members() {
-		if v.free[m.Name] {
+		switch {
+		case m.Name == "uuid" && v.free["uuid"] && v.partial:
+			m.Value = ordered.Of("readOnly", true, "description", "That of the path counts.")
+		case m.Name == "uuid" && v.free["uuid"]:
+			m.Value = UUID("The object's uuid; without it one is made (UUIDv7).")
+		case v.free[m.Name]:
 			// Named only since the schema is closed: what was read can be sent back.
 			m.Value = ordered.Of("readOnly", true, "description", "Kept by the server, and ignored.")
 			if slices.Contains(s.Refused, m.Name) {

@@ -3,12 +3,8 @@
 package computed
 
 import (
-	"encoding/json"
-	"strings"
-
 	"belfry/config"
 	"belfry/pkg/store/policy"
-	"belfry/pkg/store/schema"
 )
 
 // Compile compiles the computed properties of a store; nil for none, and when there are problems.
@@ -32,8 +28,12 @@ func MappedArrays(c *config.Config, store string) []string {
 
 // known is what schema and configuration say about the properties of a store.
 func known(c *config.Config, s *config.Store) policy.Known {
-	known := policy.Known{Arrays: MappedArrays(c, s.Name)}
-	known.Types, known.Closed = schemaTypes(s.Schema)
+	p := PropertiesOf(c, s)
+	known := policy.Known{Arrays: p.arrays, Types: map[string]string{}}
+	if p.schema != nil {
+		known.Types, known.Closed = p.schema.Types(), p.schema.Complete()
+		known.Suggest = p.Suggest
+	}
 	for _, name := range []string{"uuid", "created", "updated", s.Owner} {
 		known.Types[name] = "string"
 	}
@@ -45,40 +45,5 @@ func known(c *config.Config, s *config.Store) policy.Known {
 			known.Types[m.Key] = ""
 		}
 	}
-	for _, b := range c.Binaries {
-		known.Arrays = append(known.Arrays, b.Map[s.Name]...)
-	}
 	return known
-}
-
-// schemaTypes returns the types of the properties that a JSON Schema declares, and whether an object is meant to have no
-// others. What it says by other keywords than these is not known. A file that can't be read is reported elsewhere.
-func schemaTypes(file string) (types map[string]string, closed bool) {
-	types = map[string]string{}
-	if file == "" {
-		return types, false
-	}
-	data, err := schema.Read(file)
-	if err != nil {
-		return types, false
-	}
-	var root map[string]json.RawMessage
-	var properties map[string]struct {
-		Type json.RawMessage `json:"type"`
-	}
-	if json.Unmarshal(data, &root) != nil || json.Unmarshal(root["properties"], &properties) != nil {
-		return types, false
-	}
-	for name, property := range properties {
-		one := ""
-		_ = json.Unmarshal(property.Type, &one) // several types are any
-		types[name] = one
-	}
-	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"} {
-		if root[keyword] != nil {
-			return types, false
-		}
-	}
-	more := strings.TrimSpace(string(root["additionalProperties"]))
-	return types, more == "" || more == "false"
 }

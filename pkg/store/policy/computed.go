@@ -25,6 +25,8 @@ type Known struct {
 	Types  map[string]string // type by field as in a JSON Schema; "": unknown
 	Closed bool              // there are no other fields
 	Arrays []string          // fields that are empty arrays where they are absent
+
+	Suggest func(name string) string // advice for a name that is none of them; nil: none
 }
 
 // ComputedProblem is an error in the expression of a computed field.

@@ -212,7 +212,11 @@ func (r *reads) read(e ast.Expr, name string) {
 	case strings.HasPrefix(name, "_"):
 		r.problem(e, fmt.Sprintf("%q is internal to belfry", name))
 	case r.known.Closed && !known:
-		r.problem(e, fmt.Sprintf("the schema of the store has no property %q", name))
+		message := fmt.Sprintf("the schema of the store has no property %q", name)
+		if r.known.Suggest != nil {
+			message += "; " + r.known.Suggest(name)
+		}
+		r.problem(e, message)
 	default:
 		r.names[name] = r.names[name] || e.Kind() == ast.IdentKind
 	}

@@ -6,7 +6,7 @@
 // # The library and the normal form
 //
 // The schema tree, the order of its keywords and their evaluation are those of
-// github.com/qri-io/jsonschema. Of its keywords required, minItems, maxItems,
+// github.com/qri-io/jsonschema. Of its keywords minItems, maxItems,
 // minProperties, maxProperties and $defs are correct and are used. The others have
 // known defects: type takes the string "true" for a boolean, multipleOf divides
 // floats, an empty enum panics, uniqueItems ignores its value and takes quadratic
@@ -39,6 +39,14 @@
 // contentSchema is an annotation and never makes a document invalid, in any draft, and neither do format, contentEncoding and
 // contentMediaType without the option Formats. With it a format that is not known is refused (package format has those that are), and
 // draft-07 asserts content that is base64 or JSON, as it permits; the later drafts do not. Keywords that no draft knows are ignored, as the drafts require.
+//
+// # Members that are left out
+//
+// ValidatePart validates an object without some of its members, as if they were there and fit. They can't simply be
+// left out: required and what depends on members (dependentRequired, dependentSchemas, dependencies) ask for them. So
+// these keywords are our own, and know at the document itself which members count as present. All others see the
+// object without them: additionalProperties, unevaluatedProperties, propertyNames and patternProperties refuse none of
+// them, and minProperties and maxProperties count none.
 //
 // # Bounds
 //

@@ -32,9 +32,27 @@ func (d draft) String() string {
 	}
 }
 
+// canonicalURI returns a URI of json-schema.org as its draft writes it: http and https name the same.
+func canonicalURI(uri string) string {
+	for _, scheme := range []string{"http://", "https://"} {
+		path, ours := strings.CutPrefix(uri, scheme+"json-schema.org/")
+		if !ours {
+			continue
+		}
+		if strings.HasPrefix(path, "draft/") {
+			return "https://json-schema.org/" + path
+		}
+		return "http://json-schema.org/" + path
+	}
+	return uri
+}
+
+// olderDrafts are those that draft-07 succeeds.
+const olderDrafts = "http://json-schema.org/draft-0"
+
 // draftOf reads a $schema.
 func draftOf(uri string) (draft, bool) {
-	switch strings.TrimSuffix(uri, "#") {
+	switch canonicalURI(strings.TrimSuffix(uri, "#")) {
 	case uri2020:
 		return draft2020, true
 	case uri2019:
@@ -140,7 +158,7 @@ var metaschemas embed.FS
 func metaschema(uri string) ([]byte, draft) {
 	var path string
 	d := draft2020
-	switch uri {
+	switch uri = canonicalURI(uri); uri {
 	case uri2020:
 		path = "metaschema/draft2020-12.json"
 	case uri2019:

@@ -98,7 +98,7 @@ func (a dependentAssertion) evaluate(r *run, v any) {
 		if r.over() {
 			return
 		}
-		if _, present := members[p.Name]; present {
+		if r.has(members, p.Name) {
 			r.same(p.Schema, v)
 		}
 	}

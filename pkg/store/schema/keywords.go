@@ -85,6 +85,7 @@ var registerKeywords = sync.OnceFunc(func() {
 		stringKeyword:     parseStrings,
 		arrayKeyword:      parsed[arrayAssertion](),
 		containsKeyword:   parsed[containsAssertion](),
+		requiredKeyword:   parsed[requiredAssertion](),
 		objectKeyword:     parseObject,
 		dependentKeyword:  parsed[dependentAssertion](),
 		allOfKeyword:      parsed[allOfAssertion](),
@@ -100,6 +101,8 @@ var registerKeywords = sync.OnceFunc(func() {
 	const afterAllOthers = 5
 	jsonschema.SetKeywordOrder(restItemsKeyword, afterAllOthers)
 	jsonschema.SetKeywordOrder(restPropsKeyword, afterAllOthers)
+	// What is missing changes nothing of what else is reported.
+	jsonschema.SetKeywordOrder(requiredKeyword, afterAllOthers+1)
 })
 
 // refValue is a reference in the normal form: the names in $defs of the target

@@ -19,6 +19,7 @@ const (
 	stringKeyword     = "belfry.string"                // maxLength, minLength, pattern, format
 	arrayKeyword      = "belfry.array"                 // prefixItems, items, additionalItems, uniqueItems
 	containsKeyword   = "belfry.contains"              // contains, minContains, maxContains
+	requiredKeyword   = "belfry.required"              // required
 	objectKeyword     = "belfry.object"                // properties, patternProperties, additionalProperties, propertyNames
 	dependentKeyword  = "belfry.dependent"             // dependentSchemas, dependentRequired, dependencies
 	allOfKeyword      = "belfry.allOf"                 // allOf
@@ -37,6 +38,8 @@ type normalForm struct {
 	tracks bool
 	filler *filler // of defaults; nil: none are filled in
 	fills  []fill
+	// outline is what the schema says about the members of the document itself.
+	outline outline
 }
 
 // normalizer translates indexed files into one normal form: a flat $defs of every
@@ -89,7 +92,7 @@ func normalize(x *index, root *node, options []Option) (normalForm, error) {
 		return normalForm{}, err
 	}
 	text, err := json.Marshal(jsonObject{refKeyword: top, "$defs": defs})
-	return normalForm{text: text, tracks: z.tracks, filler: z.filler, fills: z.fills}, err
+	return normalForm{text: text, tracks: z.tracks, filler: z.filler, fills: z.fills, outline: z.outlineOf(root)}, err
 }
 
 // name gives a schema its place in $defs.

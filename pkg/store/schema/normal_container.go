@@ -76,7 +76,7 @@ func (z *normalizer) objects(n *node, out jsonObject) {
 	z.count(n, "minProperties", out)
 	z.count(n, "maxProperties", out)
 	if k := n.get("required"); k != nil {
-		out["required"] = z.nameSet(k, "required")
+		out[requiredKeyword] = z.nameSet(k, "required")
 	}
 	v := objectValue{}
 	for _, m := range z.members(n, "properties") {
@@ -106,7 +106,7 @@ func (z *normalizer) dependents(n *node, out jsonObject) {
 		list = append(list, propertyValue{Name: m.name, Schema: z.within(n, n.get(keyword), m.value)})
 	}
 	names := func(keyword string, m member) {
-		list = append(list, propertyValue{Name: m.name, Schema: jsonObject{"required": z.nameSet(m.value, keyword)}})
+		list = append(list, propertyValue{Name: m.name, Schema: jsonObject{requiredKeyword: z.nameSet(m.value, keyword)}})
 	}
 	if n.file.draft >= draft2019 {
 		for _, m := range z.members(n, "dependentSchemas") {

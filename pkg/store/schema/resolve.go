@@ -76,6 +76,9 @@ func (x *index) resource(uri string) *resource {
 	if text == nil {
 		return nil
 	}
+	if uri = canonicalURI(uri); x.resources[uri] != nil {
+		return x.resources[uri]
+	}
 	root, err := parseSource(uri, text)
 	if err != nil {
 		return nil

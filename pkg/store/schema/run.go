@@ -40,6 +40,9 @@ type run struct {
 	// stop ends the run without a result.
 	stop error
 
+	// present says which members the document itself counts as having, whether or not it does; nil: none.
+	present func(name string) bool
+
 	steps, budget, nextCheck int
 	nesting                  int
 
@@ -171,8 +174,6 @@ func (r *run) fail(keyword, format string, args ...any) {
 func libraryKeyword(message string) string {
 	array := strings.HasPrefix(message, "array length ")
 	switch {
-	case strings.HasSuffix(message, " value is required"):
-		return "required"
 	case array && strings.Contains(message, " exceeds "):
 		return "maxItems"
 	case array:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -79,6 +80,7 @@ func Compile(name string, data []byte, options ...Option) (s *Schema, err error)
 		return nil, err
 	}
 	s = &Schema{form: form}
+	s.form.outline.name = name
 	first, err := form.instance()
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "schema %s cannot be compiled", name)
@@ -94,8 +96,11 @@ func declaredDraft(root *node, refused *refusals) draft {
 	}
 	d, known := draftOf(k.text)
 	if !known {
-		refused.add(k, "$schema", fmt.Sprintf("the draft %s is not supported", k.raw()),
-			fmt.Sprintf("declare %q, %q or %q, or remove it for draft 2019-09", uri2020, uri2019, uri07+"#"))
+		advice := fmt.Sprintf("declare %q, %q or %q, or remove it for draft 2019-09", uri2020, uri2019, uri07+"#")
+		if strings.HasPrefix(canonicalURI(k.text), olderDrafts) {
+			advice = fmt.Sprintf("declare %q, and write id as $id, and exclusiveMaximum and exclusiveMinimum as numbers", uri07+"#")
+		}
+		refused.add(k, "$schema", fmt.Sprintf("the draft %s is not supported", k.raw()), advice)
 	}
 	return d
 }
@@ -119,7 +124,13 @@ func (f normalForm) instance() (*instance, error) {
 // document does not match, with a pointer, a message and a keyword for each place (at most
 // 100); Invalid too when it is no JSON, or takes too long to validate; TooLarge;
 // Canceled when ctx ends first; Internal, without a result, for a bug.
-func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
+func (s *Schema) Validate(ctx context.Context, doc []byte) error {
+	return s.ValidatePart(ctx, doc, nil)
+}
+
+// ValidatePart is Validate of an object without some of its members: those for which present holds count as being there,
+// whatever their values. present may hold for members that the object has; nil is none.
+func (s *Schema) ValidatePart(ctx context.Context, doc []byte, present func(name string) bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = errs.Wrap(fmt.Errorf("panic: %v", fault), errs.Internal, "the document could not be validated")
@@ -134,9 +145,10 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 		return errs.Wrap(err, errs.Internal, "the document could not be validated")
 	}
 	i.run.begin(ctx, i.schema, s.form.tracks, len(doc))
+	i.run.present = present
 	i.run.apply(i.schema, v) //nolint:contextcheck // the run is the context, and holds ctx
 	err = i.run.result()
-	i.run.Context = nil
+	i.run.Context, i.run.present = nil, nil
 	s.put(i)
 	return err
 }

@@ -23,6 +23,7 @@ func limitTests() []test {
 		{"a uuid has up to 200 characters", longUUID},
 		{"a key has up to four parts of 256 bytes", longKeys},
 		{"a record has a hundred keys", manyKeys},
+		{"an index is added over a record with two thousand keys", manyMoreKeys},
 		{"a record has a hundred pending events", manyEvents},
 	}
 }
@@ -119,4 +120,30 @@ func manyEvents(f *fixture) {
 	s.clearAll(n)
 	s.wantPendingCount("a", 0)
 	s.wantRecord("a", n, text(fmt.Sprint(n-1)))
+}
+
+// manyMoreKeys: an index that is added over arrays of any length has a key for each element, however many a client may write
+// at once.
+func manyMoreKeys(f *fixture) {
+	s := f.open("Books")
+	const n = 2000
+	d := &doc{}
+	for i := range n {
+		d.and("tag", fmt.Sprintf("t%04d", i))
+	}
+	s.put("a", 0, 1, d)
+	s = f.open("Books", byTag)
+	for revision := uint64(1); ; revision++ {
+		for _, i := range []int{0, 256, 1000, n - 1} {
+			s.wantMatches(driver.Query{Index: "tag", Equal: parts(fmt.Sprintf("t%04d", i))}, "a")
+		}
+		if revision == 3 {
+			break
+		}
+		d.Text = fmt.Sprint("write ", revision)
+		s.put("a", revision, revision+1, d)
+	}
+	s.put("a", 3, 4, keyed("tag", "t0001"))
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("t0001")}, "a")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("t1999")}, "")
 }

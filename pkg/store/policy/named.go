@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"slices"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// NamedField is a field of a variable that an expression names, where it does: of object in object.title,
+// has(object.title), object["title"] and "title" in object.
+type NamedField struct {
+	Variable, Field string
+	Line, Column    int
+}
+
+// NamedFields returns the fields that an expression names, of rules and of conditions, in the order of the expression. Of
+// one that can't be parsed there are none.
+func NamedFields(expression string) []NamedField {
+	env, err := environment()
+	if err != nil {
+		return nil
+	}
+	tree, issues := env.Parse(expression)
+	if issues.Err() != nil {
+		return nil
+	}
+	n := &naming{tree: tree.NativeRep()}
+	n.walk(n.tree.Expr(), nil)
+	slices.SortStableFunc(n.found, func(a, b NamedField) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return n.found
+}
+
+type naming struct {
+	tree  *ast.AST
+	found []NamedField
+}
+
+// walk finds the fields in an expression within which some names are variables of loops.
+func (n *naming) walk(e ast.Expr, loops []string) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		s := e.AsSelect()
+		n.add(e, s.Operand(), s.FieldName(), loops)
+		n.walk(s.Operand(), loops)
+	case ast.CallKind:
+		call := e.AsCall()
+		if args := call.Args(); len(args) == 2 {
+			switch call.FunctionName() {
+			case operators.Index:
+				n.addLiteral(args[1], args[0], loops)
+			case operators.In:
+				n.addLiteral(args[0], args[1], loops)
+			}
+		}
+		if call.IsMemberFunction() {
+			n.walk(call.Target(), loops)
+		}
+		for _, arg := range call.Args() {
+			n.walk(arg, loops)
+		}
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			n.walk(element, loops)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			n.walk(entry.AsMapEntry().Key(), loops)
+			n.walk(entry.AsMapEntry().Value(), loops)
+		}
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		n.walk(c.IterRange(), loops)
+		n.walk(c.AccuInit(), loops)
+		inner := append(slices.Clone(loops), c.IterVar(), c.IterVar2(), c.AccuVar())
+		n.walk(c.LoopCondition(), inner)
+		n.walk(c.LoopStep(), inner)
+		n.walk(c.Result(), inner)
+	default: // names and literals
+	}
+}
+
+func (n *naming) addLiteral(name, of ast.Expr, loops []string) {
+	if name.Kind() != ast.LiteralKind {
+		return
+	}
+	if text, ok := name.AsLiteral().(types.String); ok {
+		n.add(name, of, string(text), loops)
+	}
+}
+
+func (n *naming) add(at, of ast.Expr, field string, loops []string) {
+	if of.Kind() != ast.IdentKind || slices.Contains(loops, of.AsIdent()) {
+		return
+	}
+	start := n.tree.SourceInfo().GetStartLocation(at.ID())
+	if at.Kind() == ast.SelectKind { // whose place is that of the dot, or of has
+		if before := n.tree.SourceInfo().GetStartLocation(of.ID()); before.Line() > 0 {
+			start = before
+		}
+	}
+	n.found = append(n.found, NamedField{Variable: of.AsIdent(), Field: field, Line: start.Line(), Column: start.Column() + 1})
+}

@@ -1,0 +1,171 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+)
+
+// outline is what a schema says about the members of the document itself: in its properties, and in those of the
+// schemas that it applies to the same value.
+type outline struct {
+	names    map[string]bool    // in properties of any, and in required of those that hold for every document
+	declared map[string][]*node // by name, the schemas in properties of those that hold for every document
+	any      map[string]bool    // names in properties of any
+	patterns []matcher          // of patternProperties of any
+	closed   bool
+	complete bool
+	root     *node
+	gates    []gate  // of those that hold for every document
+	always   []*node // those that hold for every document
+	targets  map[*node]*node
+	name     string
+}
+
+// gate is a schema with additionalProperties: false. It refuses all members but its own.
+type gate struct {
+	names    map[string]bool
+	patterns []matcher
+}
+
+// outlineOf makes the outline of a schema whose parts have been translated.
+func (z *normalizer) outlineOf(root *node) outline {
+	o := outline{names: map[string]bool{}, any: map[string]bool{}, declared: map[string][]*node{}, targets: z.targets, root: root, complete: impliesAll(root)}
+	seen := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if n.kind != objectNode || seen[n] {
+			return
+		}
+		seen[n] = true
+		if n.file.draft != draft07 || n.get("$ref") == nil { // beside which the other keywords don't count
+			for _, m := range membersOf(n.get("properties")) {
+				o.names[m.name], o.any[m.name] = true, true
+			}
+			o.patterns = append(o.patterns, z.matchers(n)...)
+		}
+		for _, e := range z.edges[n] {
+			visit(e.to)
+		}
+	}
+	visit(root)
+	o.always = o.holding(root)
+	for _, n := range o.always {
+		for _, m := range membersOf(n.get("properties")) {
+			o.declared[m.name] = append(o.declared[m.name], m.value)
+		}
+		if k := n.get("required"); k != nil {
+			for _, item := range k.items {
+				o.names[item.text] = true
+			}
+		}
+		switch {
+		case isFalse(n.get("additionalProperties")):
+			own := gate{names: map[string]bool{}, patterns: z.matchers(n)}
+			for _, m := range membersOf(n.get("properties")) {
+				own.names[m.name] = true
+			}
+			o.gates = append(o.gates, own)
+		case isFalse(n.get("unevaluatedProperties")) && n.file.draft != draft07:
+			o.closed = true
+		}
+	}
+	o.closed = o.closed || len(o.gates) > 0 || o.complete
+	return o
+}
+
+// holding returns the schemas that hold for every value for which one holds, itself included.
+func (o *outline) holding(n *node) (all []*node) {
+	seen := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if n == nil || n.kind != objectNode || seen[n] {
+			return
+		}
+		seen[n] = true
+		if k := n.get("$ref"); k != nil {
+			visit(o.targets[k])
+			if n.file.draft == draft07 {
+				return // the other keywords don't count
+			}
+		}
+		all = append(all, n)
+		if parts := n.get("allOf"); parts != nil {
+			for _, part := range parts.items {
+				visit(part)
+			}
+		}
+	}
+	visit(n)
+	return all
+}
+
+// impliesAll reports whether a schema is meant to declare all members that a document has: it declares some, and no keyword
+// is about others.
+func impliesAll(root *node) bool {
+	if root.kind != objectNode || root.get("properties") == nil {
+		return false
+	}
+	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"} {
+		if root.get(keyword) != nil {
+			return false
+		}
+	}
+	more := root.get("additionalProperties")
+	return more == nil || isFalse(more)
+}
+
+func isFalse(n *node) bool { return n != nil && n.kind == boolNode && !n.truth }
+
+// matchers returns the patterns of a schema for names.
+func (z *normalizer) matchers(n *node) (all []matcher) {
+	for _, m := range membersOf(n.get("patternProperties")) {
+		if p := z.pattern(m.value, "patternProperties", m.name); p != nil {
+			if compiled, err := p.compile(); err == nil {
+				all = append(all, compiled)
+			}
+		}
+	}
+	return all
+}
+
+func matchesAny(patterns []matcher, name string) bool {
+	return slices.ContainsFunc(patterns, func(m matcher) bool { return m.expression.MatchString(name) })
+}
+
+// Names returns the names of the members of the document itself that the schema names, sorted.
+func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.form.outline.names)) }
+
+// Closed reports whether a document is meant to have no other members than those that the schema names: it refuses others
+// (additionalProperties or unevaluatedProperties is false), or has properties and no keyword that may be about others.
+func (s *Schema) Closed() bool { return s.form.outline.closed }
+
+// Complete reports whether the schema's own properties are all members that a document is meant to have.
+func (s *Schema) Complete() bool { return s.form.outline.complete }
+
+// Types returns the type of each member of the document itself that the schema's own properties declare; "" if that is
+// none, or several.
+func (s *Schema) Types() map[string]string {
+	types := map[string]string{}
+	for _, m := range membersOf(s.form.outline.root.get("properties")) {
+		types[m.name] = ""
+		if k := m.value.get("type"); k != nil && k.kind == stringNode {
+			types[m.name] = k.text
+		}
+	}
+	return types
+}
+
+// Declares reports whether a member of the document itself is in properties, of the schema or of one that it applies to the
+// same value.
+func (s *Schema) Declares(name string) bool { return s.form.outline.any[name] }
+
+// Knows reports whether the schema says of a member of the document itself that there is one: by its name, or by a pattern.
+func (s *Schema) Knows(name string) bool {
+	o := &s.form.outline
+	for _, g := range o.gates {
+		if !g.names[name] && !matchesAny(g.patterns, name) {
+			return false
+		}
+	}
+	return o.names[name] || matchesAny(o.patterns, name)
+}

@@ -1,0 +1,151 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Written describes values that are not a client's: what belfry writes into a member of an object.
+type Written struct {
+	What    string             // for messages: "the uuid of the owner"
+	Type    string             // as in a schema; "": any
+	Items   *Written           // of an array; nil: not known
+	Members map[string]Written // of an object
+	Values  []string           // all there are, as JSON; nil: any of Type
+	Open    bool               // which of the values of Type it will be is not known: a schema may name a few
+}
+
+// Contradictions returns a *RefusedError with what the schema says of a member of the document itself that is not true of
+// what is written there: by type, const and enum, in properties that hold for every document. nil: nothing.
+func (s *Schema) Contradictions(name string, w Written) error {
+	refused := &refusals{name: s.form.outline.name}
+	for _, n := range s.form.outline.declared[name] {
+		s.form.outline.contradict(refused, n, w)
+	}
+	return refused.err()
+}
+
+// RefusesObjects returns a *RefusedError if no object matches the schema, since it is about values of other types; else nil.
+func (s *Schema) RefusesObjects() error {
+	refused := &refusals{name: s.form.outline.name}
+	for _, n := range s.form.outline.always {
+		if k := n.get("type"); k != nil && !allowsType(k, "object") {
+			refused.add(k, "type", fmt.Sprintf("is %s, and a store holds objects: none can be created", k.raw()), `write "object"`)
+		}
+	}
+	return refused.err()
+}
+
+func (o *outline) contradict(refused *refusals, n *node, w Written) {
+	const advice = "remove it: belfry maintains the property, and the schema does not judge it"
+	for _, n := range o.holding(n) {
+		if k := n.get("type"); k != nil && w.Type != "" && !allowsType(k, w.Type) {
+			refused.add(k, "type", fmt.Sprintf("is %s, and %s is %s", k.raw(), w.What, withArticle(w.Type)), advice)
+		}
+		for _, keyword := range []string{"const", "enum"} {
+			if k := n.get(keyword); k != nil && !w.allowedBy(k, keyword) {
+				refused.add(k, keyword, fmt.Sprintf("is not true of %s, which can have another value", w.What), advice)
+			}
+		}
+		if items := n.get("items"); items != nil && items.kind == objectNode && w.Items != nil {
+			o.contradict(refused, items, *w.Items)
+		}
+		for _, m := range membersOf(n.get("properties")) {
+			if inner, known := w.Members[m.name]; known {
+				o.contradict(refused, m.value, inner)
+			}
+		}
+	}
+}
+
+// allowedBy reports whether const or enum may be true of what is written.
+func (w Written) allowedBy(k *node, keyword string) bool {
+	values := []*node{k}
+	if keyword == "enum" {
+		values = k.items
+	}
+	if w.Open {
+		return w.Type == "" || slices.ContainsFunc(values, func(v *node) bool { return isOfType(v.kind, w.Type) })
+	}
+	for _, one := range w.Values {
+		if !slices.ContainsFunc(values, func(v *node) bool { return string(v.raw()) == one }) {
+			return false
+		}
+	}
+	return len(w.Values) > 0
+}
+
+// allowsType reports whether a value of type allows some values of a type.
+func allowsType(k *node, written string) bool {
+	listed := []*node{k}
+	if k.kind == arrayNode {
+		listed = k.items
+	}
+	return slices.ContainsFunc(listed, func(t *node) bool {
+		return t.text == written || isNumeric(t.text) && isNumeric(written)
+	})
+}
+
+func isNumeric(kind string) bool { return kind == "number" || kind == "integer" }
+
+func isOfType(kind nodeKind, written string) bool {
+	switch kind {
+	case nullNode:
+		return written == "null"
+	case boolNode:
+		return written == "boolean"
+	case numberNode:
+		return isNumeric(written)
+	case stringNode:
+		return written == "string"
+	case arrayNode:
+		return written == "array"
+	default:
+		return written == "object"
+	}
+}
+
+func withArticle(kind string) string {
+	if strings.ContainsAny(kind[:1], "aio") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// Limits returns where the schema limits a member of the document itself by more than its type, as pointers in the file: what
+// does not hold where the member is not the client's.
+func (s *Schema) Limits(name string) (pointers []string) {
+	var visit func(n *node, seen map[*node]bool)
+	visit = func(n *node, seen map[*node]bool) {
+		if n.kind != objectNode || seen[n] {
+			return
+		}
+		seen[n] = true
+		for _, m := range n.members {
+			switch m.name {
+			case "$ref":
+				if target := s.form.outline.targets[m.value]; target != nil {
+					visit(target, seen)
+				}
+			case "items":
+				visit(m.value, seen)
+			case "properties":
+				for _, inner := range m.value.members {
+					visit(inner.value, seen)
+				}
+			case "allOf":
+				for _, part := range m.value.items {
+					visit(part, seen)
+				}
+			case "maxItems", "minItems", "uniqueItems", "contains", "maxLength", "minLength", "pattern", "multipleOf", "maximum", "minimum",
+				"exclusiveMaximum", "exclusiveMinimum", "anyOf", "oneOf", "not", "if", "propertyNames", "patternProperties", "maxProperties", "minProperties":
+				pointers = append(pointers, m.value.pointer())
+			}
+		}
+	}
+	for _, n := range s.form.outline.declared[name] {
+		visit(n, map[*node]bool{})
+	}
+	return pointers
+}
