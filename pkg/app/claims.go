@@ -41,6 +41,8 @@ func (a *App) incompleteClaims() []string {
 	for _, s := range a.claims.Status() {
 		switch {
 		case s.Filled:
+		case s.Waiting && !s.Others:
+			all = append(all, "new unique values of "+s.Target+" are refused until it is known that no process with another configuration runs, within half a minute, and the values of its objects are collected")
 		case s.Waiting:
 			all = append(all, "new unique values of "+s.Target+" are refused until all processes have the same configuration, and the values of its objects are collected")
 		default:

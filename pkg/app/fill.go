@@ -42,7 +42,7 @@ func (a *App) consoleFill() func(source, target, array string) console.Fill {
 	return func(source, target, array string) console.Fill {
 		for _, s := range a.filler.Status() {
 			if s.Source == source && s.Target == target && s.Array == array {
-				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Waiting, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
+				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Others, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
 			}
 		}
 		return console.Fill{}

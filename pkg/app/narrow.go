@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
@@ -14,40 +16,79 @@ import (
 const (
 	narrowTimeout  = 10 * time.Second
 	narrowRetryMin = time.Second
-	narrowRetryMax = time.Minute
+	narrowRetryMax = 10 * time.Second
+
+	// createdConsumers are the subjects on which the server says that a consumer of the log was created. It says nothing of one
+	// that was updated.
+	createdConsumers = "$JS.EVENT.ADVISORY.CONSUMER.CREATED." + bus.StreamEvents
 )
 
-// startNarrowing narrows consumers of the log, once, that would receive events about the security of accounts although they
-// don't name them: those of an earlier release, and of programs in other languages. Without the permission it logs which they are.
+// startNarrowing narrows consumers of the log that would receive events about the security of accounts although they don't
+// name them: those of an earlier release, and of programs in other languages. It does so at the start, as soon as a consumer is
+// created, and every busCheckInterval. Without the permission it logs which they are.
 func (a *App) startNarrowing(context.Context) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() {
-		for delays := backoff.New(narrowRetryMin, narrowRetryMax); ctx.Err() == nil; {
-			limited, done := context.WithTimeout(ctx, narrowTimeout)
-			found, err := listener.NarrowConsumers(limited, a.bus, false)
-			done()
-			for _, d := range found {
-				if d.State == bus.Updated {
-					a.log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
-				}
-			}
-			if errors.Is(err, bus.ErrPermissionDenied) {
-				if len(found) > 0 {
-					a.log.Warn("a listener may receive events about the security of accounts that it does not name", "error", err)
-				}
-				return
-			}
-			if err == nil {
-				return
-			}
-			_ = delays.Wait(ctx)
-		}
-	})
+	running.Go(func() { a.narrowConsumers(ctx) })
 	a.onStop("the narrowing of consumers", func(context.Context) error {
 		cancel()
 		running.Wait()
 		return nil
 	})
 	return nil
+}
+
+func (a *App) narrowConsumers(ctx context.Context) {
+	created, stop := a.watchConsumers(ctx)
+	defer stop()
+	denied := "" // what was logged last
+	for delays := backoff.New(narrowRetryMin, narrowRetryMax); ctx.Err() == nil; {
+		limited, done := context.WithTimeout(ctx, narrowTimeout)
+		found, err := listener.NarrowConsumers(limited, a.bus, false)
+		done()
+		for _, d := range found {
+			if d.State == bus.Updated {
+				a.log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
+			}
+		}
+		wait := busCheckInterval
+		switch {
+		case err == nil:
+			denied = ""
+			delays.Reset()
+		case !errors.Is(err, bus.ErrPermissionDenied):
+			wait = delays.Next()
+		case len(found) == 0:
+			return // nor may it read which consumers there are
+		case err.Error() != denied:
+			denied = err.Error()
+			a.log.Warn("a listener may receive events about the security of accounts that it does not name", "error", err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-created:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// watchConsumers returns a channel that has a value once a consumer of the log was created. Whose user of the bus may not
+// receive that finds such consumers by reading them.
+func (a *App) watchConsumers(ctx context.Context) (created <-chan struct{}, stop func()) {
+	woken := make(chan struct{}, 1)
+	allowed, ended := a.bus.UntilDenied(ctx, createdConsumers)
+	sub, err := a.bus.Conn().Subscribe(createdConsumers+".*", func(*nats.Msg) {
+		select {
+		case woken <- struct{}{}:
+		default: // the consumers are read after the one before
+		}
+	})
+	if err != nil {
+		ended()
+		return woken, func() {}
+	}
+	context.AfterFunc(allowed, func() { _ = sub.Unsubscribe() }) // else it would be denied again with each new connection
+	return woken, ended
 }

@@ -33,6 +33,7 @@ func (e *ProtocolError) Error() string { return e.Description }
 // Codes of ProtocolError.
 const (
 	InvalidRequest          = "invalid_request"
+	InvalidClient           = "invalid_client"
 	InvalidGrant            = "invalid_grant"
 	UnsupportedResponseType = "unsupported_response_type"
 	UnsupportedGrantType    = "unsupported_grant_type"

@@ -12,8 +12,8 @@ import (
 )
 
 // A code is an object in the store of tokens, found by its hash. The first exchange marks it as
-// used, whether or not what comes with the code is right. It is kept after that, so that a second use is
-// noticed: then somebody else had the code, and the session that it made ends.
+// used, whether or not what comes with the code is right; one that names no client, where the login did, is none. It
+// is kept after that, so that a second use is noticed: then somebody else had the code, and the session that it made ends.
 const (
 	// CodeTTL is how long a code is valid.
 	CodeTTL = time.Minute
@@ -67,6 +67,12 @@ func errGrant() error {
 	return protocolError(InvalidGrant, "the code is wrong, has expired or was used, or redirect_uri, client_id or code_verifier is not that of its login: log in again")
 }
 
+// errNoClient is for a request that does not say whose it is. A client that tries several ways to say so sends
+// one first that belfry does not read, so the code stays valid.
+func errNoClient() error {
+	return protocolError(InvalidClient, "client_id is missing: it has to be that of the login, in the body or by HTTP Basic with an empty password")
+}
+
 // ExchangeCode starts the session of an application whose user has logged in. Of several
 // exchanges of one code, in whatever processes, the first alone can succeed; the second ends the
 // session.
@@ -81,7 +87,7 @@ func (s *Service) ExchangeCode(ctx context.Context, e CodeExchange, from Client)
 	}
 	from.Session, from.Application = nil, nil
 	ctx = asService(ctx, "")
-	grant, id, err := s.consumeCode(ctx, e.Code)
+	grant, id, err := s.consumeCode(ctx, e)
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -101,9 +107,9 @@ func (s *Service) ExchangeCode(ctx context.Context, e CodeExchange, from Client)
 }
 
 // consumeCode marks a code as used and returns what it stands for, with the id of the session to make.
-func (s *Service) consumeCode(ctx context.Context, code string) (grant object.Object, id string, err error) {
+func (s *Service) consumeCode(ctx context.Context, e CodeExchange) (grant object.Object, id string, err error) {
 	replayed := ""
-	_, err = s.tokens.Mutate(ctx, codeUUID(code), func(now store.Stored) (store.Mutation, error) {
+	_, err = s.tokens.Mutate(ctx, codeUUID(e.Code), func(now store.Stored) (store.Mutation, error) {
 		o, err := now.Object()
 		if err != nil {
 			return store.Mutation{}, err
@@ -114,6 +120,9 @@ func (s *Service) consumeCode(ctx context.Context, code string) (grant object.Ob
 			replayed = made
 			fields.Set(fieldReplayed, true)
 			return store.Mutation{Fields: fields}, nil
+		}
+		if app := applicationOf(o[fieldApplication]); app != nil && app.Client != "" && e.Client == "" && s.now().Before(timeField(o, fieldExpires)) {
+			return store.Mutation{}, errNoClient()
 		}
 		id = randomText(idSize)
 		fields.Set(fieldSession, id)

@@ -218,7 +218,7 @@ func TestACodeIsForItsOwnRequest(t *testing.T) {
 		{"another redirect", func(e *auth.CodeExchange) { e.Redirect = schemeRedirect }, auth.InvalidGrant, true},
 		{"another port", func(e *auth.CodeExchange) { e.Redirect = "http://127.0.0.1:4712/in" }, auth.InvalidGrant, true},
 		{"another client", func(e *auth.CodeExchange) { e.Client = "other" }, auth.InvalidGrant, true},
-		{"no client", func(e *auth.CodeExchange) { e.Client = "" }, auth.InvalidGrant, true},
+		{"no client", func(e *auth.CodeExchange) { e.Client = "" }, auth.InvalidClient, false},
 		{"no verifier", func(e *auth.CodeExchange) { e.Verifier = "" }, auth.InvalidRequest, false},
 		{"a short verifier", func(e *auth.CodeExchange) { e.Verifier = verifier[:42] }, auth.InvalidRequest, false},
 		{"a long verifier", func(e *auth.CodeExchange) { e.Verifier = strings.Repeat("a", 129) }, auth.InvalidRequest, false},
@@ -243,6 +243,27 @@ func TestACodeIsForItsOwnRequest(t *testing.T) {
 			t.Errorf("%s: then %v", c.name, err)
 		}
 	}
+}
+
+// A used code that comes again is noticed whatever comes with it; one that has expired is wrong for everybody.
+func TestACodeWithoutItsClientIsNoSecondChance(t *testing.T) {
+	w := newFixture(t, applications)
+	w.register(ada, password)
+	right := exchangeOf(w.code(siteRedirect, "client_id", "app"), siteRedirect)
+	right.Client = "app"
+	in, err := w.ExchangeCode(t.Context(), right, from)
+	w.must(err)
+	none := right
+	none.Client = ""
+	_, err = w.ExchangeCode(t.Context(), none, from)
+	w.wantProtocol(err, auth.InvalidGrant)
+	if w.valid(in.Token) {
+		t.Error("the session outlives a second use of its code without a client")
+	}
+	none.Code = w.code(siteRedirect, "client_id", "app")
+	w.clock.advance(auth.CodeTTL)
+	_, err = w.ExchangeCode(t.Context(), none, from)
+	w.wantProtocol(err, auth.InvalidGrant)
 }
 
 // Two flows of one application are in progress; their codes are mixed up.

@@ -58,7 +58,7 @@ func RequireLogin(me *Session) error {
 	if me == nil || me.Key == nil {
 		return nil
 	}
-	return errs.New(errs.Denied, "an API key can't do this: log in")
+	return errs.Wrap(ErrInsufficientScope, errs.Denied, "an API key can't do this: log in")
 }
 
 // NewKey is an API key to be made.

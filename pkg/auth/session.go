@@ -231,9 +231,16 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	return me, nil
 }
 
+// Causes of errors that are of the token of a request, and of nothing else, for programs that sent it in Authorization (RFC 6750,
+// section 3.1).
+var (
+	ErrInvalidToken      = errors.New("the token is not valid")             // Unauthenticated
+	ErrInsufficientScope = errors.New("the token is not for such requests") // Denied
+)
+
 // errSessionEnded is returned when a session has ended during a request.
 func errSessionEnded() error {
-	return errs.New(errs.Unauthenticated, "your session has ended: log in again")
+	return errs.Wrap(ErrInvalidToken, errs.Unauthenticated, "your session has ended: log in again")
 }
 
 // checkActive reports errSessionEnded for a session that has ended since the

@@ -29,7 +29,7 @@ type Graph struct {
 type Fill struct {
 	Known   bool
 	Done    bool
-	Waiting bool // until all processes have the same configuration
+	Waiting bool // for a process with another configuration, which runs
 
 	Targets, Total int64 // objects with the array: filled, and all, approximately
 	Failed         int64 // arrays that can't be written

@@ -43,6 +43,9 @@ func NarrowConsumers(ctx context.Context, b bus.Requester, check bool) ([]bus.Di
 	var all []bus.Diff
 	for _, config := range wide {
 		d, err := narrow(ctx, b, config, check)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDoesNotExist) {
+			continue // it was deleted meanwhile, and must not be created again
+		}
 		all = append(all, d)
 		if err != nil {
 			return all, err
@@ -73,9 +76,9 @@ func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfi
 	config.FilterSubject, config.FilterSubjects = "", want
 	var err error
 	if config.DeliverSubject != "" {
-		_, err = b.JetStream().CreateOrUpdatePushConsumer(ctx, stream, config)
+		_, err = b.JetStream().UpdatePushConsumer(ctx, stream, config)
 	} else {
-		_, err = b.JetStream().CreateOrUpdateConsumer(ctx, stream, config)
+		_, err = b.JetStream().UpdateConsumer(ctx, stream, config)
 	}
 	if err == nil {
 		d.State = bus.Updated

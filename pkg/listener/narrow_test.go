@@ -2,6 +2,7 @@ package listener_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -75,6 +76,46 @@ func filtersOf(t *testing.T, b *bus.Bus, consumer string) []string {
 	}
 	t.Fatal("no consumer " + consumer)
 	return nil
+}
+
+// deleting deletes a consumer between the moments at which it is read and narrowed.
+type deleting struct {
+	*bus.Bus
+	consumer string
+}
+
+func (d deleting) JetStream() jetstream.JetStream {
+	return deletingStream{d.Bus.JetStream(), d.consumer}
+}
+
+type deletingStream struct {
+	jetstream.JetStream
+	consumer string
+}
+
+func (d deletingStream) UpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	_ = d.DeleteConsumer(ctx, stream, d.consumer)
+	return d.JetStream.UpdateConsumer(ctx, stream, c)
+}
+
+func (d deletingStream) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	_ = d.DeleteConsumer(ctx, stream, d.consumer)
+	return d.JetStream.CreateOrUpdateConsumer(ctx, stream, c)
+}
+
+func TestANarrowedConsumerThatWasDeletedStaysDeleted(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	config := jetstream.ConsumerConfig{Durable: "short", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := listener.NarrowConsumers(t.Context(), deleting{b, "short"}, false); err != nil || len(found) != 0 {
+		t.Errorf("found %v, %v", found, err)
+	}
+	if _, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "short"); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("the consumer is there again: %v", err)
+	}
 }
 
 // A consumer that exists keeps its position when its filter is narrowed.

@@ -54,6 +54,41 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// Events have revisions as strings, and replies as numbers: a program passes on what it has.
+func TestARevisionIsANumberOrItsDigits(t *testing.T) {
+	w := open(t)
+	saved := w.want("", wire.Save, `{"object":{"uuid":"emma","year":1815}}`)
+	envelope, err := json.Marshal(w.outbox.last())
+	w.must(err)
+	var sent struct{ Revision string }
+	w.must(json.Unmarshal(envelope, &sent))
+	if sent.Revision != fmt.Sprint(saved.reply.Revision) {
+		t.Fatalf("the event has revision %q", sent.Revision)
+	}
+	w.want("412", wire.Update, fmt.Sprintf(`{"uuid":"emma","object":{"year":1},"revision":"%d"}`, saved.reply.Revision-1))
+	w.want("412", wire.Delete, fmt.Sprintf(`{"uuid":"emma","revision":"%d"}`, saved.reply.Revision-1))
+	first := w.want("", wire.Update, `{"uuid":"emma","object":{"year":1816},"revision":"`+sent.Revision+`"}`, key("k")...)
+	again := w.want("", wire.Update, `{"uuid":"emma","object":{"year":1816},"revision":`+sent.Revision+`}`, key("k")...)
+	if first.body != again.body {
+		t.Errorf("the same request in other words: %s, then %s", first.body, again.body)
+	}
+	w.want("", wire.Delete, fmt.Sprintf(`{"uuid":"emma","revision":"%d"}`, first.reply.Revision))
+
+	w.want("", wire.Save, `{"object":{"uuid":"kim"}}`)
+	for _, wrong := range []string{`"0"`, `""`, `"01"`, `"+1"`, `"-1"`, `" 1"`, `"1.0"`, `"1e3"`, `"0x1"`, `"1_000"`, `"\"1\""`, `"one"`, `1.5`, `1e3`, `-1`, `true`, `null`, `[1]`, `{}`} {
+		for op, body := range map[string]string{wire.Update: `{"uuid":"kim","object":{},"revision":` + wrong + `}`, wire.Delete: `{"uuid":"kim","revision":` + wrong + `}`} {
+			if got := w.want("400", op, body); !strings.Contains(got.body, "string of its decimal digits") || !strings.Contains(got.body, `"pointer":"/revision"`) {
+				t.Errorf("%s: %s", wrong, got.body)
+			}
+		}
+	}
+	for _, large := range []string{`18446744073709551616`, `"18446744073709551616"`} {
+		if got := w.want("400", wire.Delete, `{"uuid":"kim","revision":`+large+`}`); !strings.Contains(got.body, "larger than any revision") {
+			t.Errorf("%s: %s", large, got.body)
+		}
+	}
+}
+
 func TestLists(t *testing.T) {
 	w := open(t)
 	if got := w.want("", wire.List, `{}`); got.body != `{"objects":[]}` {
@@ -120,7 +155,7 @@ func TestInvalidRequestsAreRejected(t *testing.T) {
 		"a bad one in it":       {"400", wire.Save, `{"object":{"uuid":7}}`, "must be a string", nil},
 		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "the object has none", nil},
 		"revision 0":            {"400", wire.Delete, `{"uuid":"emma","revision":0}`, "above 0", nil},
-		"a revision of text":    {"400", wire.Delete, `{"uuid":"emma","revision":"1"}`, "above 0", nil},
+		"a revision of text":    {"400", wire.Delete, `{"uuid":"emma","revision":"one"}`, "above 0", nil},
 		"a negative limit":      {"400", wire.List, `{"limit":-1}`, "above 0", nil},
 		"a large limit":         {"400", wire.List, `{"limit":501}`, "1 to 500", nil},
 		"a bad cursor":          {"400", wire.List, `{"cursor":"x"}`, "cursor", nil},

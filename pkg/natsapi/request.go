@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -133,10 +134,8 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 		r.object, err = object.Decode(value)
 		return err
 	case "revision":
-		if r.Revision, err = strconv.ParseUint(string(value), 10, 64); err != nil || r.Revision == 0 {
-			return invalidField(name, "must be the revision of an object, a whole number above 0")
-		}
-		return nil
+		r.Revision, err = parseRevision(name, value)
+		return err
 	case "limit":
 		if r.Limit, err = strconv.Atoi(string(value)); err != nil || r.Limit < 1 {
 			return invalidField(name, "must be a whole number above 0")
@@ -162,6 +161,23 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 		_, err = store.ParseCount(text)
 	}
 	return err
+}
+
+// parseRevision reads a number, as replies have it, or the decimal digits of one in a string, as events have it: a program whose
+// numbers are floating point ones keeps all digits of these.
+func parseRevision(name string, value json.RawMessage) (uint64, error) {
+	digits := string(value)
+	if text, ok := object.Text(value); ok {
+		digits = text
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, invalidField(name, "is larger than any revision: it has at most 64 bits")
+	case err != nil || n == 0 || digits[0] == '0':
+		return 0, invalidField(name, "must be the revision of an object, a whole number above 0 or a string of its decimal digits, as in replies and in events")
+	}
+	return n, nil
 }
 
 // findUUID takes the uuid from the object when the request has none.

@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,6 +10,18 @@ import (
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store/object"
 )
+
+// A floating point number has 53 bits: one more is another revision.
+func TestARevisionKeepsAllItsDigits(t *testing.T) {
+	for _, digits := range []string{"9007199254740993", "18446744073709551615"} {
+		for _, text := range []string{digits, `"` + digits + `"`} {
+			r, err := parse(wire.Delete, "id", &nats.Msg{Data: []byte(`{"uuid":"a","revision":` + text + `}`)})
+			if err != nil || strconv.FormatUint(r.Revision, 10) != digits {
+				t.Errorf("%s is read as %+v, %v", text, r, err)
+			}
+		}
+	}
+}
 
 func FuzzRequest(f *testing.F) {
 	f.Add(`{"object":{"uuid":"a","title":"x"},"uuid":"b"}`, "k", "ada")

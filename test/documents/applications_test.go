@@ -27,5 +27,6 @@ func (c *client) applications(address, password string) {
 		c.ask(400, "POST", "/auth/token", exchange, form)
 	}
 	c.ask(400, "POST", "/auth/token", `{"code":7}`)
+	c.ask(401, "POST", "/auth/token", url.Values{"grant_type": {"authorization_code"}}.Encode(), form, "Authorization: Basic YXBwOnNlY3JldA==") // app:secret
 	c.ask(415, "POST", "/auth/token", `{}`, "Content-Type: text/plain")
 }

@@ -128,7 +128,7 @@ func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error)
 		return nil, err
 	}
 	if now == nil || now.ID != began.ID {
-		return nil, errs.New(errs.Unauthenticated, "your session ended during the request: log in and send it again")
+		return nil, errs.Wrap(auth.ErrInvalidToken, errs.Unauthenticated, "your session ended during the request: log in and send it again")
 	}
 	call := store.CallOf(ctx)
 	call.User, call.Session, call.Actor = now.Visible, now.ForRules(), nil
@@ -153,7 +153,7 @@ func RequireAllowed(x *Exchange, key *auth.Key, budget *policy.Budget, method, p
 	if key.Allows(x.Context(), budget, method, path) {
 		return nil
 	}
-	return errs.New(errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)
+	return errs.Wrap(auth.ErrInsufficientScope, errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)
 }
 
 // Anonymous has a request count as one without a session from now on.
@@ -170,7 +170,7 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	case session == nil:
 		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
 	case session.Key != nil:
-		return errs.New(errs.Denied, "%s is for admins who are logged in: an API key is none", what)
+		return errs.Wrap(auth.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is none", what)
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}

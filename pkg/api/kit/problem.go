@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/api/problem"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/policy"
 )
@@ -102,12 +103,26 @@ func (p *Problem) challenge(step *errs.StepUp) {
 	}
 }
 
-// authenticate is the header WWW-Authenticate of an error (RFC 6750, RFC 9470).
-func authenticate(err error) string {
+// authenticate is the header WWW-Authenticate of an error (RFC 6750, RFC 9470), "" for none. Only what a token that was sent
+// is to blame for has an error: a program must not take a request without one for a token that has expired.
+func (x *Exchange) authenticate(status int, err error) string {
+	token, sent := x.BearerToken()
+	sent = sent && token != ""
 	var step *errs.StepUp
-	if !errors.As(err, &step) {
-		return "Bearer"
+	switch {
+	case status == http.StatusForbidden && sent && errors.Is(err, auth.ErrInsufficientScope):
+		return `Bearer error="insufficient_scope"`
+	case status != http.StatusUnauthorized:
+		return ""
+	case errors.As(err, &step):
+		return challengeOf(step)
+	case sent && errors.Is(err, auth.ErrInvalidToken):
+		return `Bearer error="invalid_token"`
 	}
+	return "Bearer"
+}
+
+func challengeOf(step *errs.StepUp) string {
 	challenge := `Bearer error="insufficient_user_authentication", error_description="` + step.Step + `"`
 	if step.AAL > 1 {
 		challenge += `, acr_values="aal` + strconv.Itoa(step.AAL) + `"`
@@ -144,8 +159,8 @@ func (x *Exchange) fail(err error) {
 	if HasRetryAfter(status) {
 		x.SetHeader("Retry-After", problem.RetryAfter(err))
 	}
-	if status == http.StatusUnauthorized {
-		x.SetHeader("Www-Authenticate", authenticate(err))
+	if challenge := x.authenticate(status, err); challenge != "" {
+		x.SetHeader("Www-Authenticate", challenge)
 	}
 	x.SendProblem(status, document)
 }

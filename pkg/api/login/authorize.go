@@ -173,6 +173,7 @@ func (h *handler) sendToApplication(x *kit.Exchange, s auth.IssuedSession, err e
 		parameters = url.Values{"error": {code}, "error_description": {description}}
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", code), slog.String("error", errText(err)))
 	}
+	parameters.Set("iss", h.service.BaseURL()) // RFC 9207: an application of several servers knows which one has replied
 	redirect(x, status, s.Application.Location(parameters))
 	return nil
 }

@@ -123,7 +123,7 @@ func TestAnApplicationLogsInWithACode(t *testing.T) {
 			"provider": throughProvider(f, asking(redirect), "grace", own...).Want(302),
 		} {
 			query := landed(t, reply, redirect)
-			if len(query) != 2 || query.Get("state") != "a state & more" || len(query.Get("code")) != 43 {
+			if len(query) != 3 || query.Get("state") != "a state & more" || len(query.Get("code")) != 43 || query.Get("iss") != "http://belfry.example.org" {
 				t.Fatalf("%s: %v", name, query)
 			}
 			r := exchange(f, query.Get("code"), redirect).Want(200).HasHeader("Cache-Control", "no-store").HasHeader("Content-Type", "application/json").HasHeader("Set-Cookie", "")
@@ -240,7 +240,7 @@ func TestAnApplicationIsToldWhatIsWrong(t *testing.T) {
 	} {
 		q := asking(site, c.field, c.value)
 		query := landed(t, f.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(302), site)
-		if query.Get("error") != c.want || query.Get("error_description") == "" || query.Get("state") != "a state & more" || query.Has("code") {
+		if query.Get("error") != c.want || query.Get("error_description") == "" || query.Get("state") != "a state & more" || query.Has("code") || query.Get("iss") != "http://belfry.example.org" {
 			t.Errorf("%s: %v", c.name, query)
 		}
 		if c.field != "provider" {
@@ -251,7 +251,7 @@ func TestAnApplicationIsToldWhatIsWrong(t *testing.T) {
 	}
 	for who, want := range map[string]string{"denied": "access_denied", "away": "temporarily_unavailable", "broken": "server_error"} {
 		r := throughProvider(f, asking(site), who).Want(302)
-		if query := landed(t, r, site); query.Get("error") != want || query.Get("state") != "a state & more" || strings.Contains(r.Header.Get("Location"), "SECRET") {
+		if query := landed(t, r, site); query.Get("error") != want || query.Get("state") != "a state & more" || query.Get("iss") != "http://belfry.example.org" || strings.Contains(r.Header.Get("Location"), "SECRET") {
 			t.Errorf("%s: %v", who, query)
 		}
 	}
@@ -355,7 +355,7 @@ func TestErrorsOfAnExchange(t *testing.T) {
 	f.Must(err)
 	fails("disabled", exchange(f, secret, site), "invalid_grant", secret)
 	f.Do("POST", "/auth/token", "x", "Content-Type", "", "Content-Type", "text/plain").Want(415)
-	f.Do("POST", "/auth/token", `{"code":1}`).Want(400)
+	fails("a code that is no text", f.Do("POST", "/auth/token", `{"code":1}`), "invalid_request", "")
 	exchange(f, secret, site, "Sec-Fetch-Site", "cross-site").Want(403)
 }
 
@@ -412,18 +412,27 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 	}
 }
 
-// RFC 8414: an issuer is an https URL, and what the document says is what there is.
+// RFC 8414: an issuer is an https URL, or of this machine during development, and what the document says is what there is.
 func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 	const path = "/.well-known/oauth-authorization-server"
 	startApplications(t).Do("GET", path, "").Want(404)
 	apitest.StartLogin(t, 1, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
-	startApplications(t, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org/below" }).Do("GET", path, "").Want(404)
-	f := startApplications(t, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })
-	r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
-	const want = `{"issuer":"https://belfry.example.org","authorization_endpoint":"https://belfry.example.org/auth/authorize","token_endpoint":"https://belfry.example.org/auth/token",` +
-		`"response_types_supported":["code"],"response_modes_supported":["query"],"grant_types_supported":["authorization_code"],"token_endpoint_auth_methods_supported":["none"],"code_challenge_methods_supported":["S256"]}`
-	if r.Text != want {
-		t.Errorf("%s", r.Text)
+	for _, none := range []string{"https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
+		startApplications(t, func(o *auth.Options) { o.BaseURL = none }).Do("GET", path, "").Want(404)
+	}
+	for _, issuer := range []string{"https://belfry.example.org", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
+		f := startApplications(t, func(o *auth.Options) { o.BaseURL = issuer })
+		r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
+		const want = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/auth/authorize","token_endpoint":"ISSUER/auth/token",` +
+			`"response_types_supported":["code"],"response_modes_supported":["query"],"grant_types_supported":["authorization_code"],"token_endpoint_auth_methods_supported":["none"],"code_challenge_methods_supported":["S256"],` +
+			`"authorization_response_iss_parameter_supported":true}`
+		if r.Text != strings.ReplaceAll(want, "ISSUER", issuer) {
+			t.Errorf("%s", r.Text)
+		}
+		query := landed(t, f.Do("GET", "/auth/authorize?"+asking(site, "provider", "gitlab").Encode(), "").Want(302), site)
+		if query.Get("iss") != issuer {
+			t.Errorf("%s: redirected with %v", issuer, query)
+		}
 	}
 }
 

@@ -16,7 +16,8 @@ const maxBody = 64 << 10
 // a browser sends, and which is replied to with a redirect.
 type form struct {
 	object.Object
-	html bool
+	html     bool
+	repeated string // a field that an HTML form has more than once, of which the first counts
 }
 
 func readForm(x *kit.Exchange) (form, error) {
@@ -27,7 +28,7 @@ func readForm(x *kit.Exchange) (form, error) {
 	}
 	var err error
 	if f.html {
-		f.Object, err = readHTMLForm(x)
+		f.Object, f.repeated, err = readHTMLForm(x)
 	} else {
 		f.Object, err = x.ReadSmallObject(maxBody, kit.JSON, kit.HTMLForm)
 	}
@@ -38,16 +39,20 @@ func readForm(x *kit.Exchange) (form, error) {
 }
 
 // readHTMLForm reads the fields of an HTML form, each a string.
-func readHTMLForm(x *kit.Exchange) (object.Object, error) {
+func readHTMLForm(x *kit.Exchange) (fields object.Object, repeated string, err error) {
 	values, err := x.ReadForm(maxBody)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	fields := object.Object{}
+	fields = object.Object{}
 	for name := range values {
 		fields[name] = object.AppendString(nil, values.Get(name))
+		if len(values[name]) > 1 {
+			repeated = name
+		}
 	}
-	return object.Parse(fields.Encode())
+	fields, err = object.Parse(fields.Encode())
+	return fields, repeated, err
 }
 
 func tooLarge() error {

@@ -2,7 +2,9 @@ package login
 
 import (
 	"encoding/json"
+	"net/netip"
 	"net/url"
+	"strings"
 
 	"belfry/pkg/api/kit"
 )
@@ -22,21 +24,29 @@ type metadata struct {
 	Grants        []string `json:"grant_types_supported"`
 	Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	Challenges    []string `json:"code_challenge_methods_supported"`
+	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// mountMetadata adds the route of the metadata, where the base URL can be an issuer: https, and without a path.
+// mountMetadata adds the route of the metadata, where the base URL can be an issuer: https, and without a path. During
+// development an issuer is on this machine, where nobody else listens, by http.
 func mountMetadata(r *kit.Router, baseURL string) {
 	u, err := url.Parse(baseURL)
-	if err != nil || u.Scheme != "https" || u.Path != "" {
+	if err != nil || u.Path != "" || u.Scheme != "https" && !isLoopback(u.Hostname()) {
 		return
 	}
 	document, err := json.Marshal(metadata{
 		Issuer: baseURL, Authorization: baseURL + authorizePath, Token: baseURL + tokenPath,
 		ResponseTypes: []string{"code"}, ResponseModes: []string{"query"}, Grants: []string{"authorization_code"},
-		Methods: []string{"none"}, Challenges: []string{"S256"},
+		Methods: []string{"none"}, Challenges: []string{"S256"}, NamesIssuer: true,
 	})
 	if err != nil {
 		panic("login: " + err.Error()) // of texts
 	}
 	r.HandleGetPage(metadataPath, kit.Fixed(kit.JSON, document))
+}
+
+// isLoopback reports whether a host is this machine for itself.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }

@@ -39,7 +39,7 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 	case err != nil:
 		return nil, err
 	case session == nil && ok:
-		return nil, errs.New(errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+		return nil, errs.Wrap(auth.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
 	case session == nil || session.Key != nil && !ok:
 		return nil, nil // an API key is no cookie: browsers would send it for pages of others
 	}

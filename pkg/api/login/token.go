@@ -2,7 +2,11 @@ package login
 
 import (
 	"errors"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/problem"
@@ -13,17 +17,16 @@ import (
 // token exchanges the code of an application for the token of a session (RFC 6749, section 4.1.3). No cookie is
 // set: the session is the application's.
 func (h *handler) token(x *kit.Exchange) error {
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	session, err := h.exchange(x, f)
+	session, err := h.exchange(x)
 	var protocol *auth.ProtocolError
+	var invalid *errs.Error
 	switch {
 	case errors.Is(err, auth.ErrDisabled):
-		return h.sendProtocolError(x, err, auth.InvalidGrant, "this account is disabled")
+		return h.sendProtocolError(x, err, auth.InvalidGrant, "this account is disabled", nil)
 	case errors.As(err, &protocol):
-		return h.sendProtocolError(x, err, protocol.Code, protocol.Description)
+		return h.sendProtocolError(x, err, protocol.Code, protocol.Description, nil)
+	case errs.KindOf(err) == errs.Invalid && errors.As(err, &invalid):
+		return h.sendProtocolError(x, err, auth.InvalidRequest, invalid.Message, invalid.Fields)
 	case err != nil:
 		return err
 	}
@@ -45,19 +48,67 @@ type granted struct {
 	ExpiresIn   int    `json:"expires_in"` // seconds
 }
 
-func (h *handler) exchange(x *kit.Exchange, f form) (auth.IssuedSession, error) {
+func (h *handler) exchange(x *kit.Exchange) (auth.IssuedSession, error) {
+	var none auth.IssuedSession
+	f, err := readForm(x)
+	if err != nil {
+		return none, err
+	}
+	if f.repeated != "" {
+		return none, errs.New(errs.Invalid, "the body has a field more than once (RFC 6749, section 3.2)")
+	}
 	values, err := f.take("grant_type", "code", "redirect_uri", "code_verifier", "client_id")
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return none, err
 	}
 	if values[0] != "authorization_code" {
-		return auth.IssuedSession{}, &auth.ProtocolError{Code: auth.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
+		return none, &auth.ProtocolError{Code: auth.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
+	}
+	name, err := clientOf(x.Request, values[4])
+	if err != nil {
+		return none, err
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return none, err
 	}
-	return h.service.ExchangeCode(x.Context(), auth.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: values[4]}, client)
+	return h.service.ExchangeCode(x.Context(), auth.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: name}, client)
+}
+
+// clientOf returns the client_id of an exchange: that of the body, or of HTTP Basic (RFC 6749, section 2.3.1), where
+// many libraries put it first. Nobody has a client secret, so the password of Basic has to be empty. What is wrong with
+// how a client says who it is does not use up the code, so that it can say it in another way.
+func clientOf(r *http.Request, inBody string) (string, error) {
+	headers := r.Header["Authorization"]
+	if len(headers) == 0 {
+		return inBody, nil
+	}
+	if len(headers) > 1 {
+		return "", errs.New(errs.Invalid, "the request has more than one header Authorization")
+	}
+	scheme, _, _ := strings.Cut(headers[0], " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		return inBody, nil // of a session, which a login may be made with
+	}
+	id, secret, ok := r.BasicAuth()
+	if !ok {
+		return "", invalidClient("Authorization has to be Basic, with client_id and an empty password, or has to be left out")
+	}
+	id, err := url.QueryUnescape(id)
+	if err != nil || !utf8.ValidString(id) {
+		return "", invalidClient("the client_id in Authorization has to be encoded as in a form, and to be text in UTF-8 then (RFC 6749, section 2.3.1)")
+	}
+	switch {
+	case secret != "":
+		return "", invalidClient("belfry has no client secrets: the password in Authorization has to be empty")
+	case inBody != "" && inBody != id:
+		return "", errs.New(errs.Invalid, "client_id in the body is not the one in Authorization: send one of them, or the same")
+	}
+	return id, nil
+}
+
+func invalidClient(description string) error {
+	return &auth.ProtocolError{Code: auth.InvalidClient, Description: description}
 }
 
 // protocolProblem is a problem document that is an error of RFC 6749, section 5.2, as well.
@@ -69,12 +120,16 @@ type protocolProblem struct {
 
 // sendProtocolError replies with an error of the protocol. Its media type is the one that RFC 6749
 // demands, which libraries insist on.
-func (h *handler) sendProtocolError(x *kit.Exchange, err error, code, description string) error {
+func (h *handler) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
+	if code == auth.InvalidClient {
+		name = problem.Of(errs.Unauthenticated)
+		x.SetHeader("Www-Authenticate", `Basic realm="belfry", charset="UTF-8"`)
+	}
 	x.RecordError(err)
 	x.SetHeader("Cache-Control", kit.NoStore)
 	x.Send(name.Status, kit.JSON, problem.Encode(protocolProblem{Error: code, Description: description, Problem: kit.Problem{
-		Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status, Detail: description, Instance: x.ID,
+		Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status, Detail: description, Instance: x.ID, Errors: fields,
 	}}))
 	return nil
 }

@@ -16,7 +16,9 @@ func (d *document) requests(s *model.Store) {
 		return
 	}
 	uuid := model.UUID("The object's uuid.")
-	at := ordered.Of("type", "integer", "minimum", 1, "description", "Act only while the object is at this revision; else 412.")
+	at := ordered.Of("description", "Act only while the object is at this revision; else 412. A number as in replies, or its digits as in events.", "oneOf", []any{
+		ordered.Of("type", "integer", "minimum", 1), ordered.Of("type", "string", "pattern", "^[1-9][0-9]{0,19}$"),
+	})
 	stored := func(schema *ordered.Object) *ordered.Object {
 		return object("The object as it is now.", 1,
 			"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),

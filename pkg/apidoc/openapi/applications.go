@@ -39,13 +39,15 @@ func (d *document) applications() {
 		jsonType, ordered.Of("schema", model.Ref("ProtocolError")), problemType, ordered.Of("schema", model.Ref("Problem"))), "Cache-Control")
 	d.add(operation{
 		method: "post", path: "/auth/token", tag: loginTag, id: "exchangeCode", summary: "Exchange the code of a login for a token", security: open(),
-		description: "A code is used once; a second use ends the session of the first.",
+		description: "A code is used once; a second use ends the session of the first. The client may be named by HTTP Basic, with an empty password, instead of `client_id`.",
 		parameters:  parameters("PreferSession"),
 		body: form([]string{"grant_type", "code", "redirect_uri", "code_verifier"}, true, "grant_type", only("authorization_code"), "code", text("That of the login."),
 			"redirect_uri", text("That of the login."), "code_verifier", text("43 to 128 characters, whose SHA-256 was code_challenge."), "client_id", text("That of the login, if it had one.")),
 		replies: ordered.Of(
 			"200", reply("The token; with `Prefer: return=representation` in the form of a login.", asJSON(ordered.Of("anyOf", []any{model.Ref("AccessToken"), model.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
 			"400", reply400,
+			"401", reply("The client is not named as at the login, or by a secret. The code is not used up.", ordered.Of(
+				jsonType, ordered.Of("schema", model.Ref("ProtocolError"))), "Cache-Control", "Www-Authenticate"),
 		),
 		problems: []int{403, 408, 413, 415, 429, 500, 503},
 	})
@@ -66,7 +68,7 @@ func protocolError() *ordered.Object {
 	return ordered.Of("description", "What went wrong (RFC 6749), as a problem too.", "allOf", []any{model.Ref("Problem"), ordered.Of("type", "object",
 		"required", []string{"error", "error_description"},
 		"properties", ordered.Of(
-			"error", ordered.Of("type", "string", "enum", []any{"invalid_request", "invalid_grant", "unsupported_grant_type"}),
+			"error", ordered.Of("type", "string", "enum", []any{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type"}),
 			"error_description", ordered.Of("type", "string"),
 		))})
 }

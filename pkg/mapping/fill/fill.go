@@ -79,9 +79,10 @@ type Filler struct {
 	targets atomic.Int64 // that this process has filled
 	rate    atomic.Int64
 
-	changing sync.Mutex            // of the state: what is read later is also applied later
-	current  atomic.Pointer[state] // as it was read last; it is not changed any more
-	failed   string                // the last error, so that it is logged once; used by Start, and then by run alone
+	changing sync.Mutex                      // of the state: what is read later is also applied later
+	current  atomic.Pointer[state]           // as it was read last; it is not changed any more
+	others   atomic.Pointer[map[string]bool] // the works of which another process that runs has another definition
+	failed   string                          // the last error, so that it is logged once; used by Start, and then by run alone
 }
 
 func newFiller(o Options) *Filler {
@@ -227,7 +228,16 @@ func (f *Filler) begin(ctx context.Context) error {
 func (f *Filler) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
+	err := f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
+	others := f.watcher.others()
+	f.others.Store(&others)
+	return err
+}
+
+// disputed reports whether a process with another definition of a work is known to run, and keeps it from being done.
+func (f *Filler) disputed(s *state, name string) bool {
+	others := f.others.Load()
+	return s.disputed(name) && others != nil && (*others)[name]
 }
 
 // skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not to
@@ -290,7 +300,7 @@ func (f *Filler) due() []string {
 		case s.due(name, w.definition):
 			due = append(due, name)
 			delete(f.waits, name)
-		case s.disputed(name) && !f.waits[name]:
+		case f.disputed(s, name) && !f.waits[name]:
 			f.waits[name] = true
 			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.kind, name)
 		}

@@ -672,3 +672,50 @@ func TestAFillIsNoFasterThanItsRate(t *testing.T) {
 		t.Errorf("20 objects at 100 a second took %v", took)
 	}
 }
+
+// Of a new installation, and of one that is alone after a change, nobody knows whether a process with another configuration runs
+// before half a minute is over: that is no reason to warn that one does.
+func TestNoProcessIsReportedThatNobodyHasSeen(t *testing.T) {
+	i := newInstallation(t)
+	var c clock
+	reported := func(p *process, when string) {
+		t.Helper()
+		for _, s := range p.filler.Status() {
+			if s.Others {
+				t.Errorf("%s: %+v", when, s)
+			}
+		}
+		if strings.Contains(p.logged.String(), "a process with another configuration runs") {
+			t.Errorf("%s: logged %s", when, p.logged)
+		}
+	}
+	first := i.process(books("title")).start(c.shared)
+	if s := first.filler.Status()[0]; !s.Waiting || s.Others {
+		t.Errorf("a new installation: %+v", s)
+	}
+	second := i.process(books("title")).start(c.shared, func(o *Options) { o.Fills = false })
+	c.gone(first)
+	c.gone(second)
+	reported(first, "a new installation")
+	reported(second, "the second process")
+	second.filler.Close()
+	first.filler.Close()
+
+	again := i.process(books("title")).start(c.shared)
+	again.filled()
+	reported(again, "the same configuration")
+	again.filler.Close()
+	changed := i.process(books("title", "year")).start(c.shared)
+	if s := changed.filler.Status()[0]; !s.Waiting || s.Others {
+		t.Errorf("another configuration: %+v", s)
+	}
+	c.gone(changed)
+	reported(changed, "another configuration")
+
+	// One that runs is noticed.
+	other := i.process(books("title")).start(c.shared)
+	kit.WaitFor(t, "the other process is reported", func() bool {
+		return changed.filler.Status()[0].Others && strings.Contains(changed.logged.String(), "a process with another configuration runs")
+	})
+	other.filler.Close()
+}

@@ -61,8 +61,9 @@ type watcher struct {
 }
 
 type beat struct {
-	number uint64
-	at     time.Time
+	number  uint64
+	at      time.Time
+	counted bool // up, since this process reads it: whoever does runs
 }
 
 // runs reports whether whoever counts a number up may still run.
@@ -72,10 +73,22 @@ func (w *watcher) runs(who string, number uint64) bool {
 	}
 	last, known := w.seen[who]
 	if !known || last.number != number {
-		w.seen[who] = beat{number, w.now()}
+		w.seen[who] = beat{number, w.now(), known}
 		return true
 	}
 	return w.now().Sub(last.at) < w.gone
+}
+
+// others returns the works of which a process with another definition is known to run. One that was only assumed, or has
+// registered before this process began, may have ended.
+func (w *watcher) others() map[string]bool {
+	all := map[string]bool{}
+	for who, last := range w.seen {
+		if at := strings.LastIndexByte(who, ' '); last.counted && at > 0 {
+			all[who[:at]] = true
+		}
+	}
+	return all
 }
 
 // forget drops what is known about those that a state does not have any more: one that comes back counts from the beginning.
@@ -153,7 +166,7 @@ func (s *state) due(name, definition string) bool {
 	return r != nil && r.Filled != definition && len(r.Seen) == 1
 }
 
-// disputed reports whether processes have different definitions of a work.
+// disputed reports whether processes have different definitions of a work, or may have.
 func (s *state) disputed(name string) bool {
 	r := s.Works[name]
 	return r != nil && len(r.Seen) > 1

@@ -11,7 +11,8 @@ type Status struct {
 	Source, Target, Array string // of a mapping; of other works the store alone, as Target
 
 	Filled  bool // by the configuration of this process
-	Waiting bool // for processes with another configuration to end
+	Waiting bool // for processes with another configuration to end, if there are any
+	Others  bool // such a process is known to run
 	Running bool // by this process or another, or interrupted
 
 	Targets, Total  int64     // objects that are done, of how many approximately
@@ -25,7 +26,7 @@ func (f *Filler) Status() []Status {
 	var all []Status
 	for _, name := range slices.Sorted(maps.Keys(f.works)) {
 		w := f.works[name]
-		st := Status{Target: w.store.Name(), Filled: s.filled(name, w.definition), Waiting: s.disputed(name)}
+		st := Status{Target: w.store.Name(), Filled: s.filled(name, w.definition), Waiting: s.disputed(name), Others: f.disputed(s, name)}
 		if w.mapping != nil {
 			st.Source, st.Array = w.mapping.Source, w.mapping.Array
 		}

@@ -235,6 +235,7 @@ var programs = []struct {
 	{func() (string, error) { return Module("mongo") }, false},
 	{func() (string, error) { return Tools("s3") }, false},
 	{func() (string, error) { return NPM("test/servers/dynamo") }, false},
+	{func() (string, error) { return NPM("test/servers/openid-client") }, false},
 	{Chromium, false},
 	{Examples, true},
 	{NATSWithClock, true},
