@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -106,7 +107,8 @@ func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, erro
 
 // allowFields evaluates the write rules of the fields that the input of a client changes. stored is nil for a new
 // object; next is the object as it would be, nil if each field given changes. A field that keeps its value is not
-// changed, but only for a client who may read it: others would learn its value by trying.
+// changed, but only for a client who may read it: others would learn its value by trying. Where the rule does not hold next has it
+// as it is stored, however the client has written it: the text of a number decides whether a key names an object.
 func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored, input, next object.Object) error {
 	if !call.Client || call.Trusted {
 		return nil
@@ -121,7 +123,15 @@ func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored
 			if err != nil {
 				return err
 			}
+			if may && bytes.Equal(stored[name], next[name]) {
+				continue
+			}
 			if may {
+				if err := s.allowField(ctx, op, name, in); isForbidden(err) {
+					next[name] = stored[name]
+				} else if err != nil {
+					return err
+				}
 				continue
 			}
 		}
