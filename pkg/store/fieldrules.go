@@ -118,24 +118,22 @@ func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored
 		if _, given := input[name]; !given {
 			continue
 		}
+		var keeps bool
+		var err error
 		if stored != nil && next != nil && object.SameValue(stored[name], next[name]) {
-			may, err := s.mayReadStored(ctx, call, name, stored)
-			if err != nil {
+			if keeps, err = s.mayReadStored(ctx, call, name, stored); err != nil {
 				return err
 			}
-			if may && bytes.Equal(stored[name], next[name]) {
-				continue
-			}
-			if may {
-				if err := s.allowField(ctx, op, name, in); isForbidden(err) {
-					next[name] = stored[name]
-				} else if err != nil {
-					return err
-				}
-				continue
-			}
 		}
-		if err := s.allowField(ctx, op, name, in); err != nil {
+		if keeps && bytes.Equal(stored[name], next[name]) {
+			continue
+		}
+		err = s.allowField(ctx, op, name, in)
+		if keeps && isForbidden(err) {
+			next[name] = stored[name]
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
