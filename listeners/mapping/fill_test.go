@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	protocol "belfry/pkg/mapping"
 	"belfry/pkg/store"
@@ -111,25 +110,13 @@ func rekeyScenarios() map[string]model.Scenario {
 
 // rekeyAll puts the books into the index, and then fills the array of the author that a number names.
 func rekeyAll(ctx context.Context, r *protocol.Reconciler, set *store.Set, uuid string) error {
-	if err := rekey(ctx, set, "x"); err != nil {
+	if err := protocol.Reindex(ctx, set.Store("Books"), "x"); err != nil {
 		return err
 	}
-	if err := rekey(ctx, set, "y"); err != nil {
+	if err := protocol.Reindex(ctx, set.Store("Books"), "y"); err != nil {
 		return err
 	}
 	return fillAll(ctx, r, set, uuid)
-}
-
-func rekey(ctx context.Context, set *store.Set, uuid string) error {
-	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
-	o, err := set.Store("Books").Get(ctx, uuid)
-	if err == nil {
-		err = store.NewWorker(set.Store("Books")).Reindex(ctx, o)
-	}
-	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
-		return nil
-	}
-	return err
 }
 
 func TestArraysConvergeWhileNumbersAreRead(t *testing.T) {
@@ -153,7 +140,7 @@ func TestModelFindsFaultsOfNumbersThatAreRead(t *testing.T) {
 	}{
 		"objects are not indexed": {"what a number names is deleted, and created again", fillAll},
 		"an object at a time": {"an object whose key is a number moves", func(ctx context.Context, r *protocol.Reconciler, set *store.Set, uuid string) error {
-			if err := rekey(ctx, set, "x"); err != nil {
+			if err := protocol.Reindex(ctx, set.Store("Books"), "x"); err != nil {
 				return err
 			}
 			x, err := set.Store("Books").Get(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), "x")

@@ -2,10 +2,7 @@ package fill
 
 import (
 	"context"
-	"errors"
 
-	"belfry/pkg/errs"
-	"belfry/pkg/event"
 	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -29,15 +26,7 @@ func keys(s *store.Store) *work {
 		definition: hashOf(keyRule),
 		needs:      func(o store.Stored) bool { return s.NamesByNumber(o.Body) },
 		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
-			ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
-			o, err := s.Get(ctx, uuid)
-			if err == nil {
-				err = store.NewWorker(s).Reindex(ctx, o)
-			}
-			if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
-				return nil // any other write of a process of this release has all keys, and an event
-			}
-			return err
+			return mapping.Reindex(ctx, s, uuid)
 		},
 	}
 }
