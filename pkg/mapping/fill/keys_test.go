@@ -233,3 +233,21 @@ func TestOwnKeysAreNotFilled(t *testing.T) {
 		t.Error("others are not")
 	}
 }
+
+// Arrays of what numbers name wait for the index, whatever is due first.
+func TestNumbersWaitForTheIndex(t *testing.T) {
+	i := numbered(t)
+	p := i.process(books("title"))
+	f := newFiller(Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true, Fills: true})
+	i.must(f.begin(t.Context()))
+	may := func() string {
+		return fmt.Sprint(f.mayBegin("Books in Authors.books"), f.mayBegin("keys of Books"), f.mayBegin("numbers of Books in Authors.books"))
+	}
+	if got := may(); got != "true true false" {
+		t.Errorf("before: %s", got)
+	}
+	i.must(f.fillDue(t.Context()))
+	if got := may(); got != "true true true" {
+		t.Errorf("after: %s", got)
+	}
+}
