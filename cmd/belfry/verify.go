@@ -75,6 +75,9 @@ func writeReport(w io.Writer, r *app.Report) error {
 	for _, o := range r.TooLarge {
 		fmt.Fprintf(w, "too large %s %s.%s: %s of %s has no entry, which would have more than %s\n", o.Target, o.Holder, o.Array, o.UUID, o.Source, count.Of(o.Limit, "byte"))
 	}
+	for _, u := range r.Unnamed {
+		fmt.Fprintf(w, "unnamed   %s.%s names nothing in %s: %s, the first is %s: %s\n", u.Source, u.Key, u.Target, count.Of(u.Objects, "object"), u.UUID, u.Detail)
+	}
 	if r.Repaired > 0 {
 		fmt.Fprintf(w, "repaired  %d\n", r.Repaired)
 	}

@@ -3,6 +3,7 @@ package mapping_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"belfry/listeners/mapping"
@@ -70,7 +71,7 @@ func checkCounts(ctx context.Context, set *store.Set) error {
 	authors, err := objects(ctx, set.Store("Authors"))
 	for uuid, a := range authors {
 		books, _ := a["books"].([]any)
-		if a["count"] != float64(len(books)) {
+		if fmt.Sprint(a["count"]) != strconv.Itoa(len(books)) {
 			err = fmt.Errorf("%s has %d books, and says %v", uuid, len(books), a["count"])
 		}
 	}

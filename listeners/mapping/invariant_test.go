@@ -1,11 +1,13 @@
 package mapping_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 
@@ -48,7 +50,9 @@ func objects(ctx context.Context, s *store.Store) (map[string]object, error) {
 	all := map[string]object{}
 	for _, o := range found {
 		decoded := object{}
-		if err := json.Unmarshal(o.Body, &decoded); err != nil {
+		d := json.NewDecoder(bytes.NewReader(o.Body))
+		d.UseNumber()
+		if err := d.Decode(&decoded); err != nil {
 			return nil, err
 		}
 		all[o.UUID] = decoded
@@ -59,9 +63,18 @@ func objects(ctx context.Context, s *store.Store) (map[string]object, error) {
 // names reports whether an object's key names a target.
 func names(m *store.Mapping, o object, target string) bool {
 	if list, ok := o[m.Key].([]any); ok {
-		return slices.Contains(list, any(target))
+		return slices.ContainsFunc(list, func(v any) bool { return namesIt(v, target) })
 	}
-	return o[m.Key] == any(target)
+	return namesIt(o[m.Key], target)
+}
+
+var whole = regexp.MustCompile(`^[0-9]+$`)
+
+func namesIt(v any, target string) bool {
+	if n, ok := v.(json.Number); ok {
+		return whole.MatchString(n.String()) && n.String() == target
+	}
+	return v == any(target)
 }
 
 func checkArrays(ctx context.Context, set *store.Set, m *store.Mapping) error {

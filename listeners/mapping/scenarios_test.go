@@ -147,6 +147,24 @@ func smallScenarios() map[string]model.Scenario {
 				{model.Update("Books", "x", `{"title":"2"}`)},
 			},
 		},
+		"a key is a number, and then the same as a text": {
+			Mappings:      books(0),
+			Setup:         []model.Op{model.Save("Authors", "1", `{}`), model.Save("Books", "x", `{"author":1,"title":"1"}`)},
+			AtomicClients: true,
+			Clients: [][]model.Op{
+				{model.Update("Books", "x", `{"author":"1"}`), model.Update("Books", "x", `{"author":1.0}`)},
+				{model.Update("Books", "x", `{"title":"2"}`)},
+			},
+		},
+		"a key has numbers and a text": {
+			Mappings:      books(0),
+			Setup:         []model.Op{model.Save("Authors", "1", `{}`), model.Save("Authors", "a", `{}`), model.Save("Books", "x", `{"author":["a",1],"title":"1"}`)},
+			AtomicClients: true,
+			Clients: [][]model.Op{
+				{model.Update("Books", "x", `{"author":[1,"1",2]}`)},
+				{model.Delete("Authors", "1"), model.Save("Authors", "1", `{}`)},
+			},
+		},
 		"an array at its limit": {
 			Mappings:      books(1),
 			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`)),

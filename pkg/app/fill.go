@@ -16,7 +16,7 @@ import (
 // role mapping, records by which configuration it serves.
 func (a *serving) startFill(ctx context.Context) error {
 	f, err := fill.Start(ctx, fill.Options{
-		Works: fill.Derived(a.set), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
+		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
 		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
 	})
 	if err != nil {
@@ -37,10 +37,27 @@ func (a *serving) prepareFill(ctx context.Context) error {
 	return err
 }
 
+// merged returns how far everything is, with one status for a mapping: it is filled once what whole numbers name is filled too.
+func merged(all []fill.Status) (out []fill.Status) {
+	for _, s := range all {
+		if s.Numbers {
+			continue
+		}
+		for _, n := range all {
+			if n.Numbers && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
+				s.Filled, s.Waiting = s.Filled && n.Filled, s.Waiting || n.Waiting
+				s.Failed += n.Failed
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
 // consoleFill returns how far the arrays of a mapping are filled, for the view Map.
 func (a *App) consoleFill() func(source, target, array string) console.Fill {
 	return func(source, target, array string) console.Fill {
-		for _, s := range a.filler.Status() {
+		for _, s := range merged(a.filler.Status()) {
 			if s.Source == source && s.Target == target && s.Array == array {
 				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Others, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
 			}
@@ -57,7 +74,7 @@ var (
 
 // collectFill adds the metrics of filling.
 func (a *App) collectFill(ch chan<- prometheus.Metric) {
-	for _, s := range a.filler.Status() {
+	for _, s := range merged(a.filler.Status()) {
 		if s.Source == "" {
 			ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Target)
 			continue

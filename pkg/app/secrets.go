@@ -106,7 +106,7 @@ func (p *plan) importSecrets(ctx context.Context, set *store.Set, name string, u
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	for number := 1; lines.Scan(); number++ {
-		line := bytes.TrimSpace(lines.Bytes())
+		line := bytes.TrimSpace(object.WithoutMark(lines.Bytes()))
 		if len(line) == 0 {
 			continue
 		}

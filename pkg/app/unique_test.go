@@ -62,7 +62,7 @@ func TestAnImportRefusesValuesThatOthersHave(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		for i, line := range []string{"line 2: ", "line 4: "} {
-			if !strings.HasPrefix(r.Rejected[i], line) || !strings.Contains(r.Rejected[i], "/slug: is that of another object") {
+			if !strings.HasPrefix(r.Rejected[i], line) || !strings.Contains(r.Rejected[i], "another object of Books has the same slug") {
 				t.Errorf("rejected: %s", r.Rejected[i])
 			}
 		}

@@ -58,7 +58,7 @@ func cleanType(mimetype string) string {
 	if err != nil || !strings.Contains(t, "/") {
 		return unknownType
 	}
-	t = mime.FormatMediaType(t, parameters)
+	t = mime.FormatMediaType(RegisteredType(t), parameters)
 	if t == "" || len(t) > MaxMimetype {
 		return unknownType
 	}

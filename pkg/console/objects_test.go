@@ -434,7 +434,7 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 	const page = "/console/objects/Books/object/plain"
 	for path, status := range map[string]int{page: http.StatusUnprocessableEntity, page + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
 		r := is(t, l.post(l.Admin, path, form("revision", fmt.Sprint(plain.Revision), "text", "{\"n\":1,\n\"slug\":\"abc\"}")), status)
-		shows(t, r, "another object of Books has a value that must be unique", `data-line="2">line 2</a> <code>slug</code> is that of another object`)
+		shows(t, r, "another object of Books has the same slug", `data-line="2">line 2</a> <code>slug</code> must be unique`)
 	}
 }
 

@@ -158,12 +158,12 @@ func (s *Store) claim(ctx context.Context, base driver.Record, out *driver.Write
 	if err := p.lock(ctx, s.opts.Locker, ids); err != nil {
 		return nil, err
 	}
-	var taken []errs.Field
+	var taken []*constraint
 	for _, c := range gained {
 		made, fresh, err := s.take(ctx, c, ids[c], out.UUID, out.Revision)
 		switch {
 		case errors.Is(err, errTakenBy):
-			taken = append(taken, c.taken()...)
+			taken = append(taken, c)
 		case err != nil:
 			s.release(ctx, p)
 			return nil, err
@@ -236,7 +236,7 @@ func (s *Store) take(ctx context.Context, c *constraint, id, uuid string, revisi
 
 // checkFree returns the error that a write would have because of values that other objects have.
 func (s *Store) checkFree(ctx context.Context, body []byte, uuid string) error {
-	var taken []errs.Field
+	var taken []*constraint
 	for i := range s.unique {
 		c := &s.unique[i]
 		id := c.id(body)
@@ -255,7 +255,7 @@ func (s *Store) checkFree(ctx context.Context, body []byte, uuid string) error {
 			return err
 		}
 		if c.id(record.Body) == id {
-			taken = append(taken, c.taken()...)
+			taken = append(taken, c)
 		}
 	}
 	if len(taken) > 0 {

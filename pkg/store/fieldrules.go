@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -106,7 +107,8 @@ func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, erro
 
 // allowFields evaluates the write rules of the fields that the input of a client changes. stored is nil for a new
 // object; next is the object as it would be, nil if each field given changes. A field that keeps its value is not
-// changed, but only for a client who may read it: others would learn its value by trying.
+// changed, but only for a client who may read it: others would learn its value by trying. Where the rule does not hold next has it
+// as it is stored, however the client has written it: the text of a number decides whether a key names an object.
 func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored, input, next object.Object) error {
 	if !call.Client || call.Trusted {
 		return nil
@@ -116,16 +118,22 @@ func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored
 		if _, given := input[name]; !given {
 			continue
 		}
+		var keeps bool
+		var err error
 		if stored != nil && next != nil && object.SameValue(stored[name], next[name]) {
-			may, err := s.mayReadStored(ctx, call, name, stored)
-			if err != nil {
+			if keeps, err = s.mayReadStored(ctx, call, name, stored); err != nil {
 				return err
 			}
-			if may {
-				continue
-			}
 		}
-		if err := s.allowField(ctx, op, name, in); err != nil {
+		if keeps && bytes.Equal(stored[name], next[name]) {
+			continue
+		}
+		err = s.allowField(ctx, op, name, in)
+		if keeps && isForbidden(err) {
+			next[name] = stored[name]
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -135,6 +135,25 @@ func TestFieldsAreWrittenByThoseForWhomTheirRuleHolds(t *testing.T) {
 			t.Errorf("creating %s: %v", text, err)
 		}
 	}
+	// A client may send back what it has read in another encoding, and it stays as it is stored.
+	save(t, s, "n", `{"user":"ada","role":[10.0,{"a":"é","b":1}],"open":true}`)
+	for _, c := range []struct{ who, text, want string }{
+		{"bob", `{"role":[10,{"b":1e0,"a":"\u00e9"}]}`, `[10.0,{"a":"é","b":1}]`},
+		{"bob", `{"role":[1e1,{"a":"\u00E9","b":1.0}]}`, `[10.0,{"a":"é","b":1}]`},
+		{"root", `{"role":[10,{"a":"é","b":1}]}`, `[10,{"a":"é","b":1}]`},
+	} {
+		for _, patch := range []bool{false, true} {
+			if err := update(c.who, "n", c.text, patch); err != nil {
+				t.Errorf("%s by %s: %v", c.text, c.who, err)
+			}
+			o, err := s.Get(t.Context(), "n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			is(t, o.Body, map[string]string{"role": c.want})
+		}
+	}
+	kind(t, update("bob", "n", `{"role":[10.1,{"a":"é","b":1}]}`, false), errs.Denied)
 	kind(t, update("bob", "a", `{"role":"x"}`, false), errs.Denied)
 	_, err := s.Update(client(t.Context()), parse(t, `{"role":"x"}`), store.UpdateOptions{UUID: "a"})
 	kind(t, err, errs.Unauthenticated)

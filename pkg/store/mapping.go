@@ -18,7 +18,7 @@ import (
 type Mapping struct {
 	Source  string   // store whose objects are copied
 	Target  string   // store whose objects hold the copies
-	Key     string   // property of a source object: a target's uuid, or an array of them
+	Key     string   // property of a source object: what names a target (see object.Named), or an array of that
 	Array   string   // property of a target object
 	Fields  []string // what is copied besides uuid
 	Cascade bool     // deleting a target deletes its source objects
@@ -111,25 +111,49 @@ const MaxKeyTargets = 256
 // index is the name of the driver's index over a mapped key.
 func index(key string) string { return "map." + key }
 
-// KeyTargets returns the uuids that a key's value refers to, each once: a string,
-// or the strings of an array. Other values refer to nothing.
+// KeyTargets returns the uuids that a key's value refers to, each once: that of a value, or those
+// of an array's elements. Other values refer to nothing; see object.Named.
 func KeyTargets(value []byte) []string {
-	if uuid, ok := object.Text(value); ok {
-		if object.ValidUUID(uuid) {
-			return []string{uuid}
-		}
-		return nil
+	if uuid, ok := object.Named(value); ok {
+		return []string{uuid}
 	}
 	var targets []string
 	seen := map[string]bool{}
 	object.Elements(value, func(element []byte) bool {
-		if uuid, ok := object.Text(element); ok && object.ValidUUID(uuid) && !seen[uuid] {
+		if uuid, ok := object.Named(element); ok && !seen[uuid] {
 			seen[uuid] = true
 			targets = append(targets, uuid)
 		}
 		return true
 	})
 	return targets
+}
+
+// WhyUnnamed says why a key's value, or an element of it, refers to nothing although it is there; "" when all of it does.
+func WhyUnnamed(value []byte) (why string) {
+	if len(value) == 0 || value[0] != '[' {
+		return object.WhyUnnamed(value)
+	}
+	object.Elements(value, func(element []byte) bool {
+		why = object.WhyUnnamed(element)
+		return why == ""
+	})
+	return why
+}
+
+// NamesByNumber reports whether a mapped key of an encoded object has a number that names an object. Releases that did
+// not read such keys have written objects without their keys in the index.
+func (s *Store) NamesByNumber(body []byte) (found bool) {
+	look := func(value []byte) bool {
+		found = found || object.IsNumberNamed(value)
+		return !found
+	}
+	for _, key := range s.mapped {
+		value := object.Field(body, key)
+		look(value)
+		object.Elements(value, look)
+	}
+	return found
 }
 
 // Entry returns the copy of a source object for the array of a target, or nil

@@ -26,6 +26,11 @@ func TestEntry(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
+	for _, key := range []string{`"7"`, `7`, `["x",7]`} {
+		if got := string(m.Entry("b", []byte(`{"uuid":"b","author":`+key+`}`), store.Target{UUID: "7"})); got != `{"uuid":"b"}` {
+			t.Errorf("the entry of %s is %s", key, got)
+		}
+	}
 	if got := m.Entry("b", nil, store.Target{UUID: "a"}); got != nil {
 		t.Errorf("a deleted object has an entry: %s", got)
 	}
@@ -59,11 +64,35 @@ func TestWhatIsCopiedIsNotNestedTooDeeply(t *testing.T) {
 
 func TestKeyTargets(t *testing.T) {
 	for value, want := range map[string][]string{
-		`"a"`: {"a"}, `["a","b","a"]`: {"a", "b"}, `[]`: nil, `null`: nil, `""`: nil, `5`: nil,
-		`["a",5,null,".x","b"]`: {"a", "b"}, `{"a":"b"}`: nil, `[["a"]]`: nil, "": nil,
+		`"a"`: {"a"}, `["a","b","a"]`: {"a", "b"}, `[]`: nil, `null`: nil, `""`: nil, `5`: {"5"}, `5.0`: nil,
+		`["a",5,null,".x","b",5,"5",-1]`: {"a", "5", "b"}, `{"a":"b"}`: nil, `[["a"]]`: nil, "": nil,
 	} {
 		if got := store.KeyTargets([]byte(value)); !slices.Equal(got, want) {
 			t.Errorf("%s names %v, want %v", value, got, want)
+		}
+	}
+}
+
+// A rule that compares a key with what is stored holds for 1.0 where 1 is stored, and only 1 names an object: whoever may not
+// change what is named does not take it away by another way of writing it.
+func TestAKeyOfTheSameValueStillNamesWhatItNamed(t *testing.T) {
+	s, _ := open(t, store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Limit: 9}}})
+	for _, c := range []struct{ before, given, want string }{
+		{`1`, `1.0`, `1`}, {`1`, `1e0`, `1`}, {`[1,"a"]`, `[1.0,"a"]`, `[1,"a"]`}, {`0`, `-0`, `0`},
+		{`1`, `"1"`, `"1"`}, {`1`, `2.0`, `2.0`}, {`1.0`, `1`, `1`}, {`1`, `null`, `null`},
+	} {
+		o, err := s.Save(t.Context(), parse(t, `{"author":`+c.before+`}`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Update(client(t.Context()), parse(t, `{"author":`+c.given+`}`), store.UpdateOptions{UUID: o.UUID}); err != nil {
+			t.Fatal(err)
+		}
+		if o, err = s.Get(t.Context(), o.UUID); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(object.Field(o.Body, "author")); c.want != "" && got != c.want {
+			t.Errorf("%s over %s is %s, want %s", c.given, c.before, got, c.want)
 		}
 	}
 }

@@ -48,22 +48,36 @@ func (c *constraint) id(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// taken returns what a caller receives whose object has values of another one. It does not say of which: the caller may
-// have no right to know of that object.
-func (c *constraint) taken() []errs.Field {
-	message := "is that of another object; it must be unique"
-	if len(c.fields) > 1 {
-		message = "together with the other fields of " + strings.Join(c.fields, ", ") + ", is that of another object; they must be unique"
+// errTaken is what a caller receives whose object has values of others. It does not say of which: the caller may
+// have no right to know of these objects.
+func (s *Store) errTaken(all []*constraint) error {
+	e := &errs.Error{Kind: errs.Taken}
+	same := make([]string, len(all))
+	for i, c := range all {
+		same[i] = "the same " + enumerate(c.fields)
+		for _, field := range c.fields {
+			message := "must be unique"
+			if others := slices.DeleteFunc(slices.Clone(c.fields), func(f string) bool { return f == field }); len(others) > 0 {
+				message += " together with " + enumerate(others)
+			}
+			e.Fields = append(e.Fields, errs.Field{Pointer: object.Pointer(field), Message: message})
+		}
 	}
-	fields := make([]errs.Field, len(c.fields))
-	for i, field := range c.fields {
-		fields[i] = errs.Field{Pointer: object.Pointer(field), Message: message}
+	subject := "another object of " + s.opts.Name + " has "
+	if len(all) > 1 {
+		subject = "other objects of " + s.opts.Name + " have "
 	}
-	return fields
+	e.Message = subject + strings.Join(same, ", or ")
+	return e
 }
 
-func (s *Store) errTaken(fields []errs.Field) error {
-	return &errs.Error{Kind: errs.Taken, Message: "another object of " + s.opts.Name + " has a value that must be unique", Fields: fields}
+// enumerate joins names as a sentence does.
+func enumerate(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // checkUnique rejects values that can't be unique, unless they were there before.

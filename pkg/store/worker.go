@@ -48,6 +48,22 @@ func (w Worker) replace(ctx context.Context, base Stored, change *write) (Stored
 	return s.project(CallOf(ctx), written), nil
 }
 
+// Reindex writes an object as it was read, with all keys that this release computes for the indexes: a release before may
+// have computed fewer for the same object. Nothing else changes but the revision, and there is no event.
+//
+// Errors: Mismatch when the object has another revision; Unavailable.
+func (w Worker) Reindex(ctx context.Context, o Stored) error {
+	s := w.store
+	unlock, err := s.opts.Locker.Lock(ctx, o.UUID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.put(ctx, driver.Write{
+		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.opts.Now(), o.Revision), Body: o.Body, Keys: s.keys(o.UUID, o.Body),
+	})
+}
+
 // withFields returns a copy of an object in which fields replace its own; a nil
 // value removes the field.
 func withFields(o, fields object.Object) object.Object {

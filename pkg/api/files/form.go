@@ -108,6 +108,9 @@ func (f *form) next() error {
 		if err != nil {
 			return errs.New(errs.Invalid, "a part of the form has no Content-Disposition, or a malformed one")
 		}
+		if err := checkExtended(part.Header.Get("Content-Disposition")); err != nil { // else the part would be a field
+			return err
+		}
 		switch name, isFile := params["filename"]; {
 		case encoded(part):
 			return errs.New(errs.Unsupported, "Content-Transfer-Encoding is not supported: send the parts of the form without it")

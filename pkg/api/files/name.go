@@ -20,6 +20,9 @@ func fileName(header map[string][]string) (string, error) {
 			return "", errs.New(errs.Invalid, `Content-Disposition is malformed: attachment; filename="name.txt" is expected`)
 		}
 		// mime prefers filename* to filename (RFC 6266, 4.3), and decodes it.
+		if err := checkExtended(value); err != nil {
+			return "", err
+		}
 		if name := params["filename"]; name != "" {
 			return toUTF8(name), nil
 		}
@@ -29,6 +32,56 @@ func fileName(header map[string][]string) (string, error) {
 		value = decoded
 	}
 	return toUTF8(value), nil
+}
+
+// checkExtended refuses a Content-Disposition, well-formed otherwise, with a filename* that is not as in RFC 8187. mime
+// leaves such a parameter out.
+func checkExtended(disposition string) error {
+	value, given := parameter(disposition, "filename*")
+	if !given {
+		return nil
+	}
+	charset, rest, _ := strings.Cut(value, "'")
+	_, encoded, complete := strings.Cut(rest, "'")
+	if !complete {
+		return errs.New(errs.Invalid, `filename* of Content-Disposition is malformed: send filename*=UTF-8''na%%C3%%AFve.txt`)
+	}
+	if !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
+		return errs.New(errs.Invalid, "filename* of Content-Disposition has the charset %q: send UTF-8", kit.Truncate(charset, 64))
+	}
+	if name, err := url.PathUnescape(encoded); err != nil || !utf8.ValidString(name) {
+		return errs.New(errs.Invalid, "filename* of Content-Disposition is not percent-encoded UTF-8")
+	}
+	return nil
+}
+
+// parameter returns a parameter of a header that mime has parsed, as it was sent but for quotes.
+func parameter(header, name string) (value string, given bool) {
+	for rest := header; rest != ""; {
+		var one string
+		one, rest = cutParameter(rest)
+		key, value, has := strings.Cut(one, "=")
+		if has && strings.EqualFold(strings.TrimSpace(key), name) {
+			return strings.Trim(strings.TrimSpace(value), `"`), true
+		}
+	}
+	return "", false
+}
+
+// cutParameter returns what is before the first semicolon outside of quotes, and what is after it.
+func cutParameter(s string) (one, rest string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ';' && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
 }
 
 // toUTF8 returns the text of a header. HTTP clients encode what is not UTF-8 in ISO

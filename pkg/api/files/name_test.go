@@ -19,8 +19,11 @@ func TestGivenName(t *testing.T) {
 		{`attachment; filename*=UTF-8''na%C3%AFve%20caf%C3%A9.txt`, "", "naïve café.txt"},
 		{`attachment; filename="fallback.txt"; filename*=UTF-8''%E2%82%AC.txt`, "", "€.txt"},
 		{`attachment; filename*=utf-8'en'x.txt; filename="y.txt"`, "", "x.txt"},
-		{`attachment; filename*=KOI8-R''%C1.txt; filename="y.txt"`, "", "y.txt"}, // a charset that is not known
-		{`attachment; filename*=UTF-8''%zz.txt; filename="y.txt"`, "", "y.txt"},
+		{`attachment; filename*=us-ascii''x%2Etxt`, "", "x.txt"},
+		{`attachment; FileName* = UTF-8''%E2%82%AC.txt; filename=y.txt`, "", "€.txt"},
+		{`attachment; filename="a;filename*=KOI8-R''%C1.txt"`, "", "a;filename*=KOI8-R''%C1.txt"},
+		{`attachment; filename="a\";filename*=x"`, "", `a";filename*=x`},
+		{`attachment; filename*=UTF-8''; filename="y.txt"`, "other.txt", "other.txt"},
 		{`attachment; filename="größe.txt"`, "", "größe.txt"},
 		{"attachment; filename=\"gr\xf6\xdfe.txt\"", "", "größe.txt"}, // ISO-8859-1
 		{`attachment; filename="C:\Users\me\x.txt"`, "", `C:\Users\me\x.txt`},
@@ -45,7 +48,13 @@ func TestGivenName(t *testing.T) {
 			t.Errorf("%q, %q: %q, %v; want %q", c.disposition, c.filename, got, err, c.want)
 		}
 	}
-	for _, malformed := range []string{"", ";;;", `attachment; filename="x`, `attachment; filename=a b`, `attachment; filename=a; filename=b`} {
+	for _, malformed := range []string{
+		"", ";;;", `attachment; filename="x`, `attachment; filename=a b`, `attachment; filename=a; filename=b`,
+		`attachment; filename*=KOI8-R''%C1.txt; filename="y.txt"`, `attachment; filename*=ISO-8859-1''gr%F6%DFe.txt`, // another charset than UTF-8
+		`attachment; filename*=UTF-8''%zz.txt; filename="y.txt"`, `attachment; filename="y.txt"; filename*=UTF-8''%E2%82`,
+		`attachment; filename*=UTF-8''100%`, `attachment; filename*=UTF-8''%FF.txt`, `attachment; filename*=x.txt`, `attachment; filename*=UTF-8'x.txt`,
+		`attachment; filename*=''x.txt`, `attachment; filename*="x.txt"`, `attachment; FILENAME*=KOI8-R''%C1.txt`,
+	} {
 		if got, err := fileName(map[string][]string{"Content-Disposition": {malformed}}); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%q: %q, %v", malformed, got, err)
 		}

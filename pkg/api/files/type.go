@@ -40,7 +40,7 @@ func mediaType(given string) (string, error) {
 	if err != nil || !strings.Contains(media, "/") || strings.Contains(media, "*") {
 		return "", malformedType()
 	}
-	formatted := mime.FormatMediaType(media, params)
+	formatted := mime.FormatMediaType(binary.RegisteredType(media), params)
 	if formatted == "" || len(formatted) > binary.MaxMimetype {
 		return "", malformedType()
 	}

@@ -17,6 +17,8 @@ func TestMediaType(t *testing.T) {
 		" text/plain ;Charset=\"UTF-8\"": "text/plain; charset=UTF-8",
 		"video/mp4; codecs=\"avc1.4D, mp4a.40.2\"": `video/mp4; codecs="avc1.4D, mp4a.40.2"`,
 		"application/vnd.x+json":                   "application/vnd.x+json",
+		"image/jpg":                                "image/jpeg",
+		"Image/PJPEG; a=b":                         "image/jpeg; a=b",
 		"a/b":                                      "a/b",
 	} {
 		if got, err := mediaType(given); got != want || err != nil {
@@ -43,6 +45,10 @@ func TestServedType(t *testing.T) {
 		"image/png":                  {"image/png", true},
 		"text/plain; charset=utf-8":  {"text/plain; charset=utf-8", true},
 		"video/mp4":                  {"video/mp4", true},
+		"image/jpg":                  {"image/jpeg", true}, // as a release before has stored it
+		"audio/mp3":                  {"audio/mpeg", true},
+		"application/x-pdf":          {"application/pdf", false},
+		"application/javascript":     {"application/octet-stream", false},
 		"image/svg+xml":              {"image/svg+xml", false},
 		"text/html":                  {"text/html", false},
 		"application/xhtml+xml":      {"application/xhtml+xml", false},

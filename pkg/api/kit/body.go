@@ -21,6 +21,24 @@ const (
 	NDJSON     = "application/x-ndjson"
 )
 
+// otherNames are the names that programs give to media types of bodies besides those that belfry sends. A format with rules of
+// its own, such as application/vnd.api+json or application/json-patch+json, is none of them.
+var otherNames = map[string]string{
+	"text/json":             JSON,
+	"application/ndjson":    NDJSON,
+	"application/jsonl":     NDJSON,
+	"application/x-jsonl":   NDJSON,
+	"application/jsonlines": NDJSON, "application/x-jsonlines": NDJSON,
+}
+
+// mediaOf returns a media type by the name that belfry gives it.
+func mediaOf(media string) string {
+	if name, ok := otherNames[media]; ok {
+		return name
+	}
+	return media
+}
+
 // maxPooledBuffer is the largest buffer that is reused for another request.
 const maxPooledBuffer = 64 << 10
 
@@ -108,7 +126,7 @@ func ParseMediaType(given string) (media string, parameters map[string]string, e
 // HasMedia reports whether the body says that it has a media type.
 func (x *Exchange) HasMedia(want string) bool {
 	media, _, err := ParseMediaType(x.Request.Header.Get("Content-Type"))
-	return err == nil && media == want
+	return err == nil && mediaOf(media) == want
 }
 
 // CheckMedia reports errs.Unsupported for a body that is compressed, or has none of the media types. One
@@ -129,7 +147,7 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 		return errs.New(errs.Unsupported, "charset %q is not supported: JSON is UTF-8", Truncate(charset, 64))
 	}
 	for _, a := range accepted {
-		if media == a {
+		if mediaOf(media) == a {
 			return nil
 		}
 	}

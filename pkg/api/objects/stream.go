@@ -158,6 +158,9 @@ func (s *stream) receive(ctx context.Context) (err error) {
 			return errs.New(errs.Unavailable, "a stream takes at most %s: send this line and those after it in another request", maxStreamTime)
 		}
 		s.number++
+		if s.number == 1 {
+			text = object.WithoutMark(text)
+		}
 		if failed == nil && len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}

@@ -96,6 +96,30 @@ func TestAStreamAnswersEachLine(t *testing.T) {
 	f.Do("POST", "/books", "{}", "Content-Type", "", "Content-Type", ndjson, keyHeader, "k").Want(400).Says(keyHeader)
 	f.Do("POST", "/books", "{}", "Content-Type", "", "Content-Type", ndjson, "Content-Encoding", "gzip").Want(415)
 	f.Do("PUT", "/books/emma", "{}", "Content-Type", "", "Content-Type", ndjson).Want(415)
+	f.Do("POST", "/books", "{}\n", "Content-Type", "", "Content-Type", "application/jsonl; charset=utf-16").Want(415)
+}
+
+// A file of JSON lines is taken under every name that its type has, with a byte order mark or without, as the import takes it.
+func TestJSONLinesHaveSeveralNames(t *testing.T) {
+	t.Parallel()
+	f := apitest.Start(t)
+	for i, kind := range []string{
+		"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl", "application/jsonlines", "application/x-jsonlines",
+		"Application/JSONL", "application/ndjson; charset=UTF-8",
+	} {
+		for j, mark := range []string{"", "\ufeff", "\ufeff\n"} {
+			body := fmt.Sprintf("%s{\"uuid\":\"a-%d-%d\"}\n{\"uuid\":\"b-%d-%d\"}\n", mark, i, j, i, j)
+			got := stream(f, "/books", body, "Content-Type", "", "Content-Type", kind)
+			if len(got) != 2 || got[0].Status != 201 || got[1].Status != 201 {
+				t.Errorf("%s with %q: %+v", kind, mark, got)
+			}
+		}
+	}
+	f.Do("POST", "/books", "\ufeff{\"uuid\":\"c\"}").Want(201)
+	f.Do("PUT", "/books/c", "\ufeff{\"title\":\"C\"}").Want(200)
+	f.Do("POST", "/batch", "\ufeff"+`{"operations":[{"method":"POST","path":"/books","body":{"uuid":"d"}}]}`).Want(200)
+	f.Do("GET", "/books/d", "").Want(200)
+	f.Do("POST", "/books", "{\"title\":\"x\"}", "Content-Type", "", "Content-Type", "application/json-seq").Want(415).Says("application/json")
 }
 
 // However many lines are written at once, the replies have the order of the lines, and of two lines with one uuid

@@ -284,11 +284,20 @@ func (f *Filler) fillDue(ctx context.Context) error {
 		return err
 	}
 	for _, name := range due {
+		if !f.mayBegin(name) {
+			continue
+		}
 		if err := f.fill(ctx, name); err != nil {
 			return err
 		}
 	}
 	return f.change(ctx, func(s *state) bool { return s.release(f.process) })
+}
+
+// mayBegin reports whether what has to be done before a work is done.
+func (f *Filler) mayBegin(name string) bool {
+	before := f.works[f.works[name].after]
+	return before == nil || f.current.Load().filled(f.works[name].after, before.definition)
 }
 
 // due returns the names of what is to be filled, and says which wait for other processes.

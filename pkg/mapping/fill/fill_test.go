@@ -156,7 +156,7 @@ func (p *process) logger() *slog.Logger { return slog.New(slog.NewTextHandler(p.
 
 func (p *process) start(change ...func(*Options)) *process {
 	p.Helper()
-	o := Options{Works: Derived(p.set), Store: p.state, Logger: p.logger(), Alone: true, Fills: true, Interval: time.Millisecond}
+	o := Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true, Fills: true, Interval: time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -288,7 +288,10 @@ func TestTheStateIsThatOfTheReleaseBefore(t *testing.T) {
 	i := newInstallation(t)
 	i.seed(2, 1)
 	earlier := i.process(books("title"))
-	for name, w := range Derived(earlier.set).byName {
+	for name, w := range Derived(earlier.set, builtIn).byName {
+		if name != "Books in Authors.books" { // which that release does not have
+			continue
+		}
 		save(i, earlier.state, "MAPPINGS", fmt.Sprintf(`{"state":{"mappings":{%q:{"seen":{%q:1},"filled":%q}}}}`, name, w.definition, w.definition))
 	}
 	p := i.process(books("title"))

@@ -150,13 +150,26 @@ func (r *run) all(ctx context.Context) error {
 }
 
 func (r *run) fillPage(ctx context.Context, page []store.Stored) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, filling := errgroup.WithContext(ctx)
 	g.SetLimit(r.work.atOnce)
+	passed := 0
 	for _, o := range page {
-		g.Go(func() error { return r.one(ctx, o.UUID) })
+		if r.work.needs != nil && !r.work.needs(o) {
+			passed++
+			continue
+		}
+		g.Go(func() error { return r.one(filling, o.UUID) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	r.count(func(at *progress) { at.Targets += int64(passed) })
+	return r.pace(ctx, (passed+passedAtOnce-1)/passedAtOnce)
 }
+
+// passedAtOnce is how many objects of a page for which there is nothing to do count as one that is read: they were read
+// together.
+const passedAtOnce = 10
 
 // one does the work for one object. An object that can't be written keeps no other from being filled.
 func (r *run) one(ctx context.Context, uuid string) error {

@@ -33,6 +33,12 @@ type work struct {
 	page   int // objects that are filled before the place is stored
 	atOnce int
 
+	// needs says whether there is anything to do for an object, as the page has it: the others are only read past. nil:
+	// there is for each.
+	needs func(o store.Stored) bool
+
+	after string // the name of a work that has to be done before; "": none
+
 	// fill does it for one object. read is called with how many other objects it has read since the last call, and ends it by
 	// an error.
 	fill func(ctx context.Context, uuid string, read func(objects int) error) error
@@ -41,17 +47,26 @@ type work struct {
 	trust func(filled bool)
 }
 
-// Derived returns the arrays of mappings and the computed fields of stores. Their objects are read one after the other, so
+// Derived returns the arrays of mappings, the keys of stores that are numbers, and the computed fields of stores. Their objects are read one after the other, so
 // that a fill slows down when the backend does.
-func Derived(set *store.Set) Works {
+//
+// ownKeys says whose keys belfry alone writes, by the name of the store: it has always written them as strings.
+func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	all := map[string]*work{}
 	reconciler := mapping.NewReconciler(set, mapping.Options{})
 	for i := range set.Mappings() {
 		if m := &set.Mappings()[i]; m.Array != "" { // else it copies nothing
-			all[m.Source+" in "+m.Target+"."+m.Array] = arrays(set.Store(m.Target), m, reconciler)
+			name := m.Source + " in " + m.Target + "." + m.Array
+			all[name] = arrays(set.Store(m.Target), m, reconciler)
+			if !ownKeys(m.Source) {
+				all["numbers of "+name] = numbers(set.Store(m.Target), m, reconciler)
+			}
 		}
 	}
 	for name, s := range set.Stores() {
+		if len(s.Maps()) > 0 && !ownKeys(name) {
+			all[keysOf(name)] = keys(s)
+		}
 		if len(s.ComputedFields()) > 0 {
 			all["computed of "+name] = computed(s)
 		}

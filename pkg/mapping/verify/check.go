@@ -36,6 +36,7 @@ type check struct {
 
 	mu         sync.Mutex          // guards what follows, the tallies and the report, while pages or targets are in use
 	candidates map[string][]string // target → objects that name it
+	unnamed    Unnamed
 }
 
 // run returns the candidates.
@@ -57,6 +58,10 @@ func (c *check) run(ctx context.Context) ([]*candidate, error) {
 			return nil, err
 		}
 		from, more = named.to, named.to != ""
+	}
+	if c.unnamed.Objects > 0 {
+		c.unnamed.Source, c.unnamed.Key, c.unnamed.Target = c.m.Source, c.m.Key, c.m.Target
+		c.report.Unnamed = append(c.report.Unnamed, c.unnamed)
 	}
 	if err := c.collectSources(ctx); err != nil {
 		return nil, err
@@ -94,6 +99,7 @@ func (c *check) tallyPage(page []store.Stored, named *tallies) {
 	for _, x := range page {
 		all = c.appendNamings(all, x, in)
 	}
+	unnamed := c.unnamedIn(page)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, x := range all {
@@ -102,6 +108,7 @@ func (c *check) tallyPage(page []store.Stored, named *tallies) {
 	if in.from != "" {
 		return // the page was counted when it was read for the first span
 	}
+	c.unnamed.add(unnamed)
 	c.tracker.objects.Add(int64(len(page)))
 	if c.m.Array != "" {
 		c.report.Objects += int64(len(page))

@@ -78,6 +78,7 @@ type Report struct {
 	More        int          `json:"more,omitempty"` // differences beyond MaxDifferences
 	Full        []Full       `json:"overfull,omitempty"`
 	TooLarge    []TooLarge   `json:"tooLarge,omitempty"` // at most MaxDifferences
+	Unnamed     []Unnamed    `json:"unnamed,omitempty"`  // of mappings that have such objects
 	Repaired    int          `json:"repaired,omitempty"` // targets, and objects with computed fields, that were corrected
 	Pending     int64        `json:"pending"`            // events not yet published
 

@@ -255,3 +255,33 @@ func TestReportIsBoundedAndCountsTheRest(t *testing.T) {
 		t.Errorf("%d differences and %d more", len(r.Differences), r.More)
 	}
 }
+
+// Objects whose keys have values that name nothing are counted, which is no difference.
+func TestKeysThatNameNothingAreCounted(t *testing.T) {
+	f := newFixture(t, 10, "x")
+	f.save("Authors", "7", `{}`)
+	for uuid, key := range map[string]string{
+		"number": `7`, "numbers": `[7,"a"]`, "none": `null`, "empty": `[]`,
+		"fraction": `7.0`, "negative": `-7`, "some": `["a",true]`, "text": `"a b"`, "object": `{"uuid":"a"}`,
+	} {
+		f.save("Books", uuid, `{"author":`+key+`}`)
+	}
+	f.save("Books", "without", `{}`)
+	f.reconcile("a", "x", "numbers", "some")
+	f.reconcile("7", "number", "numbers")
+	r := f.run(verify.Options{})
+	if !r.Clean() || len(r.Unnamed) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	want := verify.Unnamed{Source: "Books", Key: "author", Target: "Authors", Objects: 5, UUID: "fraction", Detail: "must be a string, or a whole number without sign, fraction and exponent, is 7.0"}
+	if r.Unnamed[0] != want {
+		t.Errorf("%+v", r.Unnamed[0])
+	}
+	r = f.run(verify.Options{TargetsAtOnce: 1})
+	if len(r.Unnamed) != 1 || r.Unnamed[0] != want {
+		t.Errorf("in several spans: %+v", r.Unnamed)
+	}
+	if r := newFixture(t, 10, "x").run(verify.Options{}); r.Unnamed != nil {
+		t.Errorf("%+v", r.Unnamed)
+	}
+}

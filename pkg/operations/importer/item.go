@@ -114,10 +114,17 @@ func (id identity) of(o object.Object, n int64) (string, error) {
 		}
 		return derive(id.batch, n, o.Encode()), nil
 	}
-	text, isText := object.Text(value)
-	if !isText && isInteger(value) && id.key != "" {
-		text, isText = string(value), true
+	if id.key != "" {
+		if uuid, named := object.Named(value); named {
+			return uuid, nil
+		}
+		why := object.WhyUnnamed(value)
+		if why == "" {
+			why = "must be a string or a whole number, is null"
+		}
+		return "", wrong(field, why)
 	}
+	text, isText := object.Text(value)
 	if !isText {
 		return "", wrong(field, "must be a string to be the object's uuid")
 	}
@@ -131,10 +138,6 @@ func wrong(field, message string) error {
 	e := errs.New(errs.Invalid, "no valid uuid")
 	e.Fields = []errs.Field{{Pointer: object.Pointer(field), Message: message}}
 	return e
-}
-
-func isInteger(value []byte) bool {
-	return len(bytes.Trim(value, "0123456789")) == 0
 }
 
 // derive returns the UUID of an object that has none: a UUIDv8 of its number in the

@@ -9,7 +9,6 @@ package object
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"sort"
 
@@ -28,11 +27,13 @@ const MaxDepth = 64
 
 // Parse reads one JSON object, strictly: UTF-8 without invalid sequences, no
 // duplicate names at any level, no NUL characters, at most MaxDepth levels
-// and MaxMembers members, nothing after it. Otherwise the error is an errs.Invalid that says what and where.
+// and MaxMembers members, nothing after it. Otherwise the error is an errs.Invalid that says what and where. A byte order
+// mark of UTF-8 before it is skipped, as RFC 8259 allows: programs on Windows write it.
 func Parse(data []byte) (Object, error) { return ParseWithin(data, MaxMembers) }
 
 // ParseWithin is Parse of an object that has, with those around each in it, at most so many members.
 func ParseWithin(data []byte, members int) (Object, error) {
+	data = WithoutMark(data)
 	if err := checkText(data, members); err != nil {
 		return nil, err
 	}
@@ -45,6 +46,9 @@ func ParseWithin(data []byte, members int) (Object, error) {
 	}
 	return decode(Canonical(text))
 }
+
+// WithoutMark returns a text without a byte order mark of UTF-8 before it.
+func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
 // Decode reads an object that belfry encoded itself (see Encode), perhaps before strings were stored in one form: its values are
 // Canonical. It checks syntax only. The values refer to data, which must not change afterwards.
@@ -150,23 +154,6 @@ func (o Object) Equal(p Object) bool {
 		}
 	}
 	return true
-}
-
-// SameValue reports whether two values, nil for none, differ at most in the order of fields and in how strings
-// are escaped. Numbers are the same when they are written alike.
-func SameValue(a, b []byte) bool {
-	if bytes.Equal(a, b) || a == nil || b == nil {
-		return bytes.Equal(a, b) && (a == nil) == (b == nil)
-	}
-	var values [2]any
-	for i, text := range [][]byte{a, b} {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		if err := d.Decode(&values[i]); err != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(values[0], values[1])
 }
 
 // Names returns the fields' names in order.

@@ -98,6 +98,8 @@ func kindName(c byte) string {
 	switch c {
 	case '[':
 		return "an array"
+	case '{':
+		return "an object"
 	case '"':
 		return "a string"
 	case 'n':

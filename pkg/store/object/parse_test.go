@@ -55,7 +55,10 @@ func TestParseRejects(t *testing.T) {
 	}{
 		"empty":                  {"", "empty"},
 		"only space":             {" \n\t", "empty"},
-		"byte order mark":        {"\ufeff{}", "at byte 0"},
+		"two byte order marks":   {"\ufeff\ufeff{}", "at byte 0"},
+		"a mark of UTF-16":       {"\xff\xfe{\x00}\x00", "malformed"},
+		"a mark within":          {"{\ufeff}", "at byte 1"},
+		"a mark alone":           {"\ufeff", "empty"},
 		"array":                  {`[{"a":1}]`, "an array"},
 		"string":                 {`"x"`, "a string"},
 		"number":                 {`12`, "a number"},
@@ -208,3 +211,11 @@ func FuzzParse(f *testing.F) {
 }
 
 func equalText(a, b json.RawMessage) bool { return string(a) == string(b) }
+
+// Programs on Windows write a byte order mark before a text.
+func TestAByteOrderMarkIsSkipped(t *testing.T) {
+	o, err := object.Parse([]byte("\ufeff{\"a\":1}"))
+	if err != nil || string(o.Encode()) != `{"a":1}` {
+		t.Errorf("%s, %v", o, err)
+	}
+}

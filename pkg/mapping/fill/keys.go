@@ -1,0 +1,44 @@
+package fill
+
+import (
+	"context"
+
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// keyRule identifies what the values of keys name: see object.Named. Whoever changes that changes this too.
+const keyRule = "strings and whole numbers"
+
+// Before a release read keys that are numbers, objects that had them were written without entries, and without keys in the
+// index, by which fills, new targets and cascades find objects. So such objects are indexed first, and then the arrays of
+// those targets are filled that a number can name.
+//
+// It can't be done an object at a time: if the process ends after it has written an entry, and the object moves, nothing
+// would lead back to the target that has the entry. A fill of the target reads the entries that it has.
+
+// keys puts objects of a store into the index of keys. Objects whose keys have no number are only read past.
+func keys(s *store.Store) *work {
+	return &work{
+		store: s, page: 500, atOnce: 1, kind: "store", what: "the indexes of keys that are whole numbers",
+		begins:     "keys that are whole numbers name objects: looking for objects that were written before they did",
+		definition: hashOf(keyRule),
+		needs:      func(o store.Stored) bool { return s.NamesByNumber(o.Body) },
+		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
+			return mapping.Reindex(ctx, s, uuid)
+		},
+	}
+}
+
+// numbers fills the arrays of those targets of a mapping whose uuids are whole numbers.
+func numbers(target *store.Store, m *store.Mapping, r *mapping.Reconciler) *work {
+	w := arrays(target, m, r)
+	w.page, w.definition = 500, hashOf(keyRule)
+	w.what, w.begins = "the arrays of objects that whole numbers name", "keys that are whole numbers name objects: filling the arrays of those that they name"
+	w.after = keysOf(m.Source)
+	w.needs = func(o store.Stored) bool { return object.IsNumber(o.UUID) }
+	return w
+}
+
+func keysOf(store string) string { return "keys of " + store }

@@ -1,0 +1,24 @@
+package mapping
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// Reindex writes an object with all keys of the indexes. It does nothing to one that does not exist, or is written at the
+// same time: any other write of a process of this release has all keys, and an event.
+func Reindex(ctx context.Context, s *store.Store, uuid string) error {
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
+	o, err := s.Get(ctx, uuid)
+	if err == nil {
+		err = store.NewWorker(s).Reindex(ctx, o)
+	}
+	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
+		return nil
+	}
+	return err
+}
