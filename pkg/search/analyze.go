@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/segment"
@@ -31,19 +32,25 @@ type piece struct {
 
 // pieces divides a text that is normalized.
 func (l *language) pieces(text string) (all []piece) {
-	var joint strings.Builder // what has been read after the last piece
-	add := func(p piece) {
-		if len(all) > 0 {
-			if last := &all[len(all)-1]; joint.Len() > 0 && !last.alone && !p.alone && joins(joint.String()) {
-				last.next = strings.Map(dash, joint.String())
-			}
-			p.touches = joint.Len() == 0
+	var joint []byte // what has been read after the last piece
+	join := func() {
+		if last := len(all) - 1; last >= 0 && !all[last].alone && joins(joint) {
+			all[last].next = strings.Map(dash, string(joint))
 		}
-		joint.Reset()
+	}
+	add := func(p piece) {
+		if !p.alone {
+			join()
+		}
+		p.touches, joint = len(joint) == 0, joint[:0]
 		all = append(all, p)
 	}
 	segments := segment.NewWordSegmenterDirect([]byte(text))
 	for n := 0; segments.Segment(); n++ {
+		if isPlain(segments.Bytes()) { // as most are
+			add(piece{text: l.foldCase(cutTo(string(segments.Bytes()), maxWord)), segment: n})
+			continue
+		}
 		var word strings.Builder
 		end := func() {
 			if word.Len() > 0 {
@@ -57,11 +64,11 @@ func (l *language) pieces(text string) (all []piece) {
 			switch {
 			case unicode.IsMark(r) && word.Len() > 0:
 				word.WriteRune(r)
-			case unicode.IsMark(r) && joint.Len() == 0 && len(all) > 0 && all[len(all)-1].alone:
+			case unicode.IsMark(r) && len(joint) == 0 && len(all) > 0 && all[len(all)-1].alone:
 				all[len(all)-1].text += string(r)
 			case !unicode.IsLetter(r) && !unicode.IsNumber(r):
 				end()
-				joint.WriteRune(r)
+				joint = utf8.AppendRune(joint, r)
 			case kind == segment.Ideo, kind == segment.None, l.cjk && isCJK(r):
 				end()
 				add(piece{text: l.foldCase(string(r)), segment: n, alone: true})
@@ -71,9 +78,7 @@ func (l *language) pieces(text string) (all []piece) {
 		}
 		end()
 	}
-	if last := len(all) - 1; last >= 0 && joint.Len() > 0 && !all[last].alone && joins(joint.String()) {
-		all[last].next = strings.Map(dash, joint.String())
-	}
+	join()
 	return all
 }
 
@@ -82,12 +87,28 @@ func isCJK(r rune) bool {
 	return r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 }
 
+// isPlain reports whether a segment has letters and digits of ASCII alone.
+func isPlain(text []byte) bool {
+	for _, b := range text {
+		if b|0x20 < 'a' && (b < '0' || b > '9') || b|0x20 > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
 // joins reports whether what is between two pieces joins them, as in an address, the name of a file, or a word with a hyphen.
-func joins(between string) bool {
+func joins(between []byte) bool {
 	const most = 3 // as in https://example.com
-	return len([]rune(between)) <= most && strings.IndexFunc(between, func(r rune) bool {
-		return (r <= ' ' || r > '~') && !unicode.Is(unicode.Pd, r) && r != '·' && r != '⁄'
-	}) < 0
+	if len(between) == 0 || utf8.RuneCount(between) > most {
+		return false
+	}
+	for _, r := range string(between) {
+		if (r <= ' ' || r > '~') && !unicode.Is(unicode.Pd, r) && r != '·' && r != '⁄' {
+			return false
+		}
+	}
+	return true
 }
 
 func dash(r rune) rune {

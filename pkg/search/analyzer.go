@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/registry"
@@ -50,7 +51,7 @@ func must(err error) {
 
 // Analyze implements analysis.Analyzer. Where a term is in the text, in bytes, nobody asks for.
 func (a analyzer) Analyze(text []byte) analysis.TokenStream {
-	words := a.words(normalize(string(text)))
+	words := a.analyzed(string(text))
 	var tokens analysis.TokenStream
 	switch a.as {
 	case asWords:
@@ -70,6 +71,47 @@ func (a analyzer) Analyze(text []byte) analysis.TokenStream {
 		}
 	}
 	return tokens
+}
+
+// recent are words of the texts that were analyzed last, which bleve has analyzed twice in a row: for two fields. Nothing that is
+// searched for comes here, so the time of a search does not depend on them.
+type recent struct {
+	mu  sync.Mutex
+	all []analyzed
+}
+
+type analyzed struct {
+	text  string
+	words []word
+}
+
+const (
+	maxRecent     = 8 // more than bleve analyzes at once
+	maxRecentText = 16 << 10
+)
+
+// analyzed returns the words of a text: those of the analysis before, if there was one, which is forgotten then.
+func (a analyzer) analyzed(text string) []word {
+	if len(text) > maxRecentText {
+		return a.words(normalize(text))
+	}
+	a.recent.mu.Lock()
+	i := slices.IndexFunc(a.recent.all, func(one analyzed) bool { return one.text == text })
+	if i >= 0 && a.as != asWords {
+		words := a.recent.all[i].words
+		a.recent.all = slices.Delete(a.recent.all, i, i+1)
+		a.recent.mu.Unlock()
+		return words
+	}
+	a.recent.mu.Unlock()
+	words := a.words(normalize(text))
+	if a.as == asWords && i < 0 {
+		a.recent.mu.Lock()
+		a.recent.all = append(a.recent.all, analyzed{text, words})
+		a.recent.all = a.recent.all[max(0, len(a.recent.all)-maxRecent):]
+		a.recent.mu.Unlock()
+	}
+	return words
 }
 
 // beginnings returns what an index has of words besides their stems, in which the beginnings of words are searched, too.

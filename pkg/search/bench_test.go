@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // BenchmarkBuild measures how long an index of 10,000 texts of a hundred words takes to build, and its size.
@@ -15,6 +18,7 @@ func BenchmarkBuild(b *testing.B) {
 	for _, of := range []struct{ name, language, rule string }{{"none shared", "", ""}, {"en shared", "en", ""}, {"de shared", "de", ""}, {"none own", "", "x"}, {"en own", "en", "x"}} {
 		b.Run(of.name, func(b *testing.B) {
 			for range b.N {
+				before := processorTime(b)
 				folder := filepath.Join(b.TempDir(), "index")
 				x, err := newIndex(folder, Settings{Fields: []string{"text"}, Language: of.language, Rule: of.rule})
 				if err != nil {
@@ -41,6 +45,7 @@ func BenchmarkBuild(b *testing.B) {
 				x.close()
 				b.StopTimer()
 				b.ReportMetric(float64(sizeOf(b, folder))/(1<<20), "MiB")
+				b.ReportMetric((processorTime(b) - before).Seconds(), "cpu-s") // the wall clock depends on what else runs
 				b.StartTimer()
 			}
 		})
@@ -81,6 +86,16 @@ func textsOf(n, size int) []string {
 	return texts
 }
 
+// processorTime is what the process has used.
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
 func sizeOf(tb testing.TB, folder string) (size int64) {
 	tb.Helper()
 	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
@@ -97,4 +112,20 @@ func sizeOf(tb testing.TB, folder string) (size int64) {
 		tb.Fatal(err)
 	}
 	return size
+}
+
+// BenchmarkAnalyze measures what a language makes of a text of a hundred words.
+func BenchmarkAnalyze(b *testing.B) {
+	texts := textsOf(1000, 100)
+	for _, language := range []string{"", "en", "de", "fr", "cjk"} {
+		l, err := languageOf(language)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(language, func(b *testing.B) {
+			for i := range b.N {
+				analyzer{l, asWords}.Analyze([]byte(texts[i%len(texts)]))
+			}
+		})
+	}
 }

@@ -73,6 +73,7 @@ type language struct {
 	stopWords, articleWords map[string]bool      // in lower case, with accents
 	normalize               analysis.TokenFilter // nil: accents alone are folded
 	stem                    analysis.TokenFilter // nil: words are as they are written
+	recent                  recent
 }
 
 var loaded sync.Map // languages, by name
