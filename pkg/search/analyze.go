@@ -17,6 +17,9 @@ const (
 	// maxJoined is how many characters of words that are joined, as in an address, count for the beginning of them all.
 	maxJoined = 64
 
+	// maxParts is from how many of the words that are joined on: else a text of single letters with dots would have a hundred times as much.
+	maxParts = 8
+
 	// maxBeginning is how many of a beginning count where an index has beginnings.
 	maxBeginning = 24
 )
@@ -128,6 +131,7 @@ type word struct {
 	normal string // as the language normalizes it, without accents
 	stems  []string
 	joined string // with what it is joined to after it, without accents; "": with nothing
+	late   bool   // it is not among the first ones that are joined
 }
 
 const (
@@ -159,19 +163,34 @@ func (l *language) words(text string) []word {
 		}
 		from = to
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		w := &all[i]
-		w.folded = l.foldAccents(w.text)
-		if w.next != "" && i+1 < len(all) {
-			rest := all[i+1].joined
-			if rest == "" {
-				rest = all[i+1].folded
-			}
-			w.joined = cutTo(w.folded+w.next+rest, maxJoined)
-		}
-	}
+	l.join(all)
 	l.stemAll(all)
 	return all
+}
+
+// join sets what words are joined to, and how they are written without accents.
+func (l *language) join(words []word) {
+	parts := 0
+	for i := range words {
+		words[i].folded = l.foldAccents(words[i].text)
+		if parts++; i == 0 || words[i-1].next == "" {
+			parts = 1
+		}
+		words[i].late = parts > maxParts
+	}
+	rest := ""
+	for i := len(words) - 2; i >= 0; i-- {
+		w, next := &words[i], &words[i+1]
+		if next.next == "" || i+2 == len(words) {
+			rest = next.folded
+		}
+		if w.next == "" {
+			continue
+		}
+		if rest = cutTo(w.folded+w.next+rest, maxJoined); !w.late {
+			w.joined = rest
+		}
+	}
 }
 
 // divide finds out what the pieces of a segment are.

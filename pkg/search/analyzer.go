@@ -116,6 +116,7 @@ func (a analyzer) analyzed(text string) []word {
 
 // beginnings returns what an index has of words besides their stems, in which the beginnings of words are searched, too.
 func (l *language) beginnings(words []word) (all []string) {
+	seen := map[string]bool{}
 	for _, w := range words {
 		if w.begins() {
 			for i, of := range []string{w.folded, w.normal} {
@@ -124,21 +125,24 @@ func (l *language) beginnings(words []word) (all []string) {
 				}
 			}
 		}
-		if w.joined != "" {
+		if w.joined != "" && !seen[w.joined] {
+			seen[w.joined] = true
 			all = append(all, w.joined)
 		}
 	}
 	return all
 }
 
-// allBeginnings returns the beginnings of words, each of them.
+// allBeginnings returns the beginnings of words, each of them; those of words that are joined once for a text.
 func (l *language) allBeginnings(words []word) (all []string) {
+	seen := map[string]bool{}
 	for _, w := range words {
 		var of []string
 		if w.begins() {
 			of = append(append(of, w.folded, w.normal), w.stems...)
 		}
-		if w.joined != "" {
+		if w.joined != "" && !seen[w.joined] {
+			seen[w.joined] = true
 			of = append(of, w.joined)
 		}
 		for i, text := range of {

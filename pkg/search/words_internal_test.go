@@ -288,3 +288,38 @@ func FuzzWords(f *testing.F) {
 		}
 	})
 }
+
+// TestALongTextHasFewTerms: what an index has of a text grows with the text, however its words are joined.
+func TestALongTextHasFewTerms(t *testing.T) {
+	for name, text := range map[string]string{
+		"joined":    strings.Repeat("a.", 5000),
+		"numbers":   numbers(3000, "."),
+		"runs":      strings.ReplaceAll(numbers(3000, "."), "7.", "7 "),
+		"long":      strings.Repeat("a", 10_000),
+		"folded":    strings.Repeat("ΐ", 5000),
+		"expanded":  strings.Repeat("ﷺ", 3000),
+		"marks":     "a" + strings.Repeat("\u0301", 5000),
+		"addresses": strings.Repeat("https://www.example.org/a/b/c?d=e&f=g ", 250),
+	} {
+		for _, language := range []string{"", "en", "fr", "cjk"} {
+			l, err := languageOf(language)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, as := range []string{asWords, asBeginnings, asAllBeginnings} {
+				if n, size := len((analyzer{l, as}).Analyze([]byte(text))), len(normalize(text)); n > 5*size || n > size && as != asAllBeginnings {
+					t.Errorf("%s, %s%s: %d terms of %d bytes of text", name, language, as, n, len(text))
+				}
+			}
+		}
+	}
+}
+
+// numbers are joined.
+func numbers(n int, by string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(fmt.Sprint(i) + by)
+	}
+	return b.String()
+}
