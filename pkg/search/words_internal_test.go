@@ -3,6 +3,7 @@ package search
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -318,8 +319,9 @@ func TestALongTextHasFewTerms(t *testing.T) {
 // joinedLetters are letters in no order, with a space after some.
 func joinedLetters(n, some int) string {
 	var b strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		b.WriteString(string(rune('a'+i*i/7%26)) + ".")
+		b.WriteString(string(rune('a'+random.IntN(26))) + ".")
 		if some > 0 && i%some == 0 {
 			b.WriteString(" ")
 		}
