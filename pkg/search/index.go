@@ -3,8 +3,8 @@ package search
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,8 +28,9 @@ type position struct {
 	Mark     uint64    `json:"mark,omitempty"` // of the event at the sequence: see eventlog.Mark; 0: it is not known
 }
 
-// form is the version of how words are made of objects, and of how bleve has them: an index of another one is built again.
-const form = 2
+// form is the version of how words are made of objects, and of how bleve has them: an index of another one is
+// built again, and one of the former is searched until then.
+const form = 3
 
 // state is what an index says of itself.
 type state struct {
@@ -46,6 +47,7 @@ type textIndex struct {
 	bleve    bleve.Index
 	store    *store.Store // whose objects it has
 	folder   string
+	form     int
 	settings Settings
 	at       atomic.Pointer[position]
 	stored   position     // as it is in the index; used by who changes it alone
@@ -55,18 +57,14 @@ type textIndex struct {
 
 // newIndex makes an empty index in a folder that does not exist.
 func newIndex(folder string, s Settings) (*textIndex, error) {
-	m, err := mappingOf(s)
-	if err != nil {
-		return nil, err
-	}
-	b, err := bleve.NewUsing(folder, m, bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, writing())
+	b, err := bleve.NewUsing(folder, mappingOf(s), bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, writing())
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the search index %s can't be made", folder)
 	}
-	return &textIndex{bleve: b, folder: folder, settings: s}, nil
+	return &textIndex{bleve: b, folder: folder, form: form, settings: s}, nil
 }
 
-// openIndex opens an index that was built to the end in this form with the same settings; false if there is none such.
+// openIndex opens an index that was built to the end and can answer until one of these settings is there; false if there is none such.
 func openIndex(folder string, s Settings) (*textIndex, bool) {
 	config := writing()
 	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
@@ -74,17 +72,26 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	if err != nil {
 		return nil, false
 	}
-	x := &textIndex{bleve: b, folder: folder, settings: s}
 	var has state
 	data, err := b.GetInternal(stateKey)
-	if err != nil || json.Unmarshal(data, &has) != nil || has.Form != form || !reflect.DeepEqual(has.Settings, s) {
+	if err != nil || json.Unmarshal(data, &has) != nil || has.Form != form && has.Form != formerForm || !has.Settings.answer(s) {
 		_ = b.Close() // nothing was written
 		return nil, false
 	}
-	x.stored = has.position
+	x := &textIndex{bleve: b, folder: folder, form: has.Form, settings: has.Settings, stored: has.position}
 	x.at.Store(&has.position)
 	return x, true
 }
+
+// answer reports whether an index with these settings may answer until one with others is there: it has the same objects, found under
+// the same rule, and all fields that may be asked for.
+func (s Settings) answer(others Settings) bool {
+	lacks := func(field string) bool { return !slices.Contains(s.Fields, field) }
+	return s.Backend == others.Backend && s.Rule == others.Rule && !slices.ContainsFunc(others.Fields, lacks)
+}
+
+// is reports whether the index is what these settings need.
+func (x *textIndex) is(s Settings) bool { return x.form == form && reflect.DeepEqual(x.settings, s) }
 
 // writing configures how bleve writes: in the background, again and again while that fails, several writes at once. What is
 // not on disk when the process ends is followed again, as the position is written with it. If writes waited for the disk,
@@ -94,36 +101,36 @@ func writing() map[string]any {
 }
 
 // mappingOf returns how bleve indexes a document of documentOf: nothing of it is stored.
-func mappingOf(s Settings) (mapping.IndexMapping, error) {
+func mappingOf(s Settings) mapping.IndexMapping {
 	m := bleve.NewIndexMapping()
-	if err := addPlain(m); err != nil {
-		return nil, err
-	}
 	m.ScoringModel = index.BM25Scoring
 	m.DefaultMapping = bleve.NewDocumentStaticMapping()
 	for i := range s.Fields {
 		f := bleve.NewTextFieldMapping()
-		f.Analyzer, f.Store, f.DocValues, f.IncludeInAll = analyzerOf(s.Language), false, false, false
+		f.Analyzer, f.Store, f.DocValues, f.IncludeInAll = analyzerOf(s.Language, asWords), false, false, false
 		m.DefaultMapping.AddFieldMappingsAt(fieldName(i), f)
+		as := asBeginnings
 		if s.Rule != "" {
-			b := bleve.NewTextFieldMapping()
-			b.Name, b.Analyzer = beginningsName(i), beginningsOf(s.Language)
-			b.Store, b.DocValues, b.IncludeInAll, b.IncludeTermVectors = false, false, false, false
-			m.DefaultMapping.AddFieldMappingsAt(fieldName(i), b)
+			as = asAllBeginnings
 		}
+		b := bleve.NewTextFieldMapping()
+		b.Name, b.Analyzer = beginningsName(i), analyzerOf(s.Language, as)
+		b.Store, b.DocValues, b.IncludeInAll, b.IncludeTermVectors = false, false, false, false
+		m.DefaultMapping.AddFieldMappingsAt(fieldName(i), b)
 	}
 	if s.Rule != "" {
 		t := bleve.NewKeywordFieldMapping()
 		t.Store, t.DocValues, t.IncludeInAll, t.IncludeTermVectors, t.SkipFreqNorm = false, false, false, false, true
 		m.DefaultMapping.AddFieldMappingsAt(termsField, t)
 	}
-	return m, nil
+	return m
 }
 
 // termsField is where a document has the terms by which the rule of lists selects it.
 const termsField = "rule"
 
-// beginningsName is the name of a field with the beginnings of words: a search for one goes through no words of others then.
+// beginningsName is the name of a field for the beginnings of words: it has words as they are written where a stem begins differently,
+// and all beginnings where searches for one are to go through no words of others.
 func beginningsName(i int) string { return "b" + strconv.Itoa(i) }
 
 // fieldName is the name of a field in an index: those of objects may have dots, which bleve takes for levels.
@@ -172,7 +179,7 @@ func (b *batch) write(ctx context.Context, at *position) error {
 		return err
 	}
 	if at != nil {
-		data, err := json.Marshal(state{form, b.index.settings, *at})
+		data, err := json.Marshal(state{b.index.form, b.index.settings, *at})
 		if err != nil {
 			return err
 		}
@@ -304,6 +311,3 @@ func (x *textIndex) close() {
 	_ = x.awaitDisk(ctx, 1) // what is not on disk is followed again
 	_ = x.bleve.Close()
 }
-
-// remove removes a closed index.
-func (x *textIndex) remove() error { return os.RemoveAll(x.folder) }

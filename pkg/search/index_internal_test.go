@@ -2,7 +2,10 @@ package search
 
 import (
 	"encoding/json"
+	"log/slog"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +17,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// TestAnIndexOfAnotherFormIsBuiltAgain: what another version made of words is not searched by this one's.
+// TestAnIndexOfAnotherFormIsBuiltAgain: what another version made of words is not searched by this one's; of the version before there
+// is testdata.
 func TestAnIndexOfAnotherFormIsBuiltAgain(t *testing.T) {
 	folder, s := filepath.Join(t.TempDir(), "index"), Settings{Fields: []string{"title"}}
 	x, err := newIndex(folder, s)
@@ -63,6 +67,87 @@ func storeState(t *testing.T, index bleve.Index, data []byte) {
 		t.Fatal(err)
 	}
 	<-onDisk
+}
+
+// TestWhichIndexIsOpened: the one of this form and these settings, else one that can answer until there is; others are removed.
+func TestWhichIndexIsOpened(t *testing.T) {
+	now := Settings{Fields: []string{"title", "text"}, Language: "en", Backend: "one", Rule: "rule"}
+	with := func(change func(s *Settings)) state {
+		s := state{Form: form, Settings: now}
+		s.Settings.Fields = slices.Clone(now.Fields)
+		change(&s.Settings)
+		return s
+	}
+	same := with(func(*Settings) {})
+	former := state{Form: formerForm, Settings: now}
+	language := with(func(s *Settings) { s.Language = "de" })
+	more := with(func(s *Settings) { s.Fields = append(s.Fields, "more") })
+	less := with(func(s *Settings) { s.Fields = s.Fields[:1] })
+	backend := with(func(s *Settings) { s.Backend = "two" })
+	rule := with(func(s *Settings) { s.Rule = "other" })
+	for name, c := range map[string]struct {
+		states []state // of the folders 1, 2, ...; the zero value: a build that did not end
+		opens  int
+	}{
+		"none":                         {nil, 0},
+		"this one":                     {[]state{same}, 1},
+		"a build did not end":          {[]state{same, {}}, 1},
+		"a former one":                 {[]state{former}, 1},
+		"a former one, and a build":    {[]state{former, {}}, 1},
+		"a former one, and this one":   {[]state{former, same}, 2},
+		"this one, and a former one":   {[]state{same, former}, 1},
+		"two former ones, the last":    {[]state{former, language}, 2},
+		"another language":             {[]state{language, {}, {}}, 1},
+		"more fields":                  {[]state{more}, 1},
+		"fewer fields":                 {[]state{less}, 0},
+		"objects of another backend":   {[]state{backend}, 0},
+		"the terms of another rule":    {[]state{rule}, 0},
+		"a form of long ago":           {[]state{{Form: formerForm - 1, Settings: now}}, 0},
+		"a form of a version to come":  {[]state{{Form: form + 1, Settings: now}}, 0},
+		"a former one and this, in it": {[]state{language, same, former}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &storeIndex{folder: t.TempDir(), log: slog.New(slog.DiscardHandler)}
+			x.of.Store(&Indexed{Settings: now})
+			for i, s := range c.states {
+				made, err := newIndex(x.numbered(i+1), s.Settings)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var data []byte
+				if s.Form != 0 {
+					if data, err = json.Marshal(s); err != nil {
+						t.Fatal(err)
+					}
+				}
+				storeState(t, made.bleve, data)
+				if err := made.bleve.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x.open()
+			defer x.close()
+			current, opened := x.current.Load(), 0
+			for i := range c.states {
+				if current != nil && current.folder == x.numbered(i+1) {
+					opened = i + 1
+				}
+			}
+			if opened != c.opens {
+				t.Errorf("opened %d, expected %d", opened, c.opens)
+			}
+			if current != nil && x.outdated() != !reflect.DeepEqual(c.states[opened-1], same) {
+				t.Errorf("another one is built: %v", x.outdated())
+			}
+			var left []int
+			if c.opens > 0 {
+				left = []int{c.opens}
+			}
+			if got := x.numbers(); !slices.Equal(got, left) {
+				t.Errorf("the folders %v are left", got)
+			}
+		})
+	}
 }
 
 func TestAnIndexIsLateBeyondALimit(t *testing.T) {

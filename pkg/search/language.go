@@ -1,10 +1,10 @@
 package search
 
 import (
-	"slices"
+	"strings"
+	"sync"
 
 	"github.com/blevesearch/bleve/v2/analysis"
-	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
 	"github.com/blevesearch/bleve/v2/analysis/lang/ar"
 	"github.com/blevesearch/bleve/v2/analysis/lang/cjk"
 	"github.com/blevesearch/bleve/v2/analysis/lang/da"
@@ -22,104 +22,105 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/lang/ru"
 	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
 	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
-	"github.com/blevesearch/bleve/v2/analysis/token/edgengram"
-	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
-	"github.com/blevesearch/bleve/v2/analysis/token/truncate"
-	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
-	"github.com/blevesearch/bleve/v2/mapping"
+	"github.com/blevesearch/bleve/v2/analysis/token/porter"
 	"github.com/blevesearch/bleve/v2/registry"
 
 	"belfry/pkg/errs"
 )
 
-// Each language has an analyzer of its own in bleve, which finds the stems of words.
-var languages = []string{
-	ar.AnalyzerName, cjk.AnalyzerName, da.AnalyzerName, de.AnalyzerName, en.AnalyzerName, es.AnalyzerName, fi.AnalyzerName, fr.AnalyzerName, hu.AnalyzerName,
-	it.AnalyzerName, nl.AnalyzerName, no.AnalyzerName, pt.AnalyzerName, ro.AnalyzerName, ru.AnalyzerName, sv.AnalyzerName, tr.AnalyzerName,
+// spec says how words are made in a language. Lists of stop words and stemmers are those of bleve, named as it names them.
+type spec struct {
+	stop, normalizer, stemmer string
+	articles                  string            // that are joined by an apostrophe before a word
+	letters                   *strings.Replacer // that are written for those of the language, in lower case
+	alphabet                  string            // letters of their own, although others have a mark: å is no a
+	dotless                   bool              // I is the upper case of ı, and İ that of i
+	possessive                bool              // 's at the end is of no word
+	suffixes                  bool              // neither is what follows an apostrophe
+	cjk                       bool              // words are not separated
 }
 
 const (
-	// plain is the analyzer without a language: words as they are, in lower case.
-	plain = "belfry"
-
-	// cut is the filter that cuts words.
-	cut = "belfry-cut"
-
-	// maxWord is the most characters of a word that count, as in Lucene. The time that some stemmers take grows with the square of it.
-	maxWord = 255
-
-	// begins makes the beginnings of words, of up to maxBeginning characters.
-	begins       = "belfry-beginnings"
-	maxBeginning = 24
+	swedish = "åäö"
+	danish  = "æøå"
 )
 
-// Words are cut before anything else is made of them, in texts and in what is searched for.
-func init() { //nolint:gochecknoinits // the registry of bleve is global
-	must(registry.RegisterTokenFilter(cut, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
-		return truncate.NewTruncateTokenFilter(maxWord), nil
-	}))
-	must(registry.RegisterTokenFilter(begins, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
-		return edgengram.NewEdgeNgramFilter(edgengram.FRONT, minPrefix, maxBeginning), nil
-	}))
-	for _, language := range languages {
-		must(registry.RegisterAnalyzer(analyzerOf(language), derived(language, cut, func(filters []analysis.TokenFilter, first analysis.TokenFilter) []analysis.TokenFilter {
-			return append([]analysis.TokenFilter{first}, filters...)
-		})))
-		must(registry.RegisterAnalyzer(beginningsOf(language), derived(analyzerOf(language), begins, func(filters []analysis.TokenFilter, last analysis.TokenFilter) []analysis.TokenFilter {
-			return append(slices.Clone(filters), last)
-		})))
-	}
+// specs has what is known of each language; "" is none.
+var specs = map[string]spec{
+	"":               {},
+	ar.AnalyzerName:  {stop: ar.StopName, normalizer: ar.NormalizeName, stemmer: ar.StemmerName},
+	cjk.AnalyzerName: {cjk: true},
+	da.AnalyzerName:  {stop: da.StopName, stemmer: da.SnowballStemmerName, alphabet: danish, letters: strings.NewReplacer("ä", "æ", "ö", "ø")},
+	de.AnalyzerName:  {stop: de.StopName, normalizer: de.NormalizeName, stemmer: de.LightStemmerName},
+	en.AnalyzerName:  {stop: en.StopName, stemmer: porter.Name, possessive: true},
+	es.AnalyzerName:  {stop: es.StopName, normalizer: es.NormalizeName, stemmer: es.LightStemmerName, alphabet: "ñ"},
+	fi.AnalyzerName:  {stop: fi.StopName, stemmer: fi.SnowballStemmerName, alphabet: swedish, letters: strings.NewReplacer("æ", "ä", "ø", "ö")},
+	fr.AnalyzerName:  {stop: fr.StopName, stemmer: fr.LightStemmerName, articles: fr.ArticlesName},
+	hu.AnalyzerName:  {stop: hu.StopName, stemmer: hu.SnowballStemmerName},
+	it.AnalyzerName:  {stop: it.StopName, stemmer: it.LightStemmerName, articles: it.ArticlesName},
+	nl.AnalyzerName:  {stop: nl.StopName, stemmer: nl.SnowballStemmerName},
+	no.AnalyzerName:  {stop: no.StopName, stemmer: no.SnowballStemmerName, alphabet: danish, letters: strings.NewReplacer("ä", "æ", "ö", "ø")},
+	pt.AnalyzerName:  {stop: pt.StopName, stemmer: pt.LightStemmerName},
+	ro.AnalyzerName:  {stop: ro.StopName, stemmer: ro.SnowballStemmerName, letters: strings.NewReplacer("ș", "ş", "ț", "ţ")}, // as the stemmer has them
+	ru.AnalyzerName:  {stop: ru.StopName, stemmer: ru.SnowballStemmerName, letters: strings.NewReplacer("ё", "е")},
+	sv.AnalyzerName:  {stop: sv.StopName, stemmer: sv.SnowballStemmerName, alphabet: swedish, letters: strings.NewReplacer("æ", "ä", "ø", "ö")},
+	tr.AnalyzerName:  {stop: tr.StopName, stemmer: tr.SnowballStemmerName, dotless: true, suffixes: true},
 }
 
-// derived returns what makes an analyzer from another one, whose filters are joined with one more.
-func derived(from, filter string, join func(filters []analysis.TokenFilter, one analysis.TokenFilter) []analysis.TokenFilter) registry.AnalyzerConstructor {
-	return func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
-		found, err := cache.AnalyzerNamed(from)
-		if err != nil {
+// language makes words of texts, and of what is searched for.
+type language struct {
+	spec
+	stopWords, articleWords map[string]bool      // in lower case, with accents
+	normalize               analysis.TokenFilter // nil: accents alone are folded
+	stem                    analysis.TokenFilter // nil: words are as they are written
+	recent                  recent
+}
+
+var loaded sync.Map // languages, by name
+
+// languageOf returns a language, with the lists that it needs.
+func languageOf(name string) (*language, error) {
+	if l, ok := loaded.Load(name); ok {
+		return l.(*language), nil
+	}
+	of, ok := specs[name]
+	if !ok {
+		return nil, errs.New(errs.Internal, "no language is called %q", name)
+	}
+	l, cache := &language{spec: of}, registry.NewCache()
+	var err error
+	if l.stopWords, err = l.list(cache, of.stop); err != nil {
+		return nil, err
+	}
+	if l.articleWords, err = l.list(cache, of.articles); err != nil {
+		return nil, err
+	}
+	if of.normalizer != "" {
+		if l.normalize, err = cache.TokenFilterNamed(of.normalizer); err != nil {
 			return nil, err
 		}
-		of, ok := found.(*analysis.DefaultAnalyzer)
-		if !ok {
-			return nil, errs.New(errs.Internal, "the analyzer %s is a %T", from, found)
-		}
-		one, err := cache.TokenFilterNamed(filter)
-		if err != nil {
+	}
+	if of.stemmer != "" {
+		if l.stem, err = cache.TokenFilterNamed(of.stemmer); err != nil {
 			return nil, err
 		}
-		return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: join(of.TokenFilters, one)}, nil
 	}
+	loaded.Store(name, l)
+	return l, nil
 }
 
-func must(err error) {
+// list returns the words of a list of bleve in the form that words of texts have when they are compared with it.
+func (l *language) list(cache *registry.Cache, name string) (map[string]bool, error) {
+	if name == "" {
+		return nil, nil
+	}
+	words, err := cache.TokenMapNamed(name)
 	if err != nil {
-		panic(err) // two of one name
+		return nil, err
 	}
-}
-
-// analyzerOf returns the name of the analyzer of a language.
-func analyzerOf(language string) string {
-	if language == "" {
-		return plain
+	all := map[string]bool{}
+	for word := range words {
+		all[l.foldCase(normalize(word))] = true
 	}
-	return plain + "-" + language
-}
-
-// beginningsOf returns the name of the analyzer of the beginnings of words in a language.
-func beginningsOf(language string) string { return analyzerOf(language) + "-beginnings" }
-
-// beginningOf returns what counts of the beginning of a word.
-func beginningOf(text string) string {
-	if runes := []rune(text); len(runes) > maxBeginning {
-		return string(runes[:maxBeginning])
-	}
-	return text
-}
-
-// addPlain adds the analyzers without a language.
-func addPlain(m *mapping.IndexMappingImpl) error {
-	err := m.AddCustomAnalyzer(beginningsOf(""), map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{cut, lowercase.Name, begins}})
-	if err != nil {
-		return err
-	}
-	return m.AddCustomAnalyzer(plain, map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{cut, lowercase.Name}})
+	return all, nil
 }

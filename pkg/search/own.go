@@ -19,7 +19,7 @@ import (
 // own is a search that knows no other objects than those that are selected: neither what it finds and in which order, nor
 // what that takes depends on others. A score is of one document alone, without how rare words are, or how long texts.
 type own struct {
-	places [][]place // of each part to find, one in each field
+	places [][]place // of each part to find, those in each field
 	not    [][]place // of each that what is found has not
 	only   policy.Selection
 	found  []ownHit
@@ -43,14 +43,13 @@ func (x *textIndex) searchOwn(ctx context.Context, parts []part, s store.TextSea
 	if s.Only != nil {
 		o.only = *s.Only
 	}
-	if len(parts) == 0 {
-		return nil, false, nil
-	}
 	for _, p := range parts {
 		var in []place
 		for i, field := range x.settings.Fields {
 			if slices.Contains(s.Fields, field) {
-				in = append(in, p.placeIn(i))
+				for _, one := range p.oneOf {
+					in = append(in, one.placeIn(i))
+				}
 			}
 		}
 		if p.not {

@@ -3,7 +3,6 @@ package search
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	segment "github.com/blevesearch/scorch_segment_api/v2"
@@ -23,20 +22,13 @@ const (
 	averageBeginnings = 6 * averageWords
 )
 
-// placeIn returns a part of a search in a field of the index.
-func (p part) placeIn(field int) place {
-	if p.begins() {
-		return place{beginningsName(field), [][]string{{beginningOf(strings.ToLower(p.text))}}, averageBeginnings}
+// placeIn returns a pattern in a field of the index.
+func (p pattern) placeIn(field int) place {
+	length := float64(averageWords)
+	if p.beginnings {
+		length = averageBeginnings
 	}
-	first, last := math.MaxInt, 0
-	for _, token := range p.tokens {
-		first, last = min(first, token.Position), max(last, token.Position)
-	}
-	words := make([][]string, last-first+1)
-	for _, token := range p.tokens {
-		words[token.Position-first] = append(words[token.Position-first], string(token.Term))
-	}
-	return place{fieldName(field), words, averageWords}
+	return place{p.field(field), p.words, length}
 }
 
 // follow reports whether words have to follow each other: that all are in a text is not enough.

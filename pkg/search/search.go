@@ -153,11 +153,15 @@ func (s *Service) run(ctx context.Context, x *storeIndex) {
 	}
 }
 
-// advance has an index follow a page of the log, and waits if there is none. An index that does not follow the log is built first.
+// advance has an index follow a page of the log, and waits if there is none. While an index of other settings, or of this version, is
+// built, the one that there is continues; one that can't follow the log waits for the build.
 func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time) error {
+	if x.take(ctx, false) {
+		*checked = time.Time{}
+	}
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if time.Since(*checked) > checkInterval || x.outdated() {
+	if time.Since(*checked) > checkInterval || x.outdated() && x.mayBuild() {
 		state, err := s.log.state(limited)
 		if err != nil {
 			return err
@@ -169,8 +173,11 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 				return err
 			}
 		}
-		if !follows && !x.build(ctx, s.opts.JetStream) {
-			_ = backoff.Sleep(ctx, checkInterval) // ends with ctx
+		if !follows || x.outdated() {
+			x.build(ctx, s.opts.JetStream)
+		}
+		if !follows {
+			x.take(ctx, true)
 			return nil
 		}
 		*checked = time.Now()
@@ -197,9 +204,9 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 	err = x.apply(ctx, page)
 	if errors.Is(err, errGap) {
 		x.log.Warn("the log lacks events that the search index has not followed; it is built again")
-		if !x.build(ctx, s.opts.JetStream) {
-			_ = backoff.Sleep(ctx, checkInterval) // ends with ctx
-		}
+		x.build(ctx, s.opts.JetStream)
+		x.take(ctx, true)
+		*checked = time.Time{}
 		return nil
 	}
 	if err != nil {
@@ -217,6 +224,7 @@ var errNoIndex = errs.New(errs.Unavailable, "the index could not be opened")
 type Status struct {
 	Store    string
 	Ready    bool   // it answers
+	Former   bool   // it is of other settings, or of the version before, until another one is built
 	Objects  uint64 // in the index
 	Read     int64  // objects that a build has read
 	Followed uint64 // the sequence of the last event, of all stores, that was followed

@@ -6,18 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/driver"
 )
 
 // pageLimit is how much of the log is followed at once.
@@ -36,27 +32,42 @@ type storeIndex struct {
 	log    *slog.Logger
 	read   atomic.Int64 // objects that a build has read
 	failed string       // why the last build failed, so that it is logged once; used by run alone
+	retry  time.Time    // before which no build begins, as one has failed
 	stuck  string       // why the index can't follow the log, in the same way
 
 	using   sync.RWMutex              // held for reading while current is searched
 	current atomic.Pointer[textIndex] // nil: there is none yet
+
+	built    chan built // by the build in progress; nil: there is none. Used by run alone
+	building sync.WaitGroup
 }
 
-// open opens the index, if there is one that was built to the end with these settings, and removes others.
+// open opens the index, if there is one that was built to the end with these settings, else one that answers until there is, and
+// removes others.
 func (x *storeIndex) open() {
+	of := x.of.Load()
 	for _, number := range slices.Backward(x.numbers()) {
-		folder := x.numbered(number)
-		if x.current.Load() == nil {
-			of := x.of.Load()
-			if found, ok := openIndex(folder, of.Settings); ok {
+		folder, current := x.numbered(number), x.current.Load()
+		if current == nil || !current.is(of.Settings) {
+			if found, ok := openIndex(folder, of.Settings); ok && (current == nil || found.is(of.Settings)) {
 				found.store = of.Store
 				x.current.Store(found)
-				continue
+				if current == nil {
+					continue
+				}
+				_ = current.bleve.Close() // nothing was written
+				folder = current.folder
+			} else if ok {
+				_ = found.bleve.Close()
 			}
 		}
-		if err := os.RemoveAll(folder); err != nil {
-			x.log.Warn("a former search index can't be removed", "error", err)
-		}
+		x.removeFolder(folder)
+	}
+}
+
+func (x *storeIndex) removeFolder(folder string) {
+	if err := os.RemoveAll(folder); err != nil {
+		x.log.Warn("a former search index can't be removed", "error", err)
 	}
 }
 
@@ -77,17 +88,18 @@ func (x *storeIndex) numbered(n int) string { return filepath.Join(x.folder, str
 // follows reports whether the index can follow a log.
 func (x *storeIndex) follows(log eventlog.State) bool {
 	current := x.current.Load()
-	if current == nil || x.outdated() {
+	if current == nil {
 		return false
 	}
 	at := *current.at.Load()
 	return at.Log.Equal(log.Created) && log.First <= at.Sequence+1 && at.Sequence <= log.Last
 }
 
-// outdated reports whether a reload has changed what the index is to have: another one is built then.
+// outdated reports whether another index is needed, because of another version of belfry, a restart or a reload: that is built while this one
+// answers, and follows the log.
 func (x *storeIndex) outdated() bool {
 	current := x.current.Load()
-	return current != nil && !reflect.DeepEqual(current.settings, x.of.Load().Settings)
+	return current != nil && !current.is(x.of.Load().Settings)
 }
 
 // errGap says that somebody has removed events from the log that the index has not followed.
@@ -132,7 +144,13 @@ func (x *storeIndex) reopen() {
 	if err := caught(func() error { return before.bleve.Close() }); err != nil {
 		x.log.Warn("the search index can't be closed", "error", err)
 	}
-	x.open()
+	again, ok := openIndex(before.folder, before.settings)
+	if !ok {
+		x.removeFolder(before.folder)
+		return
+	}
+	again.store = before.store
+	x.current.Store(again)
 }
 
 // caught calls a function of bleve, whose panics are not to end the process.
@@ -145,96 +163,6 @@ func caught(do func() error) (err error) {
 	return do()
 }
 
-// build makes an index of what the store has, which then takes the place of the current one, and reports whether it does.
-func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) bool {
-	began := time.Now()
-	var built *textIndex
-	err := caught(func() (err error) {
-		built, err = x.buildNext(ctx, js)
-		return err
-	})
-	switch {
-	case err == nil && ctx.Err() != nil:
-		built.close() // the next start finds it
-		return false
-	case ctx.Err() != nil:
-		return false
-	case err != nil:
-		if x.failed != err.Error() {
-			x.failed = err.Error()
-			x.log.Error("the search index can't be built; retrying", "error", err)
-		}
-		return false
-	}
-	x.failed = ""
-	x.using.Lock()
-	before := x.current.Swap(built)
-	x.using.Unlock()
-	x.log.Info("the search index is built", "objects", x.read.Load(), "took", time.Since(began).Round(time.Millisecond))
-	if before != nil {
-		before.close()
-		if err := before.remove(); err != nil {
-			x.log.Warn("a former search index can't be removed", "error", err)
-		}
-	}
-	return true
-}
-
-func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (*textIndex, error) {
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	log, err := eventlog.GetState(limited, js) // before the store is read
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(x.folder, 0o700); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the folder of the search index can't be made")
-	}
-	next := 1
-	if all := x.numbers(); len(all) > 0 {
-		next = all[len(all)-1] + 1
-	}
-	of := x.of.Load()
-	built, err := newIndex(x.numbered(next), of.Settings)
-	if err != nil {
-		return nil, err
-	}
-	built.store = of.Store
-	if err := x.fill(ctx, built, position{Log: log.Created, Sequence: log.Last}); err != nil {
-		_ = built.bleve.Close()
-		return nil, errors.Join(err, built.remove())
-	}
-	return built, nil
-}
-
-// fill has an index have what the store has, and follow the log from a position on.
-func (x *storeIndex) fill(ctx context.Context, built *textIndex, at position) error {
-	x.read.Store(0)
-	b, logged := built.batch(), time.Now()
-	for r, err := range driver.Records(ctx, built.store.Driver(), buildPage) {
-		if err != nil {
-			return err
-		}
-		if err := b.set(ctx, r); err != nil {
-			return err
-		}
-		if b.full() {
-			if err := b.write(ctx, nil); err != nil {
-				return err
-			}
-		}
-		if n := x.read.Add(1); time.Since(logged) > logInterval {
-			logged = time.Now()
-			x.log.Info("the search index is being built", "objects", n)
-		}
-	}
-	if err := b.write(ctx, &at); err != nil {
-		return err
-	}
-	built.at.Store(&at)
-	return nil
-}
-
 func (x *storeIndex) status() Status {
 	s := Status{Store: x.of.Load().Store.Name(), Read: x.read.Load()}
 	x.using.RLock()
@@ -243,13 +171,20 @@ func (x *storeIndex) status() Status {
 	if current == nil {
 		return s
 	}
-	s.Ready = true
+	s.Ready, s.Former = true, x.outdated()
 	s.Objects, _ = current.bleve.DocCount()
 	s.Followed = current.at.Load().Sequence
 	return s
 }
 
+// close closes the index, and one that has just been built: the next start finds it. Nothing else uses the index any more.
 func (x *storeIndex) close() {
+	x.building.Wait()
+	if x.built != nil {
+		if b := <-x.built; b.err == nil {
+			b.index.close()
+		}
+	}
 	if current := x.current.Load(); current != nil {
 		current.close()
 	}

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/blevesearch/bleve/v2"
-	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/search/query"
 	"github.com/blevesearch/bleve/v2/search/searcher"
 	index "github.com/blevesearch/bleve_index_api"
@@ -88,9 +87,6 @@ func parseWords(text string) (all []term, err error) {
 			t.text, rest = rest[:end], rest[end:]
 			t.text, t.prefix = strings.CutSuffix(t.text, "*")
 		}
-		if t.prefix && utf8.RuneCountInString(t.text) < minPrefix {
-			return nil, errs.New(errs.Invalid, "q: %.32q* is the beginning of too many words; give at least %d characters", t.text, minPrefix)
-		}
 		if words++; words > maxTerms {
 			return nil, errs.New(errs.Invalid, "q: has more than %d words", maxTerms)
 		}
@@ -101,62 +97,163 @@ func parseWords(text string) (all []term, err error) {
 	return all, nil
 }
 
+// quoted returns what is searched for with ordinary quotation marks, as keyboards write others on their own. One without another is none.
+func quoted(text string) string {
+	n := 0
+	ordinary := strings.Map(func(r rune) rune {
+		if isQuote(r) {
+			n++
+			return '"'
+		}
+		return r
+	}, text)
+	if n%2 == 1 {
+		return text
+	}
+	return ordinary
+}
+
+func isQuote(r rune) bool { return strings.ContainsRune("“”„‟«»", r) }
+
 func startsWithSpace(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return unicode.IsSpace(r)
 }
 
-// part is a part of a search with the words that an index has for it.
-type part struct {
-	term
-	tokens analysis.TokenStream // of the text; the beginning of a word as it is, in lower case
+func errShortBeginning(text string) error {
+	return errs.New(errs.Invalid, "q: %.32q* is the beginning of too many words; give at least %d characters", text, minPrefix)
 }
 
-// begins reports whether the part is the beginning of a word.
-func (p part) begins() bool { return p.prefix && len(p.tokens) == 1 }
+func errSeveralWords(text string) error {
+	return errs.New(errs.Invalid, "q: %.32q* is several words; give the beginning of one", text)
+}
 
-// parts reads what is searched for. Words that the language leaves out, such as "the", are ignored; without one to find
-// there are no parts.
+// part is a part of a search, with what an index has for it.
+type part struct {
+	not   bool
+	oneOf []pattern // one of these has to be in a field
+}
+
+// pattern is what is in the text of a field.
+type pattern struct {
+	beginnings bool // it is in the field with the beginnings of words
+	beginning  string
+	words      [][]string // if there is no beginning: words that follow each other, of each position those that may be there
+}
+
+// parts reads what is searched for. Words that the language leaves out, such as "the", are ignored. Invalid without a word to find.
 func (x *textIndex) parts(text string) ([]part, error) {
+	partOf := x.part
+	if x.form == formerForm {
+		partOf = x.formerPart
+	} else {
+		text = quoted(normalize(text))
+	}
 	terms, err := parseWords(text)
 	if err != nil {
 		return nil, err
 	}
-	analyzer, asWritten := x.bleve.Mapping().AnalyzerNamed(analyzerOf(x.settings.Language)), x.bleve.Mapping().AnalyzerNamed(plain)
 	var all []part
 	found := false
 	for _, t := range terms {
-		tokens := analyzer.Analyze([]byte(t.text))
-		if t.prefix {
-			// A language leaves out no word that only begins like "the"; and no word begins with a parenthesis.
-			words := asWritten.Analyze([]byte(t.text))
-			switch {
-			case len(words) == 1:
-				t.text, tokens = string(words[0].Term), words
-			case len(words) > 1 && x.settings.Language != "cjk": // whose words are not separated
-				return nil, errs.New(errs.Invalid, "q: %.32q* is several words; give the beginning of one", t.text)
+		some, err := partOf(t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		found = found || len(some) > 0 && !t.not
+	}
+	if !found {
+		return nil, errs.New(errs.Invalid, "q: has no word to find")
+	}
+	return all, nil
+}
+
+// part returns what an index has for a part of a search: nothing where that has no word.
+func (x *textIndex) part(t term) ([]part, error) {
+	l, err := languageOf(x.settings.Language)
+	if err != nil {
+		return nil, err
+	}
+	words := l.words(t.text)
+	if len(words) == 0 || !t.prefix || words[len(words)-1].alone { // the characters of such a script are no beginning of more
+		return partOf(t.not, phrase(l.terms(words, true))), nil
+	}
+	first := len(words) - 1 // of those that are joined
+	for first > 0 && words[first-1].next != "" {
+		first--
+	}
+	if first > 0 && t.not {
+		return nil, errSeveralWords(t.text)
+	}
+	before := partOf(false, phrase(l.terms(words[:first], true)))
+	oneOf := x.begin(l, words[first:])
+	if oneOf == nil {
+		return nil, errShortBeginning(t.text)
+	}
+	return append(before, part{t.not, oneOf}), nil
+}
+
+func partOf(not bool, words [][]string) []part {
+	if len(words) == 0 {
+		return nil
+	}
+	return []part{{not, []pattern{{words: words}}}}
+}
+
+// phrase returns the terms of positions without those at both ends that have none.
+func phrase(positions [][]string) [][]string {
+	for len(positions) > 0 && len(positions[0]) == 0 {
+		positions = positions[1:]
+	}
+	for len(positions) > 0 && len(positions[len(positions)-1]) == 0 {
+		positions = positions[:len(positions)-1]
+	}
+	return positions
+}
+
+// begin returns what begins like words that are joined, or one; nil for too few characters. What is found by the whole word is also found by
+// it as a beginning: by its stem, although no other word begins so.
+func (x *textIndex) begin(l *language, words []word) (oneOf []pattern) {
+	var all []string
+	for i, w := range words {
+		beginnings := []string{w.joined}
+		if i == len(words)-1 {
+			beginnings = []string{w.folded, w.normal}
+			if utf8.RuneCountInString(w.folded) < minPrefix {
+				beginnings = []string{w.folded + w.next} // as O', of what it is joined to
 			}
 		}
-		if len(tokens) > 0 {
-			all = append(all, part{t, tokens})
-			found = found || !t.not
+		for _, beginning := range beginnings {
+			if x.settings.Rule != "" {
+				beginning = cutTo(beginning, maxBeginning)
+			}
+			if utf8.RuneCountInString(beginning) >= minPrefix && !slices.Contains(all, beginning) {
+				all = append(all, beginning)
+			}
+		}
+		if w.part != article {
+			break
 		}
 	}
 	switch {
-	case found:
-		return all, nil
-	case len(terms) == 0 || terms[0].not:
-		return nil, errs.New(errs.Invalid, "q: has no word to find")
+	case len(all) == 0:
+		return nil
+	case x.settings.Rule != "":
+		oneOf = []pattern{{beginnings: true, words: [][]string{all}}}
 	default:
-		return nil, nil
+		for _, beginning := range all {
+			oneOf = append(oneOf, pattern{beginning: beginning}, pattern{beginnings: true, beginning: beginning})
+		}
 	}
+	if stems := phrase(l.terms(words, true)); len(stems) > 0 {
+		oneOf = append(oneOf, pattern{words: stems})
+	}
+	return oneOf
 }
 
 // queryOf returns what bleve looks for.
 func (x *textIndex) queryOf(parts []part, fields []string) (query.Query, error) {
-	if len(parts) == 0 {
-		return bleve.NewMatchNoneQuery(), nil
-	}
 	reader, err := x.reader()
 	if err != nil {
 		return nil, err
@@ -170,12 +267,14 @@ func (x *textIndex) queryOf(parts []part, fields []string) (query.Query, error) 
 			if !slices.Contains(fields, field) {
 				continue
 			}
-			if p.begins() {
-				if err := budget.count(fieldName(i), strings.ToLower(p.text)); err != nil {
-					return nil, err
+			for _, one := range p.oneOf {
+				if one.beginning != "" {
+					if err := budget.count(one.field(i), one.beginning); err != nil {
+						return nil, err
+					}
 				}
+				some.AddQuery(one.in(one.field(i)))
 			}
-			some.AddQuery(p.in(fieldName(i)))
 		}
 		if p.not {
 			all.AddMustNot(some)
@@ -186,17 +285,28 @@ func (x *textIndex) queryOf(parts []part, fields []string) (query.Query, error) 
 	return all, nil
 }
 
-// in returns what bleve looks for in a field.
-func (p part) in(field string) query.FieldableQuery {
-	var q query.FieldableQuery
-	switch {
-	case p.begins():
-		q = bleve.NewPrefixQuery(strings.ToLower(p.text))
-	case p.phrase || len(p.tokens) > 1: // one word in the text can be several in the index, such as one with a hyphen
-		q = bleve.NewMatchPhraseQuery(p.text)
-	default:
-		q = bleve.NewMatchQuery(p.text)
+func (p pattern) field(i int) string {
+	if p.beginnings {
+		return beginningsName(i)
 	}
-	q.SetField(field)
-	return q
+	return fieldName(i)
+}
+
+// in returns what bleve looks for in a field.
+func (p pattern) in(field string) query.Query {
+	switch {
+	case p.beginning != "":
+		q := bleve.NewPrefixQuery(p.beginning)
+		q.SetField(field)
+		return q
+	case len(p.words) > 1:
+		return query.NewMultiPhraseQuery(p.words, field)
+	}
+	some := bleve.NewDisjunctionQuery()
+	for _, word := range p.words[0] {
+		q := bleve.NewTermQuery(word)
+		q.SetField(field)
+		some.AddQuery(q)
+	}
+	return some
 }
