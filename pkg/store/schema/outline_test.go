@@ -141,7 +141,8 @@ func TestContradictions(t *testing.T) {
 		}
 		wantRefusals(t, c.schema, s.Contradictions("a", c.w), c.keywords)
 	}
-	for schema, keywords := range map[string]string{`{"type":"object"}`: "", `{"type":["array","object"]}`: "", `{}`: "", `{"type":"array"}`: "1 type", `{"allOf":[{"type":"string"}]}`: "1 type"} {
+	for schema, keywords := range map[string]string{`{"type":"object"}`: "", `{"type":["array","object"]}`: "", `{}`: "", `{"type":"array"}`: "1 type", `{"allOf":[{"type":"string"}]}`: "1 type",
+		`{"const":5}`: "1 const", `{"allOf":[{"enum":["a",[]]}]}`: "1 enum", `{"enum":["a",{"a":1}]}`: "", `{"const":{}}`: "", `{"anyOf":[{"const":5},{}]}`: ""} {
 		s, err := Compile("it", []byte(schema))
 		if err != nil {
 			t.Fatal(err)

@@ -37,6 +37,11 @@ func (s *Schema) RefusesObjects() error {
 		if k := n.get("type"); k != nil && !allowsType(k, "object") {
 			refused.add(k, "type", fmt.Sprintf("is %s, and a store holds objects: none can be created", k.raw()), `write "object"`)
 		}
+		for _, keyword := range []string{"const", "enum"} {
+			if k := n.get(keyword); k != nil && !slices.ContainsFunc(valuesOf(k, keyword), func(v *node) bool { return v.kind == objectNode }) {
+				refused.add(k, keyword, "has no object, and a store holds objects: none can be created", "remove it")
+			}
+		}
 	}
 	return refused.err()
 }
@@ -72,10 +77,7 @@ func (w Written) advice() string {
 
 // allowedBy reports whether const or enum may be true of what is written.
 func (w Written) allowedBy(k *node, keyword string) bool {
-	values := []*node{k}
-	if keyword == "enum" {
-		values = k.items
-	}
+	values := valuesOf(k, keyword)
 	if w.Open {
 		return w.Type == "" || slices.ContainsFunc(values, func(v *node) bool { return isOfType(v.kind, w.Type) })
 	}
@@ -85,6 +87,14 @@ func (w Written) allowedBy(k *node, keyword string) bool {
 		}
 	}
 	return len(w.Values) > 0
+}
+
+// valuesOf returns the values that const or enum allows.
+func valuesOf(k *node, keyword string) []*node {
+	if keyword == "enum" {
+		return k.items
+	}
+	return []*node{k}
 }
 
 // allowsType reports whether a value of type allows some values of a type.
