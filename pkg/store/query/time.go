@@ -30,7 +30,7 @@ func (c condition) timed() (condition, error) {
 		text, _ := object.Text(literal)
 		last, exact, err := lastTime(text)
 		if err != nil {
-			return c, errs.New(errs.Invalid, `filter: %s is a time, and %s is none: %s; a time is written as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
+			return c, errs.New(errs.Invalid, `filter: %s is a time, but %s is not one: %s; write a time as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
 				c.field.name, literal, err)
 		}
 		if !exact { // it is between two times that objects can have, of which last is the first
@@ -71,5 +71,5 @@ func lastTime(text string) (last string, exact bool, err error) {
 			return "", false, errors.New("it has no time zone, such as Z or +02:00")
 		}
 	}
-	return "", false, errors.New("there is no such time, or it is written otherwise")
+	return "", false, errors.New("it has another form, or there is no such time")
 }
