@@ -19,8 +19,8 @@ func TimeValue(t time.Time) []byte { return t.UTC().AppendFormat(nil, `"`+TimeFo
 // precisely, and whether it is that time. Years before 0 and after 9999, to which an offset can lead, have the first and the last
 // time.
 func LastTime(text string) (last string, exact bool, err error) {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	var at time.Time
+	if err := at.UnmarshalText([]byte(text)); err != nil { // which is strict, as time.Parse is not: T1:00:00, a comma, +24:00
 		return "", false, err
 	}
 	at = at.UTC()
@@ -34,9 +34,9 @@ func LastTime(text string) (last string, exact bool, err error) {
 	}
 }
 
-// beyondMicroseconds returns the digits of a time's fraction of a second after the sixth: time.Parse drops those after the ninth.
+// beyondMicroseconds returns the digits of a time's fraction of a second after the sixth: time.Time drops those after the ninth.
 func beyondMicroseconds(text string) string {
-	_, fraction, _ := strings.Cut(strings.ReplaceAll(text, ",", "."), ".")
+	_, fraction, _ := strings.Cut(text, ".")
 	digits := fraction[:len(fraction)-len(strings.TrimLeft(fraction, "0123456789"))]
 	return digits[min(len(digits), 6):]
 }
