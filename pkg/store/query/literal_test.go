@@ -134,6 +134,8 @@ func TestTimesOfObjectsCompareAsTimes(t *testing.T) {
 		`created > "2026-01-02T03:04:05"`: "no time zone", `created > "2026-01-02T03:04"`: "no time zone", `created > "2026-01-02T03:04:05 02:00"`: "%2B",
 		`created > "2026-02-30"`: "is not one", `created > "2026-02-30T00:00:00Z"`: "is not one", `created > "2026-01"`: "is not one", `created in ["2026-01-02", "x"]`: `"x" is not one`,
 		`created > "2026-01-02T25:00:00Z"`: "is not one", `created == "2026-01-02T03:04:05+99:00"`: "is not one",
+		`created > "2026-01-02T3:04:05Z"`: "is not one", `created > "2026-01-02T03:04:05,5Z"`: "is not one", `created > "2026-01-02T03:04:05+24:00"`: "is not one", `created > "2026-01-02T24:00:00Z"`: "is not one",
+		`created > "10000-01-01T00:00:00Z"`: "is not one", `created > "2026-01-02t03:04:05"`: "no time zone", `created > "2026-01-02 03:04"`: "no time zone",
 	} {
 		if _, err := query.ParseSearch("word", nil, filter); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an invalid that says %q", filter, err, want)

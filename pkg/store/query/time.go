@@ -54,19 +54,13 @@ func lastTime(text string) (last string, exact bool, err error) {
 	if at, err := time.Parse(time.DateOnly, text); err == nil {
 		return object.FormatTime(at), true, nil
 	}
-	if len(text) > len(time.DateOnly) {
-		switch rest := text[len(time.DateOnly):]; {
-		case strings.LastIndexByte(rest, ' ') > 0:
-			return "", false, errors.New("it has a space where a + may have been, which a URL has as %2B")
-		case rest[0] == ' ' || rest[0] == 't':
-			text = text[:len(time.DateOnly)] + "T" + rest[1:]
-		}
+	if strings.LastIndexByte(text, ' ') > len(time.DateOnly) {
+		return "", false, errors.New("it has a space where a + may have been, which a URL has as %2B")
 	}
-	text = strings.ToUpper(text)
 	if last, exact, err = object.LastTime(text); err == nil {
 		return last, exact, nil
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02t15:04:05"} {
 		if _, err := time.Parse(layout, text); err == nil {
 			return "", false, errors.New("it has no time zone, such as Z or +02:00")
 		}
