@@ -38,7 +38,7 @@ func TestNamesAreComparedWithSchemas(t *testing.T) {
 		"update, by index":    {store(`policy: {default: allow, update: "true && object['yaer'] == 1"}`), "stores.Notes.policy.update", `object.yaer: `},
 		"delete, by in":       {store(`policy: {default: allow, delete: "'yaer' in object"}`), "stores.Notes.policy.delete", `object.yaer: `},
 		"list, in a loop":     {store(`policy: {default: allow, list: "object.tags.exists(t, t == object.titel)"}`), "stores.Notes.policy.list", `in the expression at 1:28: object.titel: `},
-		"the user":            {store(`policy: {default: allow, get: "user.id == object.author"}`), "stores.Notes.policy.get", `user.id: the schema of Users has no property "id"; `},
+		"the user":            {store(`policy: {default: allow, get: "user.id == object.author"}`), "stores.Notes.policy.get", `user.id: the schema of Users has no property "id"; did you mean uuid?`},
 		"admins":              {store(``) + "admins: user.nmae == 'x'\n", "admins", `user.nmae: the schema of Users has no property "nmae"; did you mean name?`},
 		"audit":               {store(``) + "authentication: {audit: user.nmae == 'x'}\n", "authentication.audit", `did you mean name?`},
 		"who needs a factor":  {store(``) + "authentication: {mfa: {required: user.nmae == 'x'}}\n", "authentication.mfa.required", `did you mean name?`},

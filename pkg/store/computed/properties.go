@@ -52,5 +52,8 @@ func (p *Properties) Unknown(name string) bool {
 func (p *Properties) Suggest(name string) string {
 	names := slices.AppendSeq(p.schema.Names(), maps.Keys(p.kept))
 	slices.Sort(names)
+	if strings.EqualFold(name, "id") { // as most others call it, which no typing error makes of uuid
+		return config.Suggest("uuid", names)
+	}
 	return config.Suggest(name, slices.Compact(names))
 }

@@ -3,8 +3,6 @@ package object
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
-	"strings"
 )
 
 // SameValue reports whether two values, nil for none, are the same JSON value: they differ at most in the order of
@@ -28,7 +26,7 @@ func same(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && (a == b || exact(string(a)) == exact(string(b)))
+		return ok && sameNumber(string(a), string(b))
 	case []any:
 		b, ok := b.([]any)
 		if !ok || len(a) != len(b) {
@@ -57,38 +55,12 @@ func same(a, b any) bool {
 	}
 }
 
-// maxExponent is how many digits an exponent has at most that is read: a number with a larger one is the same only if it
-// is written alike.
-const maxExponent = 15
-
-// exact returns a text that two JSON numbers have in common if they are equal: all digits but zeros at both ends, and the power
-// of ten of the last one. It takes time linear in the text, whatever the exponent is.
-func exact(number string) string {
-	text, negative := strings.CutPrefix(number, "-")
-	mantissa, power := text, int64(0)
-	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		mantissa = text[:i]
-		if strings.Trim(mantissa, "0.") != "" {
-			digits := strings.TrimLeft(strings.TrimLeft(text[i+1:], "+-"), "0")
-			if len(digits) > maxExponent {
-				return number
-			}
-			power, _ = strconv.ParseInt("0"+digits, 10, 64)
-			if text[i+1] == '-' {
-				power = -power
-			}
-		}
+// sameNumber reports whether two numbers are equal. Those whose exponents are too large to be read are only if they are
+// written alike.
+func sameNumber(a, b string) bool {
+	if a == b {
+		return true
 	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	significant := strings.TrimRight(digits, "0")
-	if significant == "" {
-		return "0"
-	}
-	power += int64(len(digits) - len(significant) - len(fraction))
-	out := significant + "e" + strconv.FormatInt(power, 10)
-	if negative {
-		out = "-" + out
-	}
-	return out
+	x, y := ParseDecimal([]byte(a)), ParseDecimal([]byte(b))
+	return !x.IsCapped() && !y.IsCapped() && x.Compare(y) == 0
 }

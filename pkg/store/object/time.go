@@ -1,6 +1,8 @@
 package object
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -19,7 +21,14 @@ func TimeValue(t time.Time) []byte { return t.UTC().AppendFormat(nil, `"`+TimeFo
 // precisely, and whether it is that time. Years before 0 and after 9999, to which an offset can lead, have the first and the last
 // time.
 func LastTime(text string) (last string, exact bool, err error) {
+	if len(text) > dateLength && (text[dateLength] == 't' || text[dateLength] == ' ') { // which RFC 3339 allows
+		text = text[:dateLength] + "T" + text[dateLength+1:]
+	}
+	text = strings.ToUpper(text)
 	at, err := time.Parse(time.RFC3339Nano, text)
+	if err == nil && !written.MatchString(text) {
+		err = errors.New("no time of RFC 3339")
+	}
 	if err != nil {
 		return "", false, err
 	}
@@ -34,9 +43,14 @@ func LastTime(text string) (last string, exact bool, err error) {
 	}
 }
 
+const dateLength = len(time.DateOnly)
+
+// written is how RFC 3339 writes a time. time.Parse takes more: T1:00:00, a comma before the fraction, and +24:00.
+var written = regexp.MustCompile(`^[0-9-]{10}T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):\d\d)$`)
+
 // beyondMicroseconds returns the digits of a time's fraction of a second after the sixth: time.Parse drops those after the ninth.
 func beyondMicroseconds(text string) string {
-	_, fraction, _ := strings.Cut(strings.ReplaceAll(text, ",", "."), ".")
+	_, fraction, _ := strings.Cut(text, ".")
 	digits := fraction[:len(fraction)-len(strings.TrimLeft(fraction, "0123456789"))]
 	return digits[min(len(digits), 6):]
 }

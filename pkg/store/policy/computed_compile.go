@@ -38,7 +38,7 @@ func parseComputed(expression string, known Known) (*unchecked, []Problem) {
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
-	compareTimes(tree.NativeRep())
+	compareTimes(tree.NativeRep(), true)
 	u := &unchecked{tree: tree}
 	for _, name := range slices.Sorted(maps.Keys(r.names)) {
 		u.reads = append(u.reads, name)

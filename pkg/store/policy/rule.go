@@ -85,7 +85,7 @@ func parse(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 func checkAlone(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 	tree, issues := env.Parse(expression)
 	if issues.Err() == nil {
-		compareTimes(tree.NativeRep())
+		compareTimes(tree.NativeRep(), false)
 		tree, issues = env.Check(tree)
 	}
 	if issues.Err() != nil {

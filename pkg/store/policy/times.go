@@ -20,8 +20,10 @@ var (
 
 // compareTimes changes an expression, before it is checked, so that the times of objects compare as times: with literals in
 // whatever zone and precision, which are texts otherwise, and with now, timestamp(...) and what is added to them, which would fail.
-func compareTimes(tree *ast.AST) {
-	c := timeComparer{factory: ast.NewExprFactory(), next: ast.MaxID(tree) + 1}
+//
+// bare says that fields of the object are also variables, as in computed ones.
+func compareTimes(tree *ast.AST, bare bool) {
+	c := timeComparer{bare: bare, factory: ast.NewExprFactory(), next: ast.MaxID(tree) + 1}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() == ast.CallKind && !e.AsCall().IsMemberFunction() && len(e.AsCall().Args()) == 2 {
 			c.call(e, e.AsCall().FunctionName(), e.AsCall().Args()[0], e.AsCall().Args()[1])
@@ -30,13 +32,14 @@ func compareTimes(tree *ast.AST) {
 }
 
 type timeComparer struct {
+	bare    bool
 	factory ast.ExprFactory
 	next    int64 // the id of the next expression that is made
 }
 
 func (c *timeComparer) call(e ast.Expr, name string, left, right ast.Expr) {
 	switch {
-	case name == operators.In && isTimeOfObject(left) && right.Kind() == ast.ListKind:
+	case name == operators.In && c.isTimeOfObject(left) && right.Kind() == ast.ListKind:
 		for _, element := range right.AsList().Elements() {
 			if c.literal(element) {
 				c.never(element)
@@ -45,9 +48,9 @@ func (c *timeComparer) call(e ast.Expr, name string, left, right ast.Expr) {
 	case name == operators.Index:
 		c.selects(e, left, right)
 	case !slices.Contains(comparisons, name):
-	case isTimeOfObject(left):
+	case c.isTimeOfObject(left):
 		c.compare(e, name, left, right, false)
-	case isTimeOfObject(right):
+	case c.isTimeOfObject(right):
 		c.compare(e, name, right, left, true)
 	}
 }
@@ -60,7 +63,10 @@ func (c *timeComparer) never(literal ast.Expr) {
 var comparisons = []string{operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals}
 
 // isTimeOfObject reports whether an expression is object.created or the like.
-func isTimeOfObject(e ast.Expr) bool {
+func (c *timeComparer) isTimeOfObject(e ast.Expr) bool {
+	if e.Kind() == ast.IdentKind {
+		return c.bare && slices.Contains(times, e.AsIdent())
+	}
 	if e.Kind() != ast.SelectKind || e.AsSelect().IsTestOnly() {
 		return false
 	}

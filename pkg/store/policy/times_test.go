@@ -24,6 +24,7 @@ func TestRulesCompareTimesOfObjects(t *testing.T) {
 		`CREATED > "2026-01"`: true, `CREATED.startsWith("2026-01-02T03:04:35.879000")`: true, `CREATED == TEXT`: true, `"2026-01-02" in object.list`: true,
 		`CREATED < now`: true, `now > CREATED`: true, `CREATED > now - duration("1h")`: true, `CREATED > now - duration("10m")`: false, `duration("10m") + now > CREATED`: true,
 		`CREATED > timestamp("2026-01-02T05:04:35+02:00")`: true, `timestamp(CREATED) < now`: true, `now - timestamp(CREATED) < duration("1h")`: true,
+		`CREATED > "2026-01-02t03:04:35z"`: true, `CREATED < "2026-01-02 04:04:36+01:00"`: true, `CREATED == "2026-01-02t03:04:35.879z"`: true,
 		`[1].exists(x, CREATED >= "2026-01-02T03:04:35Z") && !(CREATED >= "2026-01-02T03:04:36Z")`: true,
 	} {
 		for _, of := range []string{"object.created", `object["updated"]`, "user.created"} {
@@ -41,13 +42,18 @@ func TestRulesCompareTimesOfObjects(t *testing.T) {
 			t.Errorf("%s: %v", expression, problems)
 		}
 	}
-	c, problems := policy.CompileComputed(map[string]string{"early": `object.created < "2026-01-02T03:04:36+00:00"`}, policy.Known{})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	computed := object.Object{"created": o["created"]}
-	if failed := c.Set(computed); len(failed) > 0 || string(computed["early"]) != "true" {
-		t.Errorf("%s, %v", computed["early"], failed)
+	for _, expression := range []string{
+		`object.created < "2026-01-02T03:04:36+00:00"`, `created < "2026-01-02T03:04:36Z"`, `created >= "2026-01-02T03:04:35Z"`, `created < timestamp("2026-01-02T05:04:36+02:00")`,
+		`created in ["2026-01-02T05:04:35.879+02:00"]`,
+	} {
+		c, problems := policy.CompileComputed(map[string]string{"early": expression}, policy.Known{Types: map[string]string{"created": "string"}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		computed := object.Object{"created": o["created"]}
+		if failed := c.Set(computed); len(failed) > 0 || string(computed["early"]) != "true" {
+			t.Errorf("%s: %s, %v", expression, computed["early"], failed)
+		}
 	}
 }
 

@@ -1,10 +1,6 @@
 package query
 
-import (
-	"strconv"
-
-	"belfry/pkg/store/object"
-)
+import "belfry/pkg/store/object"
 
 // AppendExact appends a text that two scalar JSON values have in common if and only if they are equal: strings by
 // their characters, numbers by their exact values, however they are written. It reports false for other values: null,
@@ -22,15 +18,5 @@ func AppendExact(dst, value []byte) ([]byte, bool) {
 		text, ok := object.Text(value)
 		return append(append(dst, '"'), text...), ok
 	}
-	d := parseDecimal(value)
-	switch d.sign() {
-	case 0:
-		return append(dst, '0'), true
-	case -1:
-		dst = append(dst, '-')
-	default:
-		dst = append(dst, '+')
-	}
-	dst = append(append(dst, d.digits...), 'e')
-	return strconv.AppendInt(dst, d.exponent, 10), true
+	return object.ParseDecimal(value).Append(dst), true
 }

@@ -71,7 +71,7 @@ func comparison(op operator, left, right part) (condition, error) {
 	}
 	literal := right.literal
 	if literal == nil {
-		return condition{}, unsupported("%s is compared with %s, which is no literal%s", field.name, right.display(), right.quoted())
+		return condition{}, unsupported("%s is compared with %s, which is not a literal%s", field.name, right.display(), right.quoted())
 	}
 	c := condition{field: field, op: op, literals: [][]byte{literal}}
 	if field.isTime() {
@@ -87,13 +87,13 @@ func comparison(op operator, left, right part) (condition, error) {
 func hintOfNoField(parts ...part) string {
 	for _, v := range parts {
 		if v.word != "" {
-			return `, and a field that is called ` + v.word + ` is object["` + v.word + `"]`
+			return `; write a field of the name ` + v.word + ` as object["` + v.word + `"]`
 		}
 		if len(v.names) > 2 {
 			return ", and fields are filtered one level below the object at most"
 		}
 		if slices.ContainsFunc(v.names, isUnnameable) {
-			return ", and none is filtered whose name is empty or has one of . [ ]"
+			return ", and fields whose name is empty or has one of . [ ] can't be filtered"
 		}
 	}
 	return ""
@@ -116,7 +116,7 @@ func (v part) display() string {
 // quoted is what is to be written instead of a text without quotes.
 func (v part) quoted() string {
 	if len(v.names) == 1 {
-		return `: a text is in quotes, "` + v.names[0] + `"`
+		return `; write text in quotes: "` + v.names[0] + `"`
 	}
 	return ""
 }
@@ -139,7 +139,7 @@ func membership(left, right part) (condition, error) {
 	c := condition{field: field, op: equals}
 	for _, e := range right.list {
 		if e.literal == nil {
-			return c, unsupported("the list after %s in has %s, which is no literal%s", field.name, e.display(), e.quoted())
+			return c, unsupported("the list after %s in has %s, which is not a literal%s", field.name, e.display(), e.quoted())
 		}
 		c.literals = append(c.literals, e.literal)
 	}

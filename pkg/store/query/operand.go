@@ -12,7 +12,7 @@ import (
 // bytes as an object, so it is not read as a whole for each.
 type operand struct {
 	text   []byte // JSON
-	number *decimal
+	number *object.Decimal
 }
 
 // compareNumber compares a number with a literal.
@@ -23,10 +23,10 @@ func (o *operand) compareNumber(literal []byte) int {
 		}
 	}
 	if o.number == nil {
-		d := parseDecimal(o.text)
+		d := object.ParseDecimal(o.text)
 		o.number = &d
 	}
-	return o.number.compare(parseDecimal(literal))
+	return o.number.Compare(object.ParseDecimal(literal))
 }
 
 // escape is how many bytes a character of a JSON string takes at most for each byte that it stands for.

@@ -89,14 +89,16 @@ func (p *filterParser) unexpected() error {
 		return p.errorf(at, "%s closes nothing", p.now.text)
 	case p.now.kind == nameToken:
 		return p.errorf(at, "%s is not supported; %s", p.now.text, supported)
-	case p.now.kind == symbolToken && strings.Contains("+-*/%?", p.now.text):
+	case p.now.is("-"):
+		return unsupported(`- is not supported: write a field whose name has one as object["first-name"], and a date in quotes`)
+	case p.now.kind == symbolToken && strings.Contains("+*/%?", p.now.text):
 		return unsupported("%s is not supported: a comparison needs a field and a literal", p.now.text)
 	case p.now.kind == symbolToken && strings.Contains("== != <= >=", p.now.text):
 		return p.errorf(at, "a second comparison: join the two by &&")
 	case p.now.kind == endToken:
 		return p.errorf(at, "something is missing")
 	default:
-		return p.errorf(at, "%s is not expected: conditions are joined by && or ||", p.now.display())
+		return p.errorf(at, "unexpected %s: join conditions by && or ||", p.now.display())
 	}
 }
 
@@ -226,7 +228,7 @@ func (p *filterParser) selected(of part) (part, error) {
 	}
 	name := p.now.text
 	if p.now.kind != nameToken && p.now.kind != quotedToken {
-		return part{}, p.errorf(p.now.at, `the name of a field is missing; one that is no plain name is object["first-name"]`)
+		return part{}, p.errorf(p.now.at, `the name of a field is missing; write one with other characters as object["first-name"]`)
 	}
 	if err := p.advance(); err != nil {
 		return part{}, err
@@ -302,7 +304,7 @@ func (p *filterParser) primary() (part, error) {
 	case t.text == "true", t.text == "false", t.text == "null":
 		return part{literal: []byte(t.text), word: t.text}, nil
 	case t.text == "in":
-		return part{}, p.errorf(t.at, `in is an operator, and a field of this name is object["in"]`)
+		return part{}, p.errorf(t.at, `in is an operator; write a field of this name as object["in"]`)
 	}
 	return part{names: []string{t.text}}, nil
 }

@@ -30,7 +30,7 @@ func (c condition) timed() (condition, error) {
 		text, _ := object.Text(literal)
 		last, exact, err := lastTime(text)
 		if err != nil {
-			return c, errs.New(errs.Invalid, `filter: %s is a time, and %s is none: %s; a time is written as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
+			return c, errs.New(errs.Invalid, `filter: %s is a time, but %s is not one: %s; write a time as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
 				c.field.name, literal, err)
 		}
 		if !exact { // it is between two times that objects can have, of which last is the first
@@ -54,22 +54,16 @@ func lastTime(text string) (last string, exact bool, err error) {
 	if at, err := time.Parse(time.DateOnly, text); err == nil {
 		return object.FormatTime(at), true, nil
 	}
-	if len(text) > len(time.DateOnly) {
-		switch rest := text[len(time.DateOnly):]; {
-		case strings.LastIndexByte(rest, ' ') > 0:
-			return "", false, errors.New("it has a space where a + may have been, which a URL has as %2B")
-		case rest[0] == ' ' || rest[0] == 't':
-			text = text[:len(time.DateOnly)] + "T" + rest[1:]
-		}
+	if strings.LastIndexByte(text, ' ') > len(time.DateOnly) {
+		return "", false, errors.New("it has a space where a + may have been, which a URL has as %2B")
 	}
-	text = strings.ToUpper(text)
 	if last, exact, err = object.LastTime(text); err == nil {
 		return last, exact, nil
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02t15:04:05"} {
 		if _, err := time.Parse(layout, text); err == nil {
 			return "", false, errors.New("it has no time zone, such as Z or +02:00")
 		}
 	}
-	return "", false, errors.New("there is no such time, or it is written otherwise")
+	return "", false, errors.New("it has another form, or there is no such time")
 }

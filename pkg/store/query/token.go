@@ -92,7 +92,7 @@ func (l *lexer) next() (t token, err error) {
 		return t, l.errorf(l.at, "write %s instead of %s", instead, t.text)
 	}
 	if size == len(t.text) && !strings.Contains("<>!()[].,-+*/%?:{}", t.text) {
-		return t, l.errorf(l.at, "%q is not expected", first)
+		return t, l.errorf(l.at, "unexpected %q", first)
 	}
 	l.at += len(t.text)
 	return t, nil
