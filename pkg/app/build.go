@@ -68,6 +68,7 @@ func Warnings(c *config.Config) (all []string) {
 		all = append(all, doubtful.Error())
 	}
 	all = append(all, unjudged(c)...)
+	all = append(all, refusedUUIDs(c)...)
 	for _, name := range stayingObjects(c) {
 		all = append(all, "stores."+name+": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
 			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} for them to be deleted as well")

@@ -83,6 +83,9 @@ func (a *serving) warn() {
 	for _, limit := range unjudged(a.config) {
 		a.log.Warn("a schema limits what it does not judge", "problem", limit)
 	}
+	for _, refused := range refusedUUIDs(a.config) {
+		a.log.Warn("a schema refuses all new objects", "problem", refused)
+	}
 	if host, _, err := net.SplitHostPort(a.HTTPAddress()); err == nil && a.has(roleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
 		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
 			a.log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", a.config.Listen)

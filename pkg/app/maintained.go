@@ -1,12 +1,16 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/errs"
 	"belfry/pkg/store/computed"
+	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/schema"
 )
@@ -62,7 +66,7 @@ func (p *plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *
 		}
 	}
 	add(compiled.RefusesObjects())
-	add(compiled.Contradictions("uuid", schema.Written{What: "a uuid", Type: "string", Open: true}))
+	add(compiled.Contradictions("uuid", schema.Written{What: "a uuid", Type: "string", Open: true, Judged: true}))
 	all := maintained(p.config, s, types)
 	for _, name := range names(all) {
 		add(compiled.Contradictions(name, all[name]))
@@ -89,6 +93,30 @@ func unjudged(c *config.Config) (all []string) {
 			if limits := compiled.Limits(property); len(limits) > 0 {
 				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, and %s in %s %s not judge it: remove it",
 					name, property, strings.Join(limits, ", "), s.Schema, map[bool]string{true: "does", false: "do"}[len(limits) == 1]))
+			}
+		}
+	}
+	return all
+}
+
+// refusedUUIDs returns of which stores the schema refuses the uuids that belfry makes, where clients can't choose others.
+func refusedUUIDs(c *config.Config) (all []string) {
+	for _, name := range names(c.Stores) {
+		s := c.Stores[name]
+		compiled, err := LoadSchema(s)
+		if compiled == nil || err != nil || !s.ServerUUIDs() {
+			continue
+		}
+		made := object.Object{"uuid": object.AppendString(nil, object.NewUUID())}
+		var found *errs.Error
+		if !errors.As(compiled.ValidatePart(context.Background(), made.Encode(), func(string) bool { return true }), &found) {
+			continue
+		}
+		for _, f := range found.Fields {
+			if f.Pointer == "/uuid" {
+				all = append(all, fmt.Sprintf("stores.%s.schema: clients can create no objects: the server makes their uuids, such as %s, of which %s says: %s. Remove that, or set uuid: client",
+					name, made["uuid"], s.Schema, f.Message))
+				break
 			}
 		}
 	}

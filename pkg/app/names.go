@@ -15,6 +15,7 @@ import (
 type nameCheck struct {
 	config     *config.Config
 	properties map[string]*computed.Properties // by store
+	files      map[string]bool                 // stores of which any property can have files
 	unknown    config.Problems                 // names that a schema which is closed does not have
 	doubtful   config.Problems                 // names that another schema does not have
 }
@@ -22,8 +23,11 @@ type nameCheck struct {
 // checkNames compares all names. A name that a closed schema does not have is a mistake, of which the configuration works
 // without what names it; of another schema it may be one.
 func checkNames(c *config.Config) *nameCheck {
-	n := &nameCheck{config: c, properties: map[string]*computed.Properties{}}
+	n := &nameCheck{config: c, properties: map[string]*computed.Properties{}, files: map[string]bool{}}
 	for _, name := range names(c.Stores) {
+		for _, b := range c.Binaries {
+			n.files[name] = n.files[name] || takesAnywhere(b, c.Stores[name])
+		}
 		n.properties[name] = computed.PropertiesOf(c, c.Stores[name], maintainedFields(c, name)...)
 	}
 	for _, name := range names(c.Stores) {
@@ -75,13 +79,13 @@ func (n *nameCheck) store(s *config.Store) {
 		m := s.Map[target]
 		n.name(at+".map."+target+".key", s.Name, m.Key)
 		for i, field := range m.Fields {
-			n.name(fmt.Sprintf("%s.map.%s.fields[%d]", at, target, i), s.Name, field)
+			n.note(fmt.Sprintf("%s.map.%s.fields[%d]", at, target, i), s.Name, field, "", n.files[s.Name])
 		}
 		n.expression(at+".map."+target+".when", m.When, map[string]string{"source": s.Name})
 	}
 	variables := map[string]string{"object": s.Name, "input": s.Name, "user": n.config.Authentication.UserStore}
 	for _, name := range names(s.Fields) {
-		n.name(at+".fields."+name, s.Name, name)
+		n.note(at+".fields."+name, s.Name, name, "", n.files[s.Name])
 		n.expression(at+".fields."+name+".read", s.Fields[name].Read, variables)
 		n.expression(at+".fields."+name+".write", s.Fields[name].Write, variables)
 	}
@@ -100,7 +104,7 @@ func topOf(field string) string {
 
 // name compares one name.
 func (n *nameCheck) name(key, store, name string) {
-	n.note(key, store, name, "")
+	n.note(key, store, name, "", false)
 }
 
 // expression compares the names in an expression. stores has the store of each variable that is an object.
@@ -110,20 +114,20 @@ func (n *nameCheck) expression(key, expression string, stores map[string]string)
 	}
 	for _, f := range policy.NamedFields(expression) {
 		if of, isObject := stores[f.Variable]; isObject {
-			n.note(key, of, f.Field, fmt.Sprintf("in the expression at %d:%d: %s.%s: ", f.Line, f.Column, f.Variable, f.Field))
+			n.note(key, of, f.Field, fmt.Sprintf("in the expression at %d:%d: %s.%s: ", f.Line, f.Column, f.Variable, f.Field), n.files[of])
 			n.noteID(key, f, of)
 		}
 	}
 }
 
-// note adds what is wrong with a name, if something is.
-func (n *nameCheck) note(key, store, name, where string) {
+// note adds what is wrong with a name, if something is. One that may be of files is right where somebody uploads some.
+func (n *nameCheck) note(key, store, name, where string, ofFiles bool) {
 	p := n.properties[store]
 	if p == nil || !p.Unknown(name) {
 		return
 	}
 	problem := n.config.Problem(key, "%sthe schema of %s has no property %q; %s", where, store, name, p.Suggest(name))
-	if p.Closed() {
+	if p.Closed() && !ofFiles {
 		n.unknown = append(n.unknown, problem)
 	} else {
 		n.doubtful = append(n.doubtful, problem)

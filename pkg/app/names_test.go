@@ -72,6 +72,59 @@ func TestNamesAreComparedWithSchemas(t *testing.T) {
 	}
 }
 
+// Where a binary service takes files in any property, what rules and copies name may be such a property: a warning, also of a
+// closed schema. What an index or a search names can't be.
+func TestNamesThatMayBeOfFiles(t *testing.T) {
+	p := newPlace(t, "")
+	p.write("note.json", closedNote)
+	for store, want := range map[string]struct{ errors, warnings int }{
+		`policy: {default: allow, get: has(object.photos)}`:                                           {0, 1},
+		`fields: {photos: {read: user != null}}`:                                                      {0, 1},
+		`map: {Users: {key: author, target: notes, fields: [photos], when: "size(source.pics) > 1"}}`: {0, 2},
+		`indexes: [photos], private: [pics], search: {fields: [words]}, unique: [slugs]`:              {4, 0},
+		`expose: null, fields: {photos: {read: user != null}}`:                                        {1, 0},
+	} {
+		if !strings.Contains(store, "expose") {
+			store = "expose: {list: true}, " + store
+		}
+		loaded := p.load("stores:\n  Notes: {schema: note.json, " + strings.Replace(store, "expose: null, ", "", 1) + "}\nbinaries: {media: {folder: media}}\n")
+		var found config.Problems
+		if err := CheckStrictly(loaded); err != nil && !errors.As(err, &found) {
+			t.Fatal(err)
+		}
+		if warned := strings.Count(strings.Join(Warnings(loaded), "\n"), "has no property"); len(found) != want.errors || warned != want.warnings {
+			t.Errorf("%s: %d warnings, %v", store, warned, found)
+		}
+	}
+}
+
+// A schema that no uuid of the server matches is warned of: a client could create nothing.
+func TestSchemasThatRefuseTheUUIDsOfTheServer(t *testing.T) {
+	p := newPlace(t, "")
+	for schema, refuses := range map[string]bool{
+		`{"properties":{"uuid":{"type":"string","maxLength":10}},"required":["title"]}`:                                true,
+		`{"allOf":[{"properties":{"uuid":{"pattern":"^[a-z]*$"}}}]}`:                                                   true,
+		`{"properties":{"uuid":{"type":"string","pattern":"^[0-9a-f-]{36}$"}},"required":["title"],"maxProperties":1}`: false,
+		`{"properties":{"title":{}},"additionalProperties":false,"patternProperties":{"^u":false}}`:                    false,
+		`{"oneOf":[{"properties":{"uuid":{"maxLength":1}}},{"properties":{"a":{}},"additionalProperties":false}]}`:     false,
+	} {
+		p.write("note.json", schema)
+		for options, server := range map[string]bool{"owner: user": true, "owner: user, uuid: client": false, "expose: {}": false} {
+			loaded := p.load("stores:\n  Notes: {schema: note.json, " + options + "}\n")
+			if err := CheckStrictly(loaded); err != nil {
+				t.Fatal(err)
+			}
+			if all := strings.Join(Warnings(loaded), "\n"); strings.Contains(all, "clients can create no objects") != (refuses && server) {
+				t.Errorf("%s with %s: %q", schema, options, all)
+			}
+		}
+	}
+	p.write("note.json", `{"properties":{"uuid":false}}`)
+	if err := Check(p.load("stores:\n  Notes: {schema: note.json}\n")); err == nil || !strings.Contains(err.Error(), "/properties/uuid: is false, and each object has one: none can be created") {
+		t.Errorf("uuid: false: %v", err)
+	}
+}
+
 // What belfry keeps itself, what the schema names, and what nothing is known of is right.
 func TestNamesThatAreKnown(t *testing.T) {
 	p := newPlace(t, "")

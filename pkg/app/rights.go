@@ -130,12 +130,17 @@ func offersFiles(c *config.Config, s *config.Store, op policy.Op) bool {
 		return false
 	}
 	for _, b := range c.Binaries {
-		served := b.Map[s.Name] != nil || len(b.Map) == 0 && (s.Expose != nil || s.Ruled())
+		served := b.Map[s.Name] != nil || takesAnywhere(b, s)
 		if served && (op == policy.Get && !b.Restrict.Get || op == policy.Update && (!b.Restrict.Create || !b.Restrict.Delete)) {
 			return true
 		}
 	}
 	return false
+}
+
+// takesAnywhere reports whether a binary service takes files in any property of a store.
+func takesAnywhere(b *config.Binary, s *config.Store) bool {
+	return len(b.Map) == 0 && (s.Expose != nil || s.Ruled())
 }
 
 // leftOut returns the operations that somebody could ask for, and that are denied because the policy of a store does not

@@ -59,7 +59,7 @@ func TestExpansionsObeyTheRulesOfTheOtherStore(t *testing.T) {
 	} {
 		save(t, people, uuid, body)
 	}
-	for i, author := range []string{`"jane"`, `"hidden"`, `"refused"`, `"nobody"`, `7`, `["jane","hidden","kim","jane"]`} {
+	for i, author := range []string{`"jane"`, `"hidden"`, `"refused"`, `"nobody"`, `7.5`, `["jane","hidden","kim","jane"]`} {
 		save(t, books, fmt.Sprint("b", i), fmt.Sprintf(`{"year":%d,"author":%s,"readers":["kim"]}`, i, author))
 	}
 	jane, forBob, kim := `{"uuid":"jane","name":"Jane","phone":1,"shown":true}`, `{"uuid":"jane","name":"Jane","shown":true}`, `{"uuid":"kim","name":"Kim","shown":true}`

@@ -14,6 +14,7 @@ type PartValidator interface {
 	Validator
 
 	// ValidatePart is Validate of an object without some of its fields: those for which present holds count as being there.
+	// Of those that the object has all the same it judges the values, by what declares them, and nothing else.
 	ValidatePart(ctx context.Context, doc []byte, present func(name string) bool) error
 
 	// Declares reports whether the schema declares a field by its name, and Knows whether it says anything of it, by a
@@ -32,7 +33,8 @@ func (s *Store) judge(ctx context.Context, schema Validator, o object.Object) er
 		}
 	}
 	if part, ok := schema.(PartValidator); ok {
-		return part.ValidatePart(ctx, judged.Encode(), maintained)
+		// A uuid that is declared in one part of the schema must be allowed in others: every object has one.
+		return part.ValidatePart(ctx, judged.Encode(), func(name string) bool { return name == "uuid" || maintained(name) })
 	}
 	return schema.Validate(ctx, judged.Encode())
 }

@@ -90,8 +90,20 @@ var closedSchemas = map[string]struct{ schema, instance, patch, wrong string }{
 		`{"properties":{"uuid":{"type":"string","maxLength":40},"created":{"type":"string","maxLength":1},"updated":false,"user":{"type":"string","pattern":"^nobody$"},"total":{"type":"number","maximum":0},"files":{"type":"array","maxItems":0},"title":{}},"additionalProperties":false}`,
 		`{"title":"x"}`, `{"title":"y"}`, `{"titel":1}`,
 	},
-	"a log entry":       {`{"type":"object","required":["level"],"properties":{"level":{"enum":["info","warn"]},"at":{"type":"string"}},"additionalProperties":false,"minProperties":1,"maxProperties":2}`, `{"level":"info"}`, `{"at":"now"}`, `{"level":"loud"}`},
-	"an icon":           {`{"required":["src"],"properties":{"src":{"type":"string"},"sizes":{"type":"string"},"purpose":{"type":"array","uniqueItems":true}},"additionalProperties":false}`, `{"src":"a.png"}`, `{"purpose":["any"]}`, `{"purpose":["a","a"]}`},
+	"a log entry": {`{"type":"object","required":["level"],"properties":{"level":{"enum":["info","warn"]},"at":{"type":"string"}},"additionalProperties":false,"minProperties":1,"maxProperties":2}`, `{"level":"info"}`, `{"at":"now"}`, `{"level":"loud"}`},
+	"an icon":     {`{"required":["src"],"properties":{"src":{"type":"string"},"sizes":{"type":"string"},"purpose":{"type":"array","uniqueItems":true}},"additionalProperties":false}`, `{"src":"a.png"}`, `{"purpose":["any"]}`, `{"purpose":["a","a"]}`},
+	"one of two kinds, of which one has a uuid": {
+		`{"oneOf":[{"properties":{"uuid":{"type":"string"},"kind":{"const":"a"}},"required":["kind"],"additionalProperties":false},{"properties":{"kind":{"const":"b"},"n":{}},"required":["kind"],"additionalProperties":false}]}`,
+		`{"kind":"b","n":1}`, `{"n":2}`, `{"x":1}`,
+	},
+	"a closed base without the uuid that is declared": {
+		`{"allOf":[{"$ref":"#/$defs/base"}],"properties":{"uuid":{"type":"string"}},"propertyNames":{"maxLength":3},"patternProperties":{"^u":false},"$defs":{"base":{"properties":{"a":{"type":"number"},"b":{}},"additionalProperties":false}}}`,
+		`{"a":1}`, `{"b":2}`, `{"c":1}`,
+	},
+	"a condition about the uuid": {
+		`{"if":{"properties":{"uuid":{"pattern":"^never"}},"required":["uuid"]},"then":{"required":["never"]},"not":{"properties":{"uuid":{"type":"integer"}}},"properties":{"a":{}},"unevaluatedProperties":false}`,
+		`{"a":1}`, `{"a":2}`, `{"b":1}`,
+	},
 	"a frozen document": {`{"enum":[{"a":1},{"a":2}]}`, `{"a":1}`, `{"a":2}`, `{"a":3}`},
 }
 

@@ -113,6 +113,9 @@ func TestBinaryPreconditions(t *testing.T) {
 	for _, old := range apitest.Coded(first) {
 		l.put("Books/emma/texts/add", "four", "If-Match", old).Want(412)
 	}
+	for _, weak := range apitest.Weakened(revision()) {
+		l.put("Books/emma/texts/add", "four", "If-Match", weak).Want(412)
+	}
 	for i := range apitest.Coded(first) {
 		l.put("Books/emma/covers/add", "four", "If-Match", apitest.Coded(revision())[i]).Want(201)
 	}
@@ -130,7 +133,7 @@ func TestBinaryPreconditions(t *testing.T) {
 	const path = "/files/Books/emma/texts/0"
 	tag := `"` + hashOf("one") + `"`
 	for _, method := range []string{"GET", "HEAD"} {
-		for _, same := range append(apitest.Coded(tag), tag, `"x", `+tag, "*") {
+		for _, same := range append(append(apitest.Coded(tag), apitest.Weakened(tag)...), tag, `"x", `+tag, "*") {
 			r := l.Do(method, path, "", "If-None-Match", same).Want(304).HasHeader("Etag", tag).HasHeader("Cache-Control", "private, no-cache")
 			if r.Text != "" {
 				t.Errorf("%q", r.Text)
@@ -141,6 +144,9 @@ func TestBinaryPreconditions(t *testing.T) {
 		l.Do(method, path, "", "If-Match", "*").Want(200)
 		for _, same := range apitest.Coded(tag) {
 			l.Do(method, path, "", "If-Match", same).Want(200)
+		}
+		for _, weak := range apitest.Weakened(tag) {
+			l.Do(method, path, "", "If-Match", weak).Want(412)
 		}
 		for _, other := range apitest.Coded(`"` + hashOf("two") + `"`) {
 			l.Do(method, path, "", "If-None-Match", other).Want(200)
@@ -198,6 +204,10 @@ func TestBinaryRanges(t *testing.T) {
 				t.Errorf("%s: %s: %q", name, coded, r.Text)
 			}
 		}
+	}
+	for _, weak := range apitest.Weakened(`"` + hash + `"`) {
+		l.Do("GET", path, "", "Range", "bytes=2-4", "If-Range", weak).Want(200)
+		l.Do("GET", path, "", "Range", "bytes=2-4", "If-Match", weak).Want(412)
 	}
 	l.Do("GET", path, "", "Range", "bytes=2-4", "If-Match", `"`+hash+`"`).Want(206)
 	l.Do("GET", path, "", "Range", "bytes=2-4", "If-Match", "*").Want(206)

@@ -97,7 +97,7 @@ func TestBadBodies(t *testing.T) {
 		"NUL in a name":     {`{"a\u0000":1}`, "NUL"},
 		"invalid UTF-8":     {"{\"a\":\"\xff\xfe\"}", "UTF-8"},
 		"lone surrogate":    {`{"a":"\ud800"}`, "byte"},
-		"byte order mark":   {"\xef\xbb\xbf{}", "byte 0"},
+		"two marks":         {"\xef\xbb\xbf\xef\xbb\xbf{}", "byte 0"},
 		"deep arrays":       {`{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `}`, "levels"},
 		"deep objects":      {strings.Repeat(`{"a":`, 10000) + "1" + strings.Repeat("}", 10000), "levels"},
 		"deep, never ended": {strings.Repeat(`{"a":`, 10000), "levels"},

@@ -23,6 +23,7 @@ const maxTags = 64
 type Tags struct {
 	Given bool
 	any   bool // "*"
+	weak  bool // If-Match had weak tags
 	list  []tag
 }
 
@@ -89,8 +90,13 @@ func revisionOf(tag string) (uint64, bool) {
 	return revision, true
 }
 
-// IfMatch parses the header If-Match of a request.
-func IfMatch(h http.Header) (Tags, error) { return parseTags("If-Match", h["If-Match"]) }
+// IfMatch parses the header If-Match of a request. By RFC 9110 no weak tag matches there, so none is kept.
+func IfMatch(h http.Header) (Tags, error) {
+	t, err := parseTags("If-Match", h["If-Match"])
+	kept := slices.DeleteFunc(t.list, func(one tag) bool { return one.weak })
+	t.weak, t.list = len(kept) < len(t.list), kept
+	return t, err
+}
 
 // IfNoneMatch parses the header If-None-Match of a request.
 func IfNoneMatch(h http.Header) (Tags, error) { return parseTags("If-None-Match", h["If-None-Match"]) }
@@ -163,9 +169,8 @@ func cutTag(s string) (t tag, rest string, ok bool) {
 	return t, s[end+1:], true
 }
 
-// Match reports whether the tags name the current one, given without its quotes. The comparison is weak also for If-Match,
-// for which RFC 9110 has a strong one: all tags of belfry are strong, so a weak one is what a proxy that
-// compresses made of it, and it names the same state. Only ranges depend on the bytes that were received: see RangeHolds.
+// Match reports whether the tags name the current one, given without its quotes, or what a proxy that compresses made of it. Only ranges
+// depend on the bytes that were received: see RangeHolds.
 func (t Tags) Match(current string) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
 		return one.names(func(value string) bool { return value == current })
@@ -208,8 +213,8 @@ func (t Tags) exact(current string) bool {
 // where they match it, for http.ServeContent, which knows nothing of what proxies make of tags.
 func ForServeContent(r *http.Request, current string) *http.Request {
 	given := r.Header
-	own := func(name string) {
-		t, err := parseTags(name, given[name])
+	own := func(name string, parse func(http.Header) (Tags, error)) {
+		t, err := parse(given)
 		if err != nil || !t.Given || t.exact(current) || !t.Match(current) {
 			return
 		}
@@ -219,8 +224,8 @@ func ForServeContent(r *http.Request, current string) *http.Request {
 		r.Header[name] = []string{`"` + current + `"`}
 	}
 	r = r.WithContext(r.Context())
-	own("If-Match")
-	own("If-None-Match")
+	own("If-Match", IfMatch)
+	own("If-None-Match", IfNoneMatch)
 	return r
 }
 
@@ -252,6 +257,14 @@ func (t Tags) Attempt(write func(ifRevision uint64) error) error {
 		if err := write(revision); !t.Given || !errors.Is(err, errs.Mismatch) {
 			return err
 		}
+	}
+	return t.Mismatch()
+}
+
+// Mismatch returns the error of an If-Match that names no revision at which an object is.
+func (t Tags) Mismatch() error {
+	if t.weak {
+		return errs.New(errs.Mismatch, `the object is at none of the revisions in If-Match, where no weak tag matches; if a proxy made it weak (W/"17"), send it without W/`)
 	}
 	return errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match: read it again")
 }

@@ -21,7 +21,7 @@ func TestACodedTagIsThatOfItsOwnReply(t *testing.T) {
 		for _, coding := range []string{"-gzip", "--gzip", "-br", "--br", "-zstd", "-deflate"} {
 			coded := strings.TrimSuffix(ETag(o), `"`) + coding + `"`
 			for _, header := range []string{coded, "W/" + coded, `"x", ` + coded} {
-				tags, err := parseTags("If-Match", []string{header})
+				tags, err := IfNoneMatch(http.Header{"If-None-Match": {header}})
 				if err != nil || !tags.MatchView(o) || !tags.MatchObject(o) || fmt.Sprint(tags.revisions()) != fmt.Sprint([]uint64{o.Revision}) {
 					t.Errorf("%s is not %s: %v", header, ETag(o), err)
 				}
@@ -53,7 +53,7 @@ func TestACodedTagIsThatOfItsOwnReply(t *testing.T) {
 func TestHeadersForServeContent(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		`"a"`: `"a"`, `"a-gzip"`: `"a"`, `W/"a"`: `"a"`, `"b", "a--gzip"`: `"a"`, `"b-gzip"`: `"b-gzip"`, `*`: `*`, `nonsense`: `nonsense`, `"b", "a"`: `"b", "a"`,
+		`"a"`: `"a"`, `"a-gzip"`: `"a"`, `"b", "a--gzip"`: `"a"`, `"b-gzip"`: `"b-gzip"`, `*`: `*`, `nonsense`: `nonsense`, `"b", "a"`: `"b", "a"`,
 	} {
 		for _, name := range []string{"If-Match", "If-None-Match"} {
 			r := &http.Request{Header: http.Header{name: {given}, "Range": {"bytes=0-1"}}}
@@ -65,5 +65,12 @@ func TestHeadersForServeContent(t *testing.T) {
 				t.Errorf("%s: %s: the range is kept: %v", name, given, ranged)
 			}
 		}
+	}
+	weak := func(name string) string {
+		r := &http.Request{Header: http.Header{name: {`W/"a-gzip"`}}}
+		return ForServeContent(r, "a").Header.Get(name)
+	}
+	if got := []string{weak("If-Match"), weak("If-None-Match")}; got[0] != `W/"a-gzip"` || got[1] != `"a"` {
+		t.Errorf("a weak tag became %q", got)
 	}
 }

@@ -101,7 +101,7 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, err
 	}
 	if q.match.Given && !q.match.MatchObject(stored) {
-		return outcome{}, errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match")
+		return outcome{}, q.match.Mismatch()
 	}
 	o := outcome{status: http.StatusOK, uuid: stored.UUID, tag: kit.ETag(stored), body: stored.Body, cache: kit.Revalidate}
 	if q.none.Given && q.none.MatchView(stored) {

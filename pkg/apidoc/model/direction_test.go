@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model/modeltest"
@@ -99,5 +102,41 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 	}
 	if strings.Contains(string(document), "the-secret") {
 		t.Error("the document for programs has a private field")
+	}
+}
+
+// A uuid that one part of a schema declares is in no reply refused by another part, as it is in no object.
+func TestUUIDsThatPartsOfASchemaRefuse(t *testing.T) {
+	for text, object := range map[string]string{
+		`{"oneOf":[{"properties":{"uuid":{"type":"string"},"k":{"const":"a"}},"required":["k"],"additionalProperties":false},{"properties":{"k":{"const":"b"}},"required":["k"],"additionalProperties":false}]}`: `{"k":"b"}`,
+		`{"allOf":[{"$ref":"#/$defs/base"}],"properties":{"uuid":{"type":"string"}},"$defs":{"base":{"properties":{"a":{}},"additionalProperties":false}}}`:                                                      `{"a":1}`,
+		`{"properties":{"uuid":{"type":"string"},"a":{}},"propertyNames":{"maxLength":1}}`:                                                                                                                       `{"a":1}`,
+		`{"properties":{"uuid":{"type":"string","maxLength":3},"a":{}},"required":["a"],"additionalProperties":false}`:                                                                                           `{"a":1}`,
+	} {
+		path := filepath.Join(t.TempDir(), "a.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(modeltest.Write(t, "stores: {A: {expose: {}, schema: "+path+"}}", openapi.Document)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource("urn:it", document); err != nil {
+			t.Fatal(err)
+		}
+		for name, more := range map[string]string{"A": `,"uuid":"x","created":"2026-01-02T03:04:05Z","updated":"2026-01-02T03:04:05Z"}`, "AInput": "}", "AUpdate": `,"uuid":"x"}`} {
+			compiled, err := c.Compile("urn:it#/components/schemas/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.TrimSuffix(object, "}") + more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compiled.Validate(body); err != nil {
+				t.Errorf("%s of %s: %v", name, text, err)
+			}
+		}
 	}
 }

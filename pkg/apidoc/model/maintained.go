@@ -7,7 +7,8 @@ import (
 )
 
 // serverProperties returns the properties that no client sets, and those that the schema of the store does not judge in what
-// clients receive: the owner as well, whom programs set. A uuid that the schema does not declare is one of both.
+// clients receive: the owner as well, whom programs set. A uuid that the schema does not declare is one of both, and one
+// that parts of it would refuse.
 func (s *Store) serverProperties(c *config.Store) (kept, shown map[string]bool) {
 	kept = map[string]bool{"created": true, "updated": true}
 	for _, a := range s.Arrays {
@@ -22,7 +23,7 @@ func (s *Store) serverProperties(c *config.Store) (kept, shown map[string]bool) 
 	for _, property := range s.Files {
 		kept[property] = true
 	}
-	if s.compiled != nil && !s.compiled.Declares("uuid") {
+	if s.compiled != nil && (!s.compiled.Declares("uuid") || s.compiled.MayRefuse("uuid")) {
 		kept["uuid"] = true
 	}
 	shown = maps.Clone(kept)

@@ -93,6 +93,14 @@ func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (
 	return true, nil
 }
 
+// sameEntries compares sets. An array that was there before its index may have tens of thousands of elements.
 func sameEntries(a, b []entry) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(e entry) bool { return !slices.Contains(b, e) })
+	if len(a) != len(b) {
+		return false
+	}
+	has := make(map[entry]bool, len(b))
+	for _, e := range b {
+		has[e] = true
+	}
+	return !slices.ContainsFunc(a, func(e entry) bool { return !has[e] })
 }

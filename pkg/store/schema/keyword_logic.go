@@ -130,7 +130,7 @@ func (a restPropsAssertion) evaluate(r *run, v any) {
 		return
 	}
 	for name, value := range members {
-		if r.seen.names[name] || r.over() {
+		if r.seen.names[name] || r.spares(name) || r.over() {
 			continue
 		}
 		r.inner("unevaluatedProperties", memberToken(name), a.schema, value)

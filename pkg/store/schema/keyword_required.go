@@ -23,5 +23,11 @@ func (r *run) has(members map[string]any, name string) bool {
 	if _, has := members[name]; has {
 		return true
 	}
+	return r.spares(name)
+}
+
+// spares reports whether a member of the object that is being evaluated is judged by what declares it, in properties, and
+// refused by nothing else: it is there whoever writes the object.
+func (r *run) spares(name string) bool {
 	return len(r.path) == 0 && r.present != nil && r.present(name)
 }

@@ -16,6 +16,7 @@ type outline struct {
 	complete bool
 	root     *node
 	gates    []gate  // of those that hold for every document
+	parts    []gate  // of any
 	always   []*node // those that hold for every document
 	targets  map[*node]*node
 	name     string
@@ -42,6 +43,12 @@ func (z *normalizer) outlineOf(root *node) outline {
 				o.names[m.name], o.any[m.name] = true, true
 			}
 			o.patterns = append(o.patterns, z.matchers(n)...)
+			if n.get("propertyNames") != nil {
+				o.parts = append(o.parts, gate{})
+			}
+			if isFalse(n.get("additionalProperties")) {
+				o.parts = append(o.parts, z.gateOf(n))
+			}
 		}
 		for _, e := range z.edges[n] {
 			visit(e.to)
@@ -60,17 +67,21 @@ func (z *normalizer) outlineOf(root *node) outline {
 		}
 		switch {
 		case isFalse(n.get("additionalProperties")):
-			own := gate{names: map[string]bool{}, patterns: z.matchers(n)}
-			for _, m := range membersOf(n.get("properties")) {
-				own.names[m.name] = true
-			}
-			o.gates = append(o.gates, own)
+			o.gates = append(o.gates, z.gateOf(n))
 		case isFalse(n.get("unevaluatedProperties")) && n.file.draft != draft07:
 			o.closed = true
 		}
 	}
 	o.closed = o.closed || len(o.gates) > 0 || o.complete
 	return o
+}
+
+func (z *normalizer) gateOf(n *node) gate {
+	own := gate{names: map[string]bool{}, patterns: z.matchers(n)}
+	for _, m := range membersOf(n.get("properties")) {
+		own.names[m.name] = true
+	}
+	return own
 }
 
 // holding returns the schemas that hold for every value for which one holds, itself included.
@@ -158,6 +169,12 @@ func (s *Schema) Types() map[string]string {
 // Declares reports whether a member of the document itself is in properties, of the schema or of one that it applies to the
 // same value.
 func (s *Schema) Declares(name string) bool { return s.form.outline.any[name] }
+
+// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member by its name alone, also one that
+// another part declares.
+func (s *Schema) MayRefuse(name string) bool {
+	return slices.ContainsFunc(s.form.outline.parts, func(g gate) bool { return !g.names[name] })
+}
 
 // Knows reports whether the schema says of a member of the document itself that there is one: by its name, or by a pattern.
 func (s *Schema) Knows(name string) bool {

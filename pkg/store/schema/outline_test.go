@@ -106,6 +106,7 @@ func TestContradictions(t *testing.T) {
 	flag := Written{What: "it", Type: "boolean", Values: []string{"true", "false"}}
 	list := Written{What: "it", Type: "array", Items: &Written{What: "an entry", Type: "object", Members: map[string]Written{"size": {What: "the size", Type: "integer"}}}}
 	computed := Written{What: "it", Type: "number", Open: true}
+	judged := Written{What: "it", Type: "string", Open: true, Judged: true}
 	for _, c := range []struct {
 		schema   string
 		w        Written
@@ -115,6 +116,9 @@ func TestContradictions(t *testing.T) {
 		{`{"properties":{"a":{"type":["null","string"],"maxLength":2}}}`, text, ""},
 		{`{"properties":{"a":true}}`, text, ""},
 		{`{"properties":{"b":{"type":"integer"}}}`, text, ""},
+		{`{"properties":{"a":false}}`, text, ""},
+		{`{"properties":{"a":false}}`, judged, "1 properties"},
+		{`{"anyOf":[{"properties":{"a":false}},true]}`, judged, ""},
 		{"{\"properties\":{\n\"a\":{\"type\":\"integer\"}}}", text, "2 type"},
 		{`{"properties":{"a":{"type":["integer","object"]}}}`, text, "1 type"},
 		{`{"properties":{"a":{"const":"x"}}}`, text, "1 const"},
@@ -137,7 +141,8 @@ func TestContradictions(t *testing.T) {
 		}
 		wantRefusals(t, c.schema, s.Contradictions("a", c.w), c.keywords)
 	}
-	for schema, keywords := range map[string]string{`{"type":"object"}`: "", `{"type":["array","object"]}`: "", `{}`: "", `{"type":"array"}`: "1 type", `{"allOf":[{"type":"string"}]}`: "1 type"} {
+	for schema, keywords := range map[string]string{`{"type":"object"}`: "", `{"type":["array","object"]}`: "", `{}`: "", `{"type":"array"}`: "1 type", `{"allOf":[{"type":"string"}]}`: "1 type",
+		`{"const":5}`: "1 const", `{"allOf":[{"enum":["a",[]]}]}`: "1 enum", `{"enum":["a",{"a":1}]}`: "", `{"const":{}}`: "", `{"anyOf":[{"const":5},{}]}`: ""} {
 		s, err := Compile("it", []byte(schema))
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ type Written struct {
 	Members map[string]Written // of an object
 	Values  []string           // all there are, as JSON; nil: any of Type
 	Open    bool               // which of the values of Type it will be is not known: a schema may name a few
+	Judged  bool               // the schema judges it, and each document has one
 }
 
 // Contradictions returns a *RefusedError with what the schema says of a member of the document itself that is not true of
@@ -21,6 +22,9 @@ type Written struct {
 func (s *Schema) Contradictions(name string, w Written) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.declared[name] {
+		if w.Judged && isFalse(n) {
+			refused.add(n, "properties", "is false, and each object has one: none can be created", w.advice())
+		}
 		s.form.outline.contradict(refused, n, w)
 	}
 	return refused.err()
@@ -33,12 +37,17 @@ func (s *Schema) RefusesObjects() error {
 		if k := n.get("type"); k != nil && !allowsType(k, "object") {
 			refused.add(k, "type", fmt.Sprintf("is %s, and a store holds objects: none can be created", k.raw()), `write "object"`)
 		}
+		for _, keyword := range []string{"const", "enum"} {
+			if k := n.get(keyword); k != nil && !slices.ContainsFunc(valuesOf(k, keyword), func(v *node) bool { return v.kind == objectNode }) {
+				refused.add(k, keyword, "has no object, and a store holds objects: none can be created", "remove it")
+			}
+		}
 	}
 	return refused.err()
 }
 
 func (o *outline) contradict(refused *refusals, n *node, w Written) {
-	const advice = "remove it: belfry maintains the property, and the schema does not judge it"
+	advice := w.advice()
 	for _, n := range o.holding(n) {
 		if k := n.get("type"); k != nil && w.Type != "" && !allowsType(k, w.Type) {
 			refused.add(k, "type", fmt.Sprintf("is %s, and %s is %s", k.raw(), w.What, withArticle(w.Type)), advice)
@@ -59,12 +68,16 @@ func (o *outline) contradict(refused *refusals, n *node, w Written) {
 	}
 }
 
+func (w Written) advice() string {
+	if w.Judged {
+		return "remove it: no object could be created"
+	}
+	return "remove it: belfry maintains the property, and the schema does not judge it"
+}
+
 // allowedBy reports whether const or enum may be true of what is written.
 func (w Written) allowedBy(k *node, keyword string) bool {
-	values := []*node{k}
-	if keyword == "enum" {
-		values = k.items
-	}
+	values := valuesOf(k, keyword)
 	if w.Open {
 		return w.Type == "" || slices.ContainsFunc(values, func(v *node) bool { return isOfType(v.kind, w.Type) })
 	}
@@ -74,6 +87,14 @@ func (w Written) allowedBy(k *node, keyword string) bool {
 		}
 	}
 	return len(w.Values) > 0
+}
+
+// valuesOf returns the values that const or enum allows.
+func valuesOf(k *node, keyword string) []*node {
+	if keyword == "enum" {
+		return k.items
+	}
+	return []*node{k}
 }
 
 // allowsType reports whether a value of type allows some values of a type.
