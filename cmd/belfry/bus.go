@@ -37,17 +37,22 @@ func (f busFlags) connect(ctx context.Context, do func(*bus.Client) error) error
 	return do(c)
 }
 
-// connectAs is connect for requests to JetStream and retries alone, which all have to be permitted: one that the server denies, without a reply, ends the context
-// with which the function is called, and the error says which.
+// connectAs is connect for requests to JetStream and retries alone, which all have to be permitted, as their replies have: one that the server denies, without a
+// reply, ends the context with which the function is called, and the error says which.
 func (f busFlags) connectAs(ctx context.Context, do func(context.Context, *bus.Client) error) error {
 	return f.connect(ctx, func(b *bus.Client) error {
-		ctx, done := b.UntilDenied(ctx, "$JS.API", strings.TrimSuffix(bus.RetryPrefix, "."))
+		ctx, done := b.UntilDenied(ctx, "$JS.API", strings.TrimSuffix(bus.RetryPrefix, "."), b.Conn().Opts.InboxPrefix)
 		defer done()
 		err := do(ctx, b)
-		if denied := (*bus.DeniedError)(nil); err != nil && errors.As(context.Cause(ctx), &denied) {
-			return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, dead letters and positions of listeners are for the user admin (--user admin)", denied.Subject)
+		denied := (*bus.DeniedError)(nil)
+		switch {
+		case err == nil || !errors.As(context.Cause(ctx), &denied):
+			return err
+		case bus.IsInbox(denied.Subject):
+			return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s, where replies arrive: give the user with --user and the password with BELFRY_BUS_PASSWORD, not in the URL, and they arrive on _INBOX_<user>, as nats.conf permits", denied.Subject)
+		default:
+			return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, the log, dead letters and positions of listeners are for the user admin (--user admin)", denied.Subject)
 		}
-		return err
 	})
 }
 

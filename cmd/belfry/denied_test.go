@@ -44,13 +44,33 @@ func TestCommandsSayWhatTheirUserMayNot(t *testing.T) {
 		{[]string{"dlq", "drop", "1"}, "$JS.API."},
 		{[]string{"dlq", "drop", "--all"}, "$JS.API.CONSUMER.CREATE.DEAD."},
 		{[]string{"listener", "reset", "mapping", "--from", "all"}, "$JS.API.CONSUMER."},
+		{[]string{"events", "get"}, "$JS.API.CONSUMER.CREATE.EVENTS."},
+		{[]string{"events", "get", "--from", "36h"}, "$JS.API.CONSUMER.CREATE.EVENTS."},
+		{[]string{"events", "tail"}, "$JS.API.CONSUMER.CREATE.EVENTS."},
+		{[]string{"events", "erase", "--store", "Books", "--uuid", "a", "--yes"}, "$JS.API.CONSUMER.CREATE.EVENTS."},
 	} {
 		code, out, errOut := as("front", c.args...)
 		if code != exitFailed || strings.Contains(out, "LISTENER") || !strings.Contains(errOut, "lacks the permission for "+c.says) || !strings.Contains(errOut, "--user admin") {
 			t.Errorf("%v: exit %d: %s%s", c.args, code, out, errOut)
 		}
 	}
-	if code, _, errOut := as("front", "listener", "confirm", "mapping"); code != exitFailed || !strings.Contains(errOut, "lacks the permission for listeners.confirm") {
+	// So it is with users who may read nothing.
+	for _, user := range []string{"client", "observer", "listener"} {
+		for _, args := range [][]string{{"events", "get"}, {"events", "get", "1"}, {"events", "tail"}, {"dlq", "list"}, {"dlq", "retry", "1"}} {
+			code, out, errOut := as(user, args...)
+			if code != exitFailed || strings.Contains(out, "ID") || !strings.Contains(errOut, "lacks the permission for $JS.API.") {
+				t.Errorf("%s: %v: exit %d: %s%s", user, args, code, out, errOut)
+			}
+		}
+	}
+	// Nor do replies arrive when the user is in the URL.
+	t.Setenv("BELFRY_BUS_PASSWORD", "")
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"dlq", "list", "--url", strings.Replace(url, "nats://", "nats://front:pw-of-front@", 1)}, streams{strings.NewReader(""), &out, &errOut})
+	if code != exitFailed || out.Len() != 0 || !strings.Contains(errOut.String(), "lacks the permission for _INBOX.") || !strings.Contains(errOut.String(), "--user") {
+		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
+	}
+	if code, out, errOut := as("front", "listener", "confirm", "mapping"); code != exitFailed || out != "" || !strings.Contains(errOut, "lacks the permission for listeners.confirm") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	// What it may see is shown.

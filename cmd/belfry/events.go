@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,8 +49,9 @@ func (c *eventsTailCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	r := eventlog.Reader{From: from, Select: c.selection(), Follow: true}
-	err = c.connect(ctx, func(b *bus.Client) error {
-		return r.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { return writeEvent(s.out, e) })
+	err = c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
+		err := r.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { return writeEvent(s.out, e) })
+		return cmp.Or(err, ctx.Err()) // a follower ends without an error also when the server denies what it reads with
 	})
 	if err == nil {
 		err = ctx.Err()
@@ -78,7 +80,7 @@ func (c *eventsGetCmd) Run(ctx context.Context, s streams) error {
 		return errs.New(errs.Invalid, "set either sequences or flags that select events, not both")
 	}
 	out := bufio.NewWriter(s.out)
-	err = c.connect(ctx, func(b *bus.Client) error {
+	err = c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		if len(c.Sequence) > 0 {
 			return c.single(ctx, b, out)
 		}
@@ -159,7 +161,7 @@ func (c *eventsEraseCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	return c.connect(ctx, func(b *bus.Client) error {
+	return c.connectAs(ctx, func(ctx context.Context, b *bus.Client) error {
 		e, err := eventlog.Erase(ctx, b.JetStream(), eventlog.Select{Stores: []string{c.Store}, UUIDs: c.UUID}, time.Now().Add(-eventlog.EraseAfter), c.DryRun)
 		done := "removed"
 		if c.DryRun {

@@ -18,6 +18,10 @@ const (
 	narrowRetryMin = time.Second
 	narrowRetryMax = 10 * time.Second
 
+	// narrowPause is how long the consumers are not read again after they were, however many are created: each process
+	// reads all of them.
+	narrowPause = 100 * time.Millisecond
+
 	// createdConsumers are the subjects on which the server says that a consumer of the log was created. It says nothing of one
 	// that was updated.
 	createdConsumers = "$JS.EVENT.ADVISORY.CONSUMER.CREATED." + bus.StreamEvents
@@ -43,6 +47,7 @@ func (a *App) narrowConsumers(ctx context.Context) {
 	defer stop()
 	denied := "" // what was logged last
 	for delays := backoff.New(narrowRetryMin, narrowRetryMax); ctx.Err() == nil; {
+		began := time.Now()
 		limited, done := context.WithTimeout(ctx, narrowTimeout)
 		found, err := listener.NarrowConsumers(limited, a.bus, false)
 		done()
@@ -64,14 +69,21 @@ func (a *App) narrowConsumers(ctx context.Context) {
 			denied = err.Error()
 			a.log.Warn("a listener may receive events about the security of accounts that it does not name", "error", err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-created:
-		case <-timer.C:
+		if pause(ctx, created, time.After(wait)) {
+			pause(ctx, nil, time.After(time.Until(began.Add(narrowPause))))
 		}
-		timer.Stop()
 	}
+}
+
+// pause returns at a time, when ctx ends, or when a consumer was created, which it reports.
+func pause(ctx context.Context, created <-chan struct{}, until <-chan time.Time) (woken bool) {
+	select {
+	case <-ctx.Done():
+	case <-created:
+		return true
+	case <-until:
+	}
+	return false
 }
 
 // watchConsumers returns a channel that has a value once a consumer of the log was created. Whose user of the bus may not

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -132,6 +134,47 @@ func receivedUntil(t *testing.T, js jetstream.JetStream, consumer, uuid string) 
 	}
 }
 
+// However many consumers are created, belfry reads them a few times a second.
+func TestAStormOfConsumersIsNarrowed(t *testing.T) {
+	every := busCheckInterval
+	busCheckInterval = kit.Limit
+	t.Cleanup(func() { busCheckInterval = every })
+	p := newPlace(t, fmt.Sprintf(accounts, `listen: "127.0.0.1:0"`))
+	a := p.start()
+	js := natsserver.JetStream(t, a.Bus().ClientURL())
+	log, err := js.Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reads atomic.Int64
+	if _, err := js.Conn().Subscribe("$JS.API.CONSUMER.LIST."+bus.StreamEvents, func(*nats.Msg) { reads.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	const n = 150
+	for i := range n {
+		if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: fmt.Sprint("c", i), FilterSubject: "events.>", MemoryStorage: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		kit.WaitUntil(t, func() error {
+			c, err := log.Consumer(t.Context(), fmt.Sprint("c", i))
+			if err == nil && !slices.Equal(c.CachedInfo().Config.FilterSubjects, narrowed) {
+				err = fmt.Errorf("%v", c.CachedInfo().Config.FilterSubjects)
+			}
+			return err
+		})
+	}
+	// A list has 256 consumers, so each reading is one request.
+	if got, most := reads.Load(), int64(time.Since(began)/narrowPause)+2; got > most {
+		t.Errorf("the consumers were read %d times, more than %d", got, most)
+	}
+}
+
 // The server says nothing of a consumer that is widened, so belfry reads the consumers now and then.
 func TestAConsumerIsNarrowedWhenItIsWidened(t *testing.T) {
 	checkBusOften(t)
@@ -168,6 +211,11 @@ func TestAWideConsumerThatBelfryMayNotChangeIsLogged(t *testing.T) {
 	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: "wide", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}); err != nil {
 		t.Fatal(err)
 	}
+	// It does not keep belfry from narrowing others.
+	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: "wide-too", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}); err != nil {
+		t.Fatal(err)
+	}
+	awaitNarrowed(t, js, "wide-too")
 	const says = "a listener may receive events about the security of accounts"
 	kit.WaitUntil(t, func() error {
 		if logged := p.logged.String(); !strings.Contains(logged, says) || !strings.Contains(logged, "consumer wide of stream EVENTS") || !strings.Contains(logged, "belfry bus setup") {

@@ -84,8 +84,9 @@ func unshared(c *config.Config) (problems config.Problems) {
 	}
 	for _, backend := range names(in) {
 		stores := in[backend]
+		mine := max(1, countIn(stores, c.DeclaredStores())) // the file has no others
 		problems = append(problems, c.Problem("stores."+stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder only one process can use; give the backend the type mongodb or dynamodb, or start one process without --role",
-			others(len(stores)-1, "store"), backend))
+			others(mine-1, "store"), backend))
 	}
 	var folders []string
 	for _, name := range names(c.Binaries) {
@@ -97,6 +98,16 @@ func unshared(c *config.Config) (problems config.Problems) {
 		problems = append(problems, c.Problem("binaries."+folders[0], "with --role several processes use the storage: it%s can't be a folder, which only one process can use; give it the type S3, or start one process without --role", others(len(folders)-1, "service")))
 	}
 	return problems
+}
+
+// countIn returns how many of the names are in a list.
+func countIn(names, list []string) (n int) {
+	for _, name := range names {
+		if slices.Contains(list, name) {
+			n++
+		}
+	}
+	return n
 }
 
 // others says how many more have the same problem.

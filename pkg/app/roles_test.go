@@ -42,7 +42,7 @@ binaries: {files: {type: FileStorage}, more: {type: FileStorage, expose: {url: /
 `)
 	_, err = Start(t.Context(), c, p.log(), "mapping")
 	if !errors.As(err, &problems) || len(problems) != 3 || strings.Count(err.Error(), "mongodb or dynamodb") != 1 ||
-		!strings.Contains(err.Error(), "stores.Authors: with --role several processes use the store: it and ") || !strings.Contains(err.Error(), "binaries.files: with --role several processes use the storage: it and 1 other service can't") {
+		!strings.Contains(err.Error(), "stores.Authors: with --role several processes use the store: it and 2 other stores can't be in backend default") || !strings.Contains(err.Error(), "binaries.files: with --role several processes use the storage: it and 1 other service can't") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Start(t.Context(), c, p.log(), "front"); err == nil || strings.Contains(err.Error(), "baseURL") {

@@ -17,7 +17,8 @@ import (
 // leaves those events out by itself.
 
 // NarrowConsumers narrows all durable consumers of the log that select events of event.Auth by a wildcard alone, so that they receive these
-// no more; with check it only compares. Positions do not change. It returns those that it found.
+// no more; with check it only compares. Positions do not change. It returns those that it found. One that can't be narrowed does not keep
+// it from the others; the error is that of the first.
 func NarrowConsumers(ctx context.Context, b bus.Requester, check bool) ([]bus.Diff, error) {
 	list := apiConsumer + "LIST." + stream
 	ctx, stop := b.UntilDenied(ctx, jsAPI+"STREAM.INFO."+stream, list)
@@ -41,17 +42,21 @@ func NarrowConsumers(ctx context.Context, b bus.Requester, check bool) ([]bus.Di
 		return nil, bus.Explain(ctx, err, "the consumers of the log can't be listed", "")
 	}
 	var all []bus.Diff
+	var failed error
 	for _, config := range wide {
 		d, err := narrow(ctx, b, config, check)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDoesNotExist) {
 			continue // it was deleted meanwhile, and must not be created again
 		}
 		all = append(all, d)
-		if err != nil {
-			return all, err
+		if failed == nil {
+			failed = err
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return all, nil
+	return all, failed
 }
 
 // selected are the filters of a consumer; one without any receives everything.

@@ -90,7 +90,7 @@ func changed(x *kit.Exchange, hash string, at times) (bool, error) {
 // redirect redirects the client to a presigned URL, if those are configured and the
 // storage has them.
 func (h *handler) redirect(ctx context.Context, x *kit.Exchange, record binary.Record) (bool, error) {
-	if h.presign == 0 {
+	if h.presign == 0 || holdsHereAlone(x.Request.Header, record.Hash) {
 		return false, nil
 	}
 	media, inline := servedType(record.Mimetype)
@@ -104,6 +104,20 @@ func (h *handler) redirect(ctx context.Context, x *kit.Exchange, record binary.R
 	x.SetHeader("Cache-Control", kit.NoStore)
 	x.WriteHeader(http.StatusFound)
 	return true, nil
+}
+
+// holdsHereAlone reports whether a request has conditions that hold for a content here, and may not in the storage. Clients send them
+// there too, where tags are others, and the date is that of the content: one that was stored long ago for another file
+// would be "not modified". If-Range with another tag may be of an earlier reply of the storage, which compares it.
+func holdsHereAlone(h http.Header, hash string) bool {
+	for _, name := range [...]string{"If-Match", "If-Modified-Since", "If-Unmodified-Since"} {
+		if len(h[name]) > 0 {
+			return true
+		}
+	}
+	given := h.Get("If-Range")
+	_, noDate := http.ParseTime(given)
+	return noDate == nil || given != "" && kit.RangeHolds(h, hash)
 }
 
 // send replies with a content or a part of it.

@@ -138,8 +138,8 @@ func (h *handler) delete(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusNoContent)
 }
 
-// ifMatch parses If-Match of a write to a binary. If-None-Match is Invalid there,
-// since a precondition must not be ignored.
+// ifMatch parses If-Match of a write to a binary. If-None-Match is Invalid there, and so is If-Unmodified-Since without
+// If-Match, since a precondition must not be ignored.
 func ifMatch(x *kit.Exchange) (kit.Tags, error) {
 	if len(x.Request.Header["If-None-Match"]) > 0 {
 		return kit.Tags{}, errs.New(errs.Invalid, `If-None-Match is not supported here: upload to "add" to replace nothing`)
@@ -147,7 +147,13 @@ func ifMatch(x *kit.Exchange) (kit.Tags, error) {
 	if len(x.Request.Header[textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)]) > 0 {
 		return kit.Tags{}, errs.New(errs.Invalid, "%s is not supported for files: to repeat an upload safely, name its place by a number, not by \"add\"", wire.HeaderKey)
 	}
-	return kit.IfMatch(x.Request.Header)
+	match, err := kit.IfMatch(x.Request.Header)
+	if date := x.Request.Header["If-Unmodified-Since"]; err == nil && !match.Given && len(date) == 1 {
+		if _, malformed := http.ParseTime(date[0]); malformed == nil { // else it is to be ignored (RFC 9110, 13.1.4)
+			return kit.Tags{}, errs.New(errs.Invalid, "If-Unmodified-Since is not supported here, where a second can have several writes: send If-Match")
+		}
+	}
+	return match, err
 }
 
 // place parses the path of a binary.

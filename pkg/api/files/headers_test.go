@@ -122,6 +122,9 @@ func TestBinaryPreconditions(t *testing.T) {
 	l.put("Books/emma/texts/add", "four", "If-Match", `"`+hashOf("one")+`"`).Want(412)
 	l.put("Books/emma/texts/add", "four", "If-Match", "nonsense").Want(400)
 	l.put("Books/emma/texts/add", "four", "If-None-Match", "*").Want(400)
+	const date = "Fri, 31 Dec 2999 23:59:59 GMT"
+	l.put("Books/emma/texts/add", "four", "If-Unmodified-Since", date).Want(400).Says("send If-Match")
+	l.put("Books/emma/texts/add", "four", "If-Unmodified-Since", date, "If-Match", first).Want(412)
 	l.put("Books/emma/texts/add", "four", "Idempotency-Key", "k").Want(400).Says("Idempotency-Key")
 	if got := l.records("texts"); len(got) != 3 {
 		t.Fatalf("%v", got)
@@ -154,6 +157,7 @@ func TestBinaryPreconditions(t *testing.T) {
 	}
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "If-Match", `"x"`).Want(412)
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "If-None-Match", "*").Want(400)
+	l.Do("DELETE", path+"/"+hashOf("one"), "", "If-Unmodified-Since", date).Want(400)
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "Idempotency-Key", "k").Want(400)
 	l.Do("DELETE", path+"/"+hashOf("one"), "", "If-Match", tag).Want(204)
 	for _, coded := range apitest.Coded(`"` + hashOf("four") + `"`) {

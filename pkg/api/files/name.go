@@ -3,6 +3,7 @@ package files
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -35,9 +36,9 @@ func fileName(header map[string][]string) (string, error) {
 }
 
 // checkExtended refuses a Content-Disposition, well-formed otherwise, with a filename* that is not as in RFC 8187. mime
-// leaves such a parameter out.
+// leaves such a parameter out, and what it can't decode of one in parts.
 func checkExtended(disposition string) error {
-	value, given := parameter(disposition, "filename*")
+	value, given := extended(parameters(disposition))
 	if !given {
 		return nil
 	}
@@ -55,17 +56,38 @@ func checkExtended(disposition string) error {
 	return nil
 }
 
-// parameter returns a parameter of a header that mime has parsed, as it was sent but for quotes.
-func parameter(header, name string) (value string, given bool) {
+// extended returns the encoded name of filename*, or of its parts filename*0*, filename*1 and so on (RFC 2231), of which
+// those with an asterisk at their end are encoded.
+func extended(params map[string]string) (value string, given bool) {
+	if value, given = params["filename*"]; given {
+		return value, true
+	}
+	var all strings.Builder
+	for n := 0; ; n++ {
+		name := "filename*" + strconv.Itoa(n)
+		if part, ok := params[name+"*"]; ok {
+			all.WriteString(part)
+			given = true
+		} else if part, ok := params[name]; ok {
+			all.WriteString(url.PathEscape(part))
+		} else {
+			return all.String(), given
+		}
+	}
+}
+
+// parameters returns the parameters of a header that mime has parsed by their names in lower case, as they were sent but
+// for quotes.
+func parameters(header string) map[string]string {
+	all := map[string]string{}
 	for rest := header; rest != ""; {
 		var one string
 		one, rest = cutParameter(rest)
-		key, value, has := strings.Cut(one, "=")
-		if has && strings.EqualFold(strings.TrimSpace(key), name) {
-			return strings.Trim(strings.TrimSpace(value), `"`), true
+		if name, value, has := strings.Cut(one, "="); has {
+			all[strings.ToLower(strings.TrimSpace(name))] = strings.Trim(strings.TrimSpace(value), `"`)
 		}
 	}
-	return "", false
+	return all
 }
 
 // cutParameter returns what is before the first semicolon outside of quotes, and what is after it.

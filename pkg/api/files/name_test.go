@@ -24,6 +24,8 @@ func TestGivenName(t *testing.T) {
 		{`attachment; filename="a;filename*=KOI8-R''%C1.txt"`, "", "a;filename*=KOI8-R''%C1.txt"},
 		{`attachment; filename="a\";filename*=x"`, "", `a";filename*=x`},
 		{`attachment; filename*=UTF-8''; filename="y.txt"`, "other.txt", "other.txt"},
+		{`attachment; filename*0*=UTF-8''%E2%82; filename*1*=%AC; filename*2=" 100%.txt"`, "", "€ 100%.txt"},
+		{`attachment; filename*0=50%; filename*1=.txt`, "", "50%.txt"},
 		{`attachment; filename="größe.txt"`, "", "größe.txt"},
 		{"attachment; filename=\"gr\xf6\xdfe.txt\"", "", "größe.txt"}, // ISO-8859-1
 		{`attachment; filename="C:\Users\me\x.txt"`, "", `C:\Users\me\x.txt`},
@@ -53,6 +55,8 @@ func TestGivenName(t *testing.T) {
 		`attachment; filename*=KOI8-R''%C1.txt; filename="y.txt"`, `attachment; filename*=ISO-8859-1''gr%F6%DFe.txt`, // another charset than UTF-8
 		`attachment; filename*=UTF-8''%zz.txt; filename="y.txt"`, `attachment; filename="y.txt"; filename*=UTF-8''%E2%82`,
 		`attachment; filename*=UTF-8''100%`, `attachment; filename*=UTF-8''%FF.txt`, `attachment; filename*=x.txt`, `attachment; filename*=UTF-8'x.txt`,
+		`attachment; filename*0*=UTF-8''%zz; filename*1=b.txt`, `attachment; filename*0*=UTF-8''a; filename*1*=%zz`, `attachment; filename*0*=x.txt`,
+		`attachment; filename*0=x; filename*1*=%C3%AF`, `attachment; filename="y.txt"; filename*0*=KOI8-R''%C1.txt`,
 		`attachment; filename*=''x.txt`, `attachment; filename*="x.txt"`, `attachment; FILENAME*=KOI8-R''%C1.txt`,
 	} {
 		if got, err := fileName(map[string][]string{"Content-Disposition": {malformed}}); !errors.Is(err, errs.Invalid) {

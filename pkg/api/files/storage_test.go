@@ -139,6 +139,22 @@ func TestPresignedDownload(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	l.Do("GET", path, "", "If-None-Match", `"`+hash+`"`).Want(304)
+	l.Do("GET", path, "", "If-None-Match", `"other"`).Want(302) // which is no tag of the storage either
 	l.Do("HEAD", path, "").Want(200).HasHeader("Content-Length", "6")
+	// Clients send conditions with the redirected request as well. The storage has other tags, and the date of the content, which may be older
+	// than the file: what holds here would fail there.
+	const old = "Mon, 02 Jan 2006 15:04:05 GMT"
+	for _, c := range []struct {
+		name, value string
+		status      int
+	}{
+		{"If-Modified-Since", old, 206}, {"If-Unmodified-Since", "Fri, 31 Dec 2999 23:59:59 GMT", 206},
+		{"If-Range", `"of the storage"`, 302}, {"If-Range", `W/"of the storage"`, 302},
+		{"If-Match", `"` + hash + `"`, 206}, {"If-Match", "*", 206}, {"If-Range", `"` + hash + `"`, 206}, {"If-Range", old, 200},
+	} {
+		if r := l.Do("GET", path, "", "Range", "bytes=0-1", c.name, c.value).Want(c.status); !strings.HasPrefix("<html>", r.Text) || (r.Text == "") != (c.status == 302) {
+			t.Errorf("%s: %s: %q", c.name, c.value, r.Text)
+		}
+	}
 	l.Do("GET", "/files/Locked/emma/pages/0", "").Want(401)
 }

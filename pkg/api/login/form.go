@@ -17,7 +17,7 @@ const maxBody = 64 << 10
 type form struct {
 	object.Object
 	html     bool
-	repeated string // a field that an HTML form has more than once, of which the first counts
+	repeated []string // fields that an HTML form has more than once, of which the first counts
 }
 
 func readForm(x *kit.Exchange) (form, error) {
@@ -39,16 +39,16 @@ func readForm(x *kit.Exchange) (form, error) {
 }
 
 // readHTMLForm reads the fields of an HTML form, each a string.
-func readHTMLForm(x *kit.Exchange) (fields object.Object, repeated string, err error) {
+func readHTMLForm(x *kit.Exchange) (fields object.Object, repeated []string, err error) {
 	values, err := x.ReadForm(maxBody)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	fields = object.Object{}
 	for name := range values {
 		fields[name] = object.AppendString(nil, values.Get(name))
 		if len(values[name]) > 1 {
-			repeated = name
+			repeated = append(repeated, name)
 		}
 	}
 	fields, err = object.Parse(fields.Encode())

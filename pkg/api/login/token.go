@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -54,10 +55,13 @@ func (h *handler) exchange(x *kit.Exchange) (auth.IssuedSession, error) {
 	if err != nil {
 		return none, err
 	}
-	if f.repeated != "" {
-		return none, errs.New(errs.Invalid, "the body has a field more than once (RFC 6749, section 3.2)")
+	names := []string{"grant_type", "code", "redirect_uri", "code_verifier", "client_id"}
+	for _, name := range names { // others are ignored, also one that may be repeated, such as resource (RFC 8707)
+		if slices.Contains(f.repeated, name) {
+			return none, errs.New(errs.Invalid, "the body has %s more than once (RFC 6749, section 3.2)", name)
+		}
 	}
-	values, err := f.take("grant_type", "code", "redirect_uri", "code_verifier", "client_id")
+	values, err := f.take(names...)
 	if err != nil {
 		return none, err
 	}

@@ -37,6 +37,8 @@ func TestAClientSaysWhoItIs(t *testing.T) {
 		{"beside the token of nobody", id, []string{"Bearer no-token"}, "&client_id=" + url.QueryEscape(id), 200, ""},
 		{"a secret in the body, which is ignored", id, nil, "&client_secret=x&client_id=" + url.QueryEscape(id), 200, ""},
 
+		{"a parameter of an extension, twice", id, nil, "&resource=https%3A%2F%2Fa.example&resource=https%3A%2F%2Fb.example&client_id=" + url.QueryEscape(id), 200, ""},
+
 		{"nobody, other than at the login", id, nil, "", 401, "invalid_client"},
 		{"nobody by Basic, other than at the login", id, []string{named("", "")}, "", 401, "invalid_client"},
 		{"a secret", id, []string{named(id, "secret")}, "", 401, "invalid_client"},
