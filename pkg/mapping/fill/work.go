@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -67,6 +68,9 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	for name, s := range set.Stores() {
 		if len(s.Maps()) > 0 && !ownKeys(name) {
 			all[keysOf(name)] = keys(s)
+		}
+		if slices.ContainsFunc(s.Maps(), func(m store.Mapping) bool { return m.Array != "" && m.MaxEntry > 0 }) {
+			all["escapes of "+name] = escapes(s)
 		}
 		if len(s.ComputedFields()) > 0 {
 			all["computed of "+name] = computed(s)
