@@ -179,6 +179,19 @@ func (m *Mapping) TooLarge(uuid string, body []byte, target Target) bool {
 	return len(m.copyOf(uuid, body, target)) > m.MaxEntry
 }
 
+// FitsNow reports whether an encoded object has no entry by the size that releases before have counted, of its strings as a client
+// has escaped them, and has one by that of Copy.
+func (m *Mapping) FitsNow(uuid string, body []byte) bool {
+	if m.Array == "" || m.MaxEntry == 0 || len(body)+512 < m.MaxEntry {
+		return false
+	}
+	entry, escapes := len(m.Copy(uuid, body)), 0
+	for _, value := range object.Values(body, m.Fields) {
+		escapes += len(value) - len(object.Canonical(value))
+	}
+	return entry <= m.MaxEntry && entry+escapes > m.MaxEntry
+}
+
 func (m *Mapping) copyOf(uuid string, body []byte, target Target) []byte {
 	if body == nil {
 		return nil

@@ -337,6 +337,33 @@ type never struct{}
 
 func (never) Holds([]byte) bool { return false }
 
+// condition is one by its expression.
+type condition string
+
+func (condition) Holds([]byte) bool { return true }
+
+// A release before has compared times as texts: what depends on them is filled once more, and nothing else is.
+func TestArraysThatDependOnTimesAreFilledAgain(t *testing.T) {
+	for when, again := range map[condition]bool{
+		`source.created >= "2026-01-02T00:00:00+02:00"`: true, `source["updated"] < "2026-01-02T00:00:00Z"`: true, `source.published == true`: false,
+	} {
+		i := newInstallation(t)
+		i.seed(2, 2)
+		mappings := books("title")
+		m := &mappings[0]
+		m.When = when
+		before := i.process(mappings).start(func(o *Options) {
+			o.Works.byName["Books in Authors.books"].definition = hashOf(m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, string(when), m.SourceOwner, m.TargetOwner)
+		})
+		before.fillAndEnd()
+		p := i.process(mappings).start()
+		p.fillAndEnd()
+		if filled := strings.Contains(p.logged.String(), "a mapping is new or has changed"); filled != again {
+			t.Errorf("%s: filled again: %t\n%s", when, filled, p.logged)
+		}
+	}
+}
+
 // While a mapping is not configured, nobody keeps its arrays, and clients may write them.
 func TestAMappingThatWasRemovedAndIsAddedAgainIsFilled(t *testing.T) {
 	i := newInstallation(t)

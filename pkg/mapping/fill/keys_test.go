@@ -44,7 +44,7 @@ func numbered(t *testing.T) *installation {
 // withoutKeys is a process of the release before: it does not have the works about numbers.
 func withoutKeys(o *Options) {
 	for name := range o.Works.byName {
-		if strings.HasPrefix(name, "keys of ") || strings.HasPrefix(name, "numbers of ") {
+		if strings.HasPrefix(name, "keys of ") || strings.HasPrefix(name, "numbers of ") || strings.HasPrefix(name, "escapes of ") {
 			delete(o.Works.byName, name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -67,6 +69,9 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 		if len(s.Maps()) > 0 && !ownKeys(name) {
 			all[keysOf(name)] = keys(s)
 		}
+		if slices.ContainsFunc(s.Maps(), func(m store.Mapping) bool { return m.Array != "" && m.MaxEntry > 0 }) {
+			all["escapes of "+name] = escapes(s)
+		}
 		if len(s.ComputedFields()) > 0 {
 			all["computed of "+name] = computed(s)
 		}
@@ -82,7 +87,7 @@ func arrays(target *store.Store, m *store.Mapping, reconciler *mapping.Reconcile
 	return &work{
 		store: target, mapping: m, page: 100, atOnce: 1, kind: "mapping", what: "the arrays of a mapping",
 		begins:     "a mapping is new or has changed: filling its arrays from the objects",
-		definition: hashOf(m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner),
+		definition: hashOf(append([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner}, rulesOf(when)...)...),
 		fill: func(ctx context.Context, uuid string, read func(objects int) error) error {
 			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, uuid, read)
 		},
@@ -93,7 +98,7 @@ func computed(s *store.Store) *work {
 	return &work{
 		store: s, page: 100, atOnce: 1, kind: "store", what: "the computed properties of a store",
 		begins:     "computed properties are new or have changed: computing them for the objects that there are",
-		definition: hashOf(s.ComputedDefinition()),
+		definition: hashOf(append([]any{s.ComputedDefinition()}, rulesOf(fmt.Sprint(s.ComputedDefinition()))...)...),
 		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
 			o, err := s.Get(ctx, uuid)
 			if errors.Is(err, errs.NotFound) {
@@ -109,6 +114,18 @@ func computed(s *store.Store) *work {
 			return err
 		},
 	}
+}
+
+// timeRule identifies how expressions compare the times of objects; see policy. Whoever changes that changes this too.
+const timeRule = "times compare as times"
+
+// rulesOf returns what the result of expressions depends on besides their text: a release before has compared times as texts,
+// and what that has made is made again. The definitions of other expressions stay.
+func rulesOf(expressions string) []any {
+	if strings.Contains(expressions, "created") || strings.Contains(expressions, "updated") {
+		return []any{timeRule}
+	}
+	return nil
 }
 
 func hashOf(parts ...any) string {

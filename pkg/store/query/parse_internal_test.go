@@ -225,8 +225,8 @@ func valueOf(e ast.Expr) (string, bool) {
 	return string(exact), ok
 }
 
-// FuzzFilter: no text is too hard to be parsed or refused.
-func FuzzFilter(f *testing.F) {
+// FuzzFilterText: no text is too hard to be parsed or refused.
+func FuzzFilterText(f *testing.F) {
 	for _, seed := range fragments {
 		f.Add(seed + ` == "x"`)
 	}

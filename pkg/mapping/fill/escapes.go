@@ -1,0 +1,30 @@
+package fill
+
+import (
+	"context"
+	"slices"
+
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+)
+
+// textRule identifies the form in which strings are copied. Whoever changes that changes this too.
+const textRule = "strings in one form"
+
+// escapes gives those objects their entries that a release before has left out as too large, for the escapes of a client
+// alone. They are written with an event, as if a client had sent them now: so nothing is left behind if the process
+// ends and they move meanwhile.
+func escapes(s *store.Store) *work {
+	maps := s.Maps()
+	return &work{
+		store: s, page: 500, atOnce: 1, kind: "store", what: "entries that were too large for their escapes alone",
+		begins:     "strings have one form: looking for objects whose entries were too large for their escapes alone",
+		definition: hashOf(textRule),
+		needs: func(o store.Stored) bool {
+			return slices.ContainsFunc(maps, func(m store.Mapping) bool { return m.FitsNow(o.UUID, o.Body) })
+		},
+		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
+			return mapping.Rewrite(ctx, s, uuid)
+		},
+	}
+}
