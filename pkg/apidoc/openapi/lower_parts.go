@@ -99,6 +99,7 @@ func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
 		is := l.resolve(l.value(one))
 		for _, m := range is.Members() {
 			switch known := out.Get(m.Name); {
+			case m.Name == "example": // of a part, and may lack what the others require
 			case known == nil:
 				out.Set(m.Name, m.Value)
 			case m.Name == "properties":

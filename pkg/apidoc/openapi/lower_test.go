@@ -40,6 +40,8 @@ func TestLoweredKeywords(t *testing.T) {
 		{"or null", `{"anyOf":[{"type":"string"},{"type":"null"}]}`, `{"nullable":true,"type":"string"}`},
 		{"alternatives of objects", `{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["a","b"]},{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}]}`,
 			`{"properties":{"a":{"type":"string"},"b":{}},"required":["a"],"type":"object"}`},
+		{"all of parts with an example", `{"allOf":[{"type":"object","properties":{"a":{"type":"string"}},"examples":[{"a":"x"}]},{"type":"object","required":["b"],"properties":{"b":{"type":"string"}}}]}`,
+			`{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["b"],"type":"object"}`},
 		{"tuples", `{"type":"array","items":[{"type":"string"}],"additionalItems":false}`, `{"items":{},"type":"array"}`},
 		{"patterns", `{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}`, `{"additionalProperties":true,"type":"object"}`},
 		{"conditions", `{"type":"string","if":{"minLength":3},"then":{"maxLength":1},"not":{"const":"a"}}`, `{"type":"string"}`},
