@@ -85,6 +85,15 @@ func headers(lines ...string) http.Header {
 // the server accepts, and must describe the reply.
 func (c *client) ask(status int, method, path, body string, lines ...string) *reply {
 	c.t.Helper()
+	if c.send(method, path, body, lines...); c.last.StatusCode != status {
+		c.t.Errorf("%s %s: %s, want %d\n%s", method, path, c.last.Status, status, c.last.body)
+	}
+	return c.last
+}
+
+// send is ask for whatever status it is.
+func (c *client) send(method, path, body string, lines ...string) {
+	c.t.Helper()
 	what := method + " " + path
 	req, err := http.NewRequestWithContext(c.t.Context(), method, c.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -111,12 +120,8 @@ func (c *client) ask(status int, method, path, body string, lines ...string) *re
 			c.t.Fatalf("%s: %v", what, err)
 		}
 	}
-	if res.StatusCode != status {
-		c.t.Errorf("%s: %s, want %d\n%s", what, res.Status, status, c.last.body)
-	}
 	kept.Body = io.NopCloser(strings.NewReader(body))
 	c.check(what, kept, body)
-	return c.last
 }
 
 // check validates a request and its reply against the document.

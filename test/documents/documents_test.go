@@ -55,9 +55,9 @@ func load(t *testing.T, file string, replace ...string) *config.Config {
 	return c
 }
 
-// writers returns the functions that write the two documents.
+// writers returns the functions that write the documents.
 func writers() map[string]func(*config.Config) ([]byte, error) {
-	return map[string]func(*config.Config) ([]byte, error){"openapi": app.OpenAPI, "asyncapi": app.AsyncAPI}
+	return map[string]func(*config.Config) ([]byte, error){"openapi": app.OpenAPI, "openapi30": app.OpenAPI30, "asyncapi": app.AsyncAPI}
 }
 
 // lint runs the linters on documents and returns the problems of each. They take seconds to start.

@@ -1431,7 +1431,7 @@ export interface components {
             /** @constant */
             status?: 401;
         };
-        /** @description The policy denies, a password or a token is wrong, or the request comes from a page of another origin. */
+        /** @description The policy denies, a password or a token is wrong, the rule of an API key does not allow it, or the request comes from a page of another origin. */
         DeniedProblem: components["schemas"]["Problem"] & {
             /** @enum {string} */
             type?: "urn:belfry:problem:denied";
@@ -1535,10 +1535,11 @@ export interface components {
                 "application/problem+json": components["schemas"]["UnauthenticatedProblem"];
             };
         };
-        /** @description The policy denies, a password or a token is wrong, or the request comes from a page of another origin. */
+        /** @description The policy denies, a password or a token is wrong, the rule of an API key does not allow it, or the request comes from a page of another origin. */
         Denied: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                "Www-Authenticate": components["headers"]["Insufficient-Scope"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1723,6 +1724,8 @@ export interface components {
         "Set-Cookie": string;
         /** @description How to say who one is. */
         "Www-Authenticate": string;
+        /** @description Bearer error="insufficient_scope": where the rule of an API key does not allow the request (RFC 6750). */
+        "Insufficient-Scope": string;
         /** @description Seconds after which to try again. */
         "Retry-After": string;
         /** @description What is left of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too. */
@@ -2653,6 +2656,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -2678,6 +2682,7 @@ export interface operations {
                 content?: never;
             };
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -2706,6 +2711,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -2730,6 +2736,7 @@ export interface operations {
                 content?: never;
             };
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -3,9 +3,9 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"math/big"
 	"strings"
-	"unicode/utf8"
 
 	"belfry/internal/ordered"
 )
@@ -164,27 +164,29 @@ func (m generator) array(schema *ordered.Object, depth int) (any, bool) {
 	return items, true
 }
 
+// formatted are strings of all formats, in ASCII.
+var formatted = map[string]string{
+	"date": "2026-11-21", "date-time": "2026-11-21T04:05:06Z", "time": "04:05:06Z", "duration": "PT15M",
+	"email": "ada@example.com", "idn-email": "ada@example.com", "hostname": "example.com", "idn-hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
+	"uri": "https://example.com/", "iri": "https://example.com/", "uri-reference": "/books/emma", "iri-reference": "/books/emma", "uri-template": "/books/{title}",
+	"json-pointer": "/title", "relative-json-pointer": "1/title", "regex": "^[a-z]+$", "uuid": ExampleUUID,
+}
+
 // text generates a string. It does not generate strings for patterns.
 func text(schema *ordered.Object) (any, bool) {
 	if schema.Has("pattern") {
 		return nil, false
 	}
-	formats := map[string]string{
-		"date-time": "2026-11-21T04:05:06Z", "date": "2026-11-21", "time": "04:05:06Z", "email": "ada@example.com",
-		"uri": "https://example.com/", "uuid": ExampleUUID, "hostname": "example.com", "ipv4": "192.0.2.1",
-	}
 	format, _ := schema.Get("format").(string)
-	s := formats[format]
-	if s == "" {
-		s = "text"
+	least, most := whole(schema.Get("minLength"), 0), whole(schema.Get("maxLength"), math.MaxInt)
+	if s := formatted[format]; s != "" {
+		return s, len(s) >= least && len(s) <= most // longer or shorter it is of another format
 	}
-	for least := whole(schema.Get("minLength"), 0); utf8.RuneCountInString(s) < least; {
+	s := "text"
+	for len(s) < least {
 		s += " text"
 	}
-	if most := whole(schema.Get("maxLength"), len(s)); most < len(s) {
-		s = s[:most]
-	}
-	return s, true
+	return s[:min(len(s), most)], true
 }
 
 func whole(v any, otherwise int) int {

@@ -233,7 +233,7 @@ func (s *Store) load(c *config.Store, names Names) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "the schema %s of %s can't be read", c.Schema, s.Name)
 	}
-	return s.port(c.Schema, data, names, c.Defaults)
+	return s.port(c, data, names)
 }
 
 // defaults are the properties of new objects that the server sets when they are left out.

@@ -55,9 +55,9 @@ func Time(description string) *ordered.Object {
 	return ordered.Of("type", "string", "format", "date-time", "description", description)
 }
 
-// port translates the schema file.
-func (s *Store) port(file string, data []byte, names Names, defaults bool) error {
-	ported, err := schema.Port(file, data, func(part string) string {
+// port translates the schema file of a store, and compiles it as the store does: examples are judged by it.
+func (s *Store) port(c *config.Store, data []byte, names Names) error {
+	ported, err := schema.Port(c.Schema, data, func(part string) string {
 		if part == "" {
 			return Component(names.Take(s.ID + "Value"))
 		}
@@ -67,10 +67,13 @@ func (s *Store) port(file string, data []byte, names Names, defaults bool) error
 		return err
 	}
 	var options []schema.Option
-	if defaults {
+	if c.Defaults {
 		options = append(options, schema.Defaults)
 	}
-	if s.compiled, err = schema.Compile(file, data, options...); err != nil {
+	if c.Formats {
+		options = append(options, schema.Formats)
+	}
+	if s.compiled, err = schema.Compile(c.Schema, data, options...); err != nil {
 		return err
 	}
 	s.root, s.parts = ported.Root, map[string]*ordered.Object{}

@@ -201,6 +201,7 @@ func allHeaders() *ordered.Object {
 		"Accept-Encoding", optional("What encodings of a body are taken."),
 		"Set-Cookie", optional("The session's cookie."),
 		"Www-Authenticate", header("How to say who one is.", ""),
+		"Insufficient-Scope", optional(`Bearer error="insufficient_scope"`+": where the rule of an API key does not allow the request (RFC 6750)."),
 		"Retry-After", header("Seconds after which to try again.", `^[1-9][0-9]*$`),
 		"Ratelimit", optional("What is left of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too."),
 		"Ratelimit-Policy", optional("These limits: q requests, or bytes, at once, and as many within w seconds. Other replies may have it too."),

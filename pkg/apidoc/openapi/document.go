@@ -47,6 +47,8 @@ func whole(k *model.Contract) *ordered.Object {
 const description = "Written from the running configuration.\n\n" +
 	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not have is 405. Errors are problems (RFC 9457). " +
 	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, and pages and redirects have headers that protect browsers. " +
+	"A body of `text/json` is read as `application/json`, and one of `application/ndjson`, `application/jsonl`, `application/x-jsonl`, `application/jsonlines` or `application/x-jsonlines` as " +
+	"`application/x-ndjson`, where an operation takes these. " +
 	"What is no HTTP/1.1 at all is refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
 	"Objects that were written under another schema than the one of today may differ from it, as may what an interceptor has amended."
 
@@ -83,7 +85,11 @@ func (d *document) add(o operation) {
 		d.paths.Set(o.path, path)
 	}
 	replies := o.replies.Clone()
-	for _, status := range slices.Compact(slices.Sorted(slices.Values(o.problems))) {
+	problems := slices.Sorted(slices.Values(o.problems))
+	if slices.Contains(problems, 401) { // it reads credentials: the rule of an API key can refuse any request
+		problems = slices.Sorted(slices.Values(append(problems, 403)))
+	}
+	for _, status := range slices.Compact(problems) {
 		replies.Set(strconv.Itoa(status), ordered.Of("$ref", "#/components/responses/"+problemOf(status).name))
 	}
 	out := ordered.Of("operationId", d.names.Take(o.id), "tags", []string{o.tag}, "summary", o.summary)
@@ -138,11 +144,15 @@ func body(content *ordered.Object) *ordered.Object {
 }
 
 // reply is a response with the common headers and the named ones, as references to
-// components. content can be nil.
+// components. A header has the name of its component, or both are given: name=component. content can be nil.
 func reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
 	all := &ordered.Object{}
 	for _, name := range append(headers, "X-Request-Id") {
-		all.Set(name, ordered.Of("$ref", "#/components/headers/"+name))
+		name, component, other := strings.Cut(name, "=")
+		if !other {
+			component = name
+		}
+		all.Set(name, ordered.Of("$ref", "#/components/headers/"+component))
 	}
 	r := ordered.Of("description", description, "headers", all)
 	if content != nil {

@@ -52,8 +52,10 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 		{"no documents", `documents: {openapi: false}`, "paths /openapi.json", ""},
 		{"the other document", `documents: {openapi: false}`, "paths /asyncapi.json", "get head"},
 
-		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 404 412 429 500 503"},
+		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 429 500 503"},
 		{"and of one with a policy", `stores: {A: {expose: {}, policy: owner}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 429 500 503"},
+		{"and of the user, whom a key may not be used for", ``, "paths /auth/me get responses", "200 401 403 429 500 503"},
+		{"headers of what a key may not do", ``, "components responses Denied headers", "Cache-Control Www-Authenticate X-Request-Id"},
 		{"headers of a limit", ``, "components responses Limited headers", "Cache-Control Ratelimit Ratelimit-Policy Retry-After X-Request-Id"},
 		{"and of an intercepted one", `stores: {A: {expose: {}, intercept: {get: [{name: x}]}}}`, "paths /a/{uuid} get responses",
 			"200 304 400 401 403 404 409 412 413 415 429 500 503"},

@@ -37,6 +37,7 @@ func Lowered(k *model.Contract) ([]byte, error) {
 		}
 		out.Set(m.Name, m.Value)
 	}
+	placeNull(out)
 	return out.Encode()
 }
 

@@ -99,6 +99,7 @@ func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
 		is := l.resolve(l.value(one))
 		for _, m := range is.Members() {
 			switch known := out.Get(m.Name); {
+			case m.Name == "example": // of a part, and may lack what the others require
 			case known == nil:
 				out.Set(m.Name, m.Value)
 			case m.Name == "properties":
@@ -165,6 +166,37 @@ func (l *lowering) complete(s *ordered.Object) *ordered.Object {
 		}
 	}
 	return s
+}
+
+// placeNull moves nullable, which 3.0 has beside a type alone, from schemas without one: to the first alternative that has one; without
+// alternatives, null is what a schema without a type allows. Where all alternatives are components it stays, as generators know it.
+func placeNull(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			placeNull(one)
+		}
+	case *ordered.Object:
+		if v.Get("nullable") == true && !v.Has("type") {
+			alternatives, _ := v.Get("oneOf").([]any)
+			i := slices.IndexFunc(alternatives, func(one any) bool { return one.(*ordered.Object).Has("type") })
+			if i >= 0 {
+				alternatives = slices.Clone(alternatives)
+				first := alternatives[i].(*ordered.Object).Clone()
+				first.Set("nullable", true)
+				alternatives[i] = first
+				v.Set("oneOf", alternatives)
+			}
+			if i >= 0 || alternatives == nil {
+				v.Delete("nullable")
+			}
+		}
+		for _, m := range v.Members() {
+			if m.Name != "example" {
+				placeNull(m.Value)
+			}
+		}
+	}
 }
 
 func enumOf(s *ordered.Object) ([]any, bool) {
