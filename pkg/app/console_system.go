@@ -15,6 +15,7 @@ import (
 	"belfry/internal/count"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/search"
 )
 
 // consoleUsers returns what the view Users needs.
@@ -117,13 +118,21 @@ func (a *App) checks(ctx context.Context) []console.Check {
 	}
 	all = append(all, relay)
 	for _, i := range a.searchStatus() {
-		c := console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: "is being built; " + count.Of(i.Read, "object") + " read"}
-		if i.Ready {
-			c.Says = count.Of(i.Objects, "object") + ", " + count.Of(i.Behind, "event") + " behind the log"
-		}
-		all = append(all, c)
+		all = append(all, console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: saysOfIndex(i)})
 	}
 	return all
+}
+
+// saysOfIndex returns what a search index has. A former one answers while another one is built.
+func saysOfIndex(i search.Status) string {
+	if !i.Ready {
+		return "is being built; " + count.Of(i.Read, "object") + " read"
+	}
+	says := count.Of(i.Objects, "object") + ", " + count.Of(i.Behind, "event") + " behind the log"
+	if i.Former {
+		says += "; a former one, in use until a new one is built; " + count.Of(i.Read, "object") + " read"
+	}
+	return says
 }
 
 // saysOf returns what an error says to an admin: its message, without the text of servers, which can have addresses

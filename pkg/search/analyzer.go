@@ -3,7 +3,6 @@ package search
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/blevesearch/bleve/v2/analysis"
@@ -52,25 +51,52 @@ func must(err error) {
 // Analyze implements analysis.Analyzer. Where a term is in the text, in bytes, nobody asks for.
 func (a analyzer) Analyze(text []byte) analysis.TokenStream {
 	words := a.analyzed(string(text))
-	var tokens analysis.TokenStream
+	var s stream
 	switch a.as {
 	case asWords:
-		for at, terms := range a.terms(words, false) {
-			for _, term := range terms {
-				tokens = append(tokens, &analysis.Token{Term: []byte(term), Position: at + 1})
-			}
-		}
-		return tokens
+		s = newStream(len(words))
+		a.eachTerm(words, false, s.add)
 	case asBeginnings:
 		for _, term := range a.beginnings(words) {
-			tokens = append(tokens, &analysis.Token{Term: []byte(term), Position: 1})
+			s.add(term, 1)
 		}
 	case asAllBeginnings:
-		for _, term := range a.allBeginnings(words) {
-			tokens = append(tokens, &analysis.Token{Term: []byte(term), Position: 1})
-		}
+		a.allBeginnings(words, &s)
 	}
-	return tokens
+	return s.tokens
+}
+
+// stream makes tokens of terms, many at once.
+type stream struct {
+	tokens analysis.TokenStream
+	unused []analysis.Token
+	bytes  []byte // of terms; what is there does not change any more
+}
+
+func newStream(words int) stream {
+	const letters = 8 // of a word
+	return stream{make(analysis.TokenStream, 0, words), make([]analysis.Token, 0, words), make([]byte, 0, words*letters)}
+}
+
+// add adds a token.
+func (s *stream) add(term string, at int) {
+	s.token(s.term(term), at)
+}
+
+// term returns the bytes of a term, which nobody changes.
+func (s *stream) term(text string) []byte {
+	from := len(s.bytes)
+	s.bytes = append(s.bytes, text...)
+	return s.bytes[from:len(s.bytes):len(s.bytes)]
+}
+
+func (s *stream) token(term []byte, at int) {
+	const most = 1024
+	if len(s.unused) == cap(s.unused) {
+		s.unused = make([]analysis.Token, 0, min(most, max(16, len(s.tokens))))
+	}
+	s.unused = append(s.unused, analysis.Token{Term: term, Position: at})
+	s.tokens = append(s.tokens, &s.unused[len(s.unused)-1])
 }
 
 // recent are words of the texts that were analyzed last, which bleve has analyzed twice in a row: for two fields. Nothing that is
@@ -93,7 +119,7 @@ const (
 // analyzed returns the words of a text: those of the analysis before, if there was one, which is forgotten then.
 func (a analyzer) analyzed(text string) []word {
 	if len(text) > maxRecentText {
-		return a.words(normalize(text))
+		return a.words(normalize(text), &a.forms)
 	}
 	a.recent.mu.Lock()
 	i := slices.IndexFunc(a.recent.all, func(one analyzed) bool { return one.text == text })
@@ -104,7 +130,7 @@ func (a analyzer) analyzed(text string) []word {
 		return words
 	}
 	a.recent.mu.Unlock()
-	words := a.words(normalize(text))
+	words := a.words(normalize(text), &a.forms)
 	if a.as == asWords && i < 0 {
 		a.recent.mu.Lock()
 		a.recent.all = append(a.recent.all, analyzed{text, words})
@@ -133,11 +159,12 @@ func (l *language) beginnings(words []word) (all []string) {
 	return all
 }
 
-// allBeginnings returns the beginnings of words, each of them; those of words that are joined once for a text.
-func (l *language) allBeginnings(words []word) (all []string) {
+// allBeginnings adds the beginnings of words, each of them once for a word; those of words that are joined once for a text.
+func (l *language) allBeginnings(words []word, s *stream) {
 	seen := map[string]bool{}
+	var of []string
 	for _, w := range words {
-		var of []string
+		of = of[:0]
 		if w.begins() {
 			of = append(append(of, w.folded, w.normal), w.stems...)
 		}
@@ -146,20 +173,37 @@ func (l *language) allBeginnings(words []word) (all []string) {
 			of = append(of, w.joined)
 		}
 		for i, text := range of {
-			characters := 0
-			for end := range text + "$" {
-				beginning := text[:end]
-				if characters++; characters > maxBeginning+1 {
-					break
+			text = cutTo(text, maxBeginning)
+			common := 0 // with one before, bytes
+			for _, before := range of[:i] {
+				common = max(common, sameBytes(text, before))
+			}
+			if common == len(text) {
+				continue
+			}
+			term, characters := s.term(text), 0
+			for end := range text {
+				if characters++; characters > minPrefix && end > common {
+					s.token(term[:end:end], 1)
 				}
-				if characters > minPrefix && !slices.ContainsFunc(of[:i], func(before string) bool { return strings.HasPrefix(before, beginning) }) {
-					all = append(all, beginning)
-				}
+			}
+			if characters >= minPrefix {
+				s.token(term, 1)
 			}
 		}
 	}
-	return all
+}
+
+// sameBytes returns how many bytes at the beginning of two texts are the same.
+func sameBytes(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
 }
 
 // begins reports whether a search for a beginning finds the word.
-func (w word) begins() bool { return !w.stop && !w.alone && (w.part == whole || w.part == suffix) }
+func (w *word) begins() bool { return !w.stop && !w.alone && (w.part == whole || w.part == suffix) }

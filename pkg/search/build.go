@@ -78,6 +78,11 @@ func (x *storeIndex) take(ctx context.Context, wait bool) bool {
 		return false
 	}
 	x.failed = ""
+	if before, of := x.current.Load(), x.of.Load().Settings; !wait && before != nil && before.is(of) && !b.index.is(of) { // a reload was taken back meanwhile
+		b.index.close()
+		x.removeFolder(b.index.folder)
+		return false
+	}
 	x.using.Lock()
 	before := x.current.Swap(b.index)
 	x.using.Unlock()

@@ -2,10 +2,13 @@ package search
 
 import (
 	"encoding/json"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,6 +219,66 @@ func TestACallerHasSomeOfTheSlots(t *testing.T) {
 	} {
 		if got := callerOf(call); got != who {
 			t.Errorf("%q, want %q", got, who)
+		}
+	}
+}
+
+// TestAnIndexThatIsDamagedIsNotOpened: whatever of it is on disk, a start does not fail.
+func TestAnIndexThatIsDamagedIsNotOpened(t *testing.T) {
+	s := Settings{Fields: []string{"title"}}
+	whole := filepath.Join(t.TempDir(), "index")
+	x, err := newIndex(whole, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := x.batch()
+	if err := b.batch.Index("one", map[string]any{fieldName(0): []any{"white whale"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.write(t.Context(), &position{Sequence: 1}); err != nil {
+		t.Fatal(err)
+	}
+	x.close()
+	var files []string
+	err = filepath.WalkDir(whole, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			files = append(files, strings.TrimPrefix(path, whole))
+		}
+		return err
+	})
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		for name, damage := range map[string]func(data []byte) []byte{
+			"nothing":   func([]byte) []byte { return nil },
+			"a half":    func(data []byte) []byte { return data[:len(data)/2] },
+			"the start": func(data []byte) []byte { return data[:min(10, len(data))] },
+			"no end":    func(data []byte) []byte { return data[:len(data)-1] },
+			"zeros":     func(data []byte) []byte { return make([]byte, len(data)) },
+			"a torn end": func(data []byte) []byte {
+				for i := max(0, len(data)-64); i < len(data); i++ {
+					data[i] = 0xff
+				}
+				return data
+			},
+		} {
+			t.Run(filepath.Base(file)+" has "+name, func(t *testing.T) {
+				folder := filepath.Join(t.TempDir(), "index")
+				if err := os.CopyFS(folder, os.DirFS(whole)); err != nil {
+					t.Fatal(err)
+				}
+				data, err := os.ReadFile(folder + file)
+				if err == nil {
+					err = os.WriteFile(folder+file, damage(data), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if x, ok := openIndex(folder, s); ok {
+					_ = caught(x.bleve.Close)
+				}
+			})
 		}
 	}
 }

@@ -74,6 +74,7 @@ type language struct {
 	normalize               analysis.TokenFilter // nil: accents alone are folded
 	stem                    analysis.TokenFilter // nil: words are as they are written
 	recent                  recent
+	forms                   wordForms
 }
 
 var loaded sync.Map // languages, by name

@@ -3,6 +3,8 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -212,5 +214,31 @@ func TestTooManyValues(t *testing.T) {
 		if got != want {
 			t.Errorf("%d: %s", n, got)
 		}
+	}
+}
+
+// TestAReloadThatIsTakenBack: what a build has made for the rule of a moment takes no place of the index that answers.
+func TestAReloadThatIsTakenBack(t *testing.T) {
+	p := newPlace(t, search.Settings{Fields: []string{"title"}}, under(t, policy.Rules{OwnerField: "user", List: "isOwner"}))
+	p.save("one", `{"user":"ada","title":"whale"}`)
+	p.start()
+	p.caughtUp()
+	settings := p.settings
+	o := store.Options{Name: "Books", Outbox: p.relay, Search: p.settings.Fields, Searcher: search.NewClient(p.bus.Conn())}
+	under(t, policy.Rules{OwnerField: "user", List: "user.uuid in object.readers"})(&o)
+	other, _ := p.store.Reconfigured(o)
+	settings.Rule = other.SearchRule()
+	p.scans.Store(0)
+	p.pause.Lock()
+	p.service.Reload([]search.Indexed{{Store: other, Settings: settings}})
+	kit.WaitFor(t, "the build to read", func() bool { return p.scans.Load() > 0 })
+	p.service.Reload([]search.Indexed{{Store: p.store, Settings: p.settings}})
+	p.pause.Unlock()
+	kit.WaitFor(t, "what was built to be removed", func() bool {
+		folders, err := os.ReadDir(filepath.Join(p.folder, "Books"))
+		return err == nil && len(folders) == 1 && folders[0].Name() == "1"
+	})
+	if l, err := p.store.List(as(t.Context(), "ada"), store.ListOptions{Words: "whale"}); err != nil || uuids(l) != "one" {
+		t.Errorf("%v %v", l, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -35,27 +36,32 @@ type place struct {
 	folder   string
 	service  *search.Service
 	failures atomic.Int64 // of scans, that are still to come
+	scans    atomic.Int64
+	pause    sync.RWMutex // locked while no scan is to end
 	others   []search.Indexed
 }
 
 // failing is a backend whose scans fail some times.
 type failing struct {
 	driver.Backend
-	times *atomic.Int64
+	of *place
 }
 
 func (f failing) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	s, err := f.Backend.Open(ctx, spec)
-	return failingStore{s, f.times}, err
+	return failingStore{s, f.of}, err
 }
 
 type failingStore struct {
 	driver.Store
-	times *atomic.Int64
+	of *place
 }
 
 func (f failingStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
-	if after != nil && f.times.Add(-1) >= 0 {
+	f.of.scans.Add(1)
+	f.of.pause.RLock()
+	defer f.of.pause.RUnlock()
+	if after != nil && f.of.failures.Add(-1) >= 0 {
 		return driver.Page{}, errs.New(errs.Unavailable, "the backend is away")
 	}
 	return f.Store.Scan(ctx, after, limit)
@@ -76,7 +82,7 @@ func newPlace(t *testing.T, s search.Settings, change ...func(*store.Options)) *
 	for _, f := range change {
 		f(&o)
 	}
-	p.store, err = store.Open(t.Context(), failing{p.backend, &p.failures}, o)
+	p.store, err = store.Open(t.Context(), failing{p.backend, p}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

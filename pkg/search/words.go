@@ -175,7 +175,7 @@ func (x *textIndex) part(t term) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := l.words(t.text)
+	words := l.words(t.text, nil)
 	if len(words) == 0 || !t.prefix || words[len(words)-1].alone { // the characters of such a script are no beginning of more
 		return partOf(t.not, phrase(l.terms(words, true))), nil
 	}

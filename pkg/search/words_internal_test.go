@@ -270,7 +270,7 @@ func TestWithoutAWordNothingIsSearched(t *testing.T) {
 
 // FuzzWords: no text has a language fail, and none has words that are longer than counts.
 func FuzzWords(f *testing.F) {
-	for _, text := range []string{"", "İ", "l'", "’s", "'", "a'b'c", "ǰ", "\u0345", strings.Repeat("ΐ", 300), strings.Repeat("a.", 300), strings.Repeat("e\u0301", 300), "한글 カナ ー", "\u0e33\u0e33", "ﷺ", "\xff", "1,2_3"} {
+	for _, text := range []string{"", "İ", "l'", "’s", "'", "a'b'c", "ǰ", "\u0345", strings.Repeat("ΐ", 300), strings.Repeat("a.", 300), strings.Repeat("e\u0301", 300), "猫" + strings.Repeat("\u20dd", 1000), "한글 カナ ー", "\u0e33\u0e33", "ﷺ", "\xff", "1,2_3"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -300,6 +300,9 @@ func TestALongTextHasFewTerms(t *testing.T) {
 		"folded":    strings.Repeat("ΐ", 5000),
 		"expanded":  strings.Repeat("ﷺ", 3000),
 		"marks":     "a" + strings.Repeat("\u0301", 5000),
+		"marked":    "猫" + strings.Repeat("\u20dd", 5000),
+		"joiners":   "a" + strings.Repeat("\u200d", 5000) + "b" + strings.Repeat("\u034f", 5000),
+		"invalid":   strings.Repeat("\xff", 5000) + strings.Repeat("\xe3\x81", 2000),
 		"addresses": strings.Repeat("https://www.example.org/a/b/c?d=e&f=g ", 250),
 	} {
 		for _, language := range []string{"", "en", "fr", "cjk"} {

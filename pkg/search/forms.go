@@ -1,0 +1,149 @@
+package search
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+)
+
+// wordForm is what a language makes of a word, whatever text it is in.
+type wordForm struct {
+	text   string // its case is folded
+	listed bool   // the language leaves it out
+	folded string // without accents
+	normal string // as the language normalizes it, without accents
+	stems  []string
+}
+
+// wordForms are those of the words that were met last in texts: most come again, and what is made of one takes longer than to find it here.
+// Nothing that is searched for comes here, so the time of a search does not depend on what texts have.
+type wordForms struct {
+	mu          sync.Mutex
+	now, before map[string]*wordForm // by words as they are written
+}
+
+const (
+	maxForms    = 4096 // in each of the two
+	maxFormWord = 64   // bytes; few words are longer
+)
+
+// find returns the forms of pieces; nil for those that are not known.
+func (f *wordForms) find(pieces []word) []*wordForm {
+	all := make([]*wordForm, len(pieces))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, p := range pieces {
+		if p.alone || len(p.written) > maxFormWord {
+			continue
+		}
+		one, ok := f.now[p.written]
+		if !ok {
+			if one, ok = f.before[p.written]; ok {
+				f.keep(p.written, one)
+			}
+		}
+		all[i] = one
+	}
+	return all
+}
+
+// add keeps the forms of words.
+func (f *wordForms) add(words []string, of []*wordForm) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, word := range words {
+		if len(word) <= maxFormWord {
+			f.keep(word, of[i])
+		}
+	}
+}
+
+// keep keeps a form in place of those that were not met for long, if there are many. It is called with the lock held.
+func (f *wordForms) keep(word string, of *wordForm) {
+	if f.now == nil || len(f.now) >= maxForms {
+		f.before, f.now = f.now, make(map[string]*wordForm)
+	}
+	f.now[word] = of
+}
+
+// formsOf returns the forms of pieces, some of which may be known; known may be nil.
+func (l *language) formsOf(pieces []word, known *wordForms) []*wordForm {
+	var all []*wordForm
+	if known != nil {
+		all = known.find(pieces)
+	} else {
+		all = make([]*wordForm, len(pieces))
+	}
+	var words []string
+	var made []*wordForm
+	var byWord map[string]*wordForm // of those that are made, as a word may come again
+	for i, p := range pieces {
+		switch {
+		case all[i] != nil:
+			continue
+		case p.alone:
+			folded := l.foldAccents(p.written)
+			all[i] = &wordForm{text: p.written, listed: l.stopWords[p.written], folded: folded, normal: folded, stems: []string{folded}}
+			continue
+		case byWord == nil:
+			byWord = map[string]*wordForm{}
+		}
+		one, ok := byWord[p.written]
+		if !ok {
+			one = &wordForm{text: cutTo(l.foldCase(p.written), maxWord)}
+			one.listed, one.folded = l.stopWords[one.text], l.foldAccents(one.text)
+			byWord[p.written] = one
+			words, made = append(words, p.written), append(made, one)
+		}
+		all[i] = one
+	}
+	if len(made) > 0 {
+		l.stemAll(made)
+		if known != nil {
+			known.add(words, made)
+		}
+	}
+	return all
+}
+
+// stemAll sets the stems of words: those of words with accents also as they are without, as some stemmers know accents only, and
+// people leave them out.
+func (l *language) stemAll(all []*wordForm) {
+	texts, of := make([]string, 0, len(all)), make([]*wordForm, 0, len(all))
+	for _, f := range all {
+		texts, of = append(texts, f.text), append(of, f)
+		if f.folded != f.text {
+			texts, of = append(texts, f.folded), append(of, f)
+		}
+	}
+	normal := filtered(l.normalize, texts)
+	for n, stem := range filtered(l.stem, normal) {
+		f := of[n]
+		if f.normal == "" {
+			f.normal = l.foldAccents(normal[n])
+		}
+		if stem = l.foldAccents(stem); stem == "" {
+			stem = f.folded
+		}
+		if stem != "" && !slices.Contains(f.stems, stem) {
+			f.stems = append(f.stems, stem)
+		}
+	}
+}
+
+// filtered returns words as a filter has them.
+func filtered(filter analysis.TokenFilter, words []string) []string {
+	if filter == nil {
+		return words
+	}
+	tokens, all := make(analysis.TokenStream, len(words)), make([]string, len(words))
+	for i, word := range words {
+		tokens[i] = &analysis.Token{Term: []byte(word), Position: i + 1, Type: analysis.AlphaNumeric}
+	}
+	filter.Filter(slices.Clone(tokens))
+	for i, token := range tokens {
+		all[i] = string(token.Term)
+	}
+	return all
+}

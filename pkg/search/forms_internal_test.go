@@ -1,0 +1,39 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestAFormIsKeptOfTextsAlone: so the time of a search tells no word that others have written, and texts keep so much memory at most.
+func TestAFormIsKeptOfTextsAlone(t *testing.T) {
+	l, err := languageOf("hu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func(word string) bool { return l.forms.now[word] != nil || l.forms.before[word] != nil }
+	x := &textIndex{form: form, settings: Settings{Language: "hu"}}
+	for _, q := range []string{"Kereskedelem", "Kereskedelem*", `"Kereskedelem"`} {
+		if _, err := x.parts(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept("Kereskedelem") {
+		t.Error("what was searched for is kept")
+	}
+	long := strings.Repeat("x", maxFormWord+1)
+	(analyzer{l, asWords}).Analyze([]byte("Kereskedelem " + long))
+	if !kept("Kereskedelem") || kept(long) {
+		t.Error("of a text the long word is kept alone")
+	}
+	for i := range 3 * maxForms {
+		(analyzer{l, asWords}).Analyze([]byte(fmt.Sprintf("w%d gyakran", i)))
+	}
+	if n := len(l.forms.now) + len(l.forms.before); n > 2*maxForms || n < maxForms {
+		t.Errorf("%d forms are kept", n)
+	}
+	if !kept("gyakran") || kept("Kereskedelem") {
+		t.Error("what is met often is not kept")
+	}
+}
