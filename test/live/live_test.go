@@ -183,26 +183,13 @@ func (w *fixture) groups() []*group {
 // not collected yet, which is as much as the collector allows.
 func (w *fixture) liveHeap() float64 {
 	w.Helper()
-	data, err := os.ReadFile(filepath.Join(w.data, "belfry.lock"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	var holder struct{ Control, Token string }
-	if err := json.Unmarshal(data, &holder); err != nil {
-		w.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, holder.Control+"/debug/pprof/heap?gc=1", nil)
-	if err != nil {
-		w.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+holder.Token)
-	res, err := w.http.Do(req)
+	res, err := kit.Control(w.Context(), w.data, "/debug/pprof/heap?gc=1")
 	if err != nil {
 		w.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
-		w.Fatalf("a collection is requested: %s, %v", res.Status, err)
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		w.Fatal(err)
 	}
 	live, err := w.server.Metric("go_memstats_heap_alloc_bytes")
 	if err != nil {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
+
+	"belfry/test/kit"
 )
 
 // profiled runs measured while belfry records a CPU profile, if one is
@@ -23,21 +23,7 @@ func (b *bench) profiled(ctx context.Context, s *server, name string, seconds in
 }
 
 func (b *bench) takeProfile(ctx context.Context, s *server, name string, seconds int) error {
-	data, err := os.ReadFile(filepath.Join(s.data, "belfry.lock"))
-	if err != nil {
-		return err
-	}
-	var holder struct{ Control, Token string }
-	if err := json.Unmarshal(data, &holder); err != nil {
-		return err
-	}
-	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", holder.Control, seconds)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+holder.Token)
-	res, err := http.DefaultClient.Do(req)
+	res, err := kit.Control(ctx, s.data, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds))
 	if err != nil {
 		return err
 	}
