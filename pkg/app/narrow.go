@@ -22,6 +22,9 @@ const (
 	// reads all of them.
 	narrowPause = 100 * time.Millisecond
 
+	// narrowDenied is how long the consumers are not read after that was denied: the server logs each attempt.
+	narrowDenied = 10 * time.Minute
+
 	// createdConsumers are the subjects on which the server says that a consumer of the log was created. It says nothing of one
 	// that was updated.
 	createdConsumers = "$JS.EVENT.ADVISORY.CONSUMER.CREATED." + bus.StreamEvents
@@ -56,7 +59,7 @@ func (a *App) narrowConsumers(ctx context.Context) {
 				a.log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
 			}
 		}
-		wait := busCheckInterval
+		wait, woken := busCheckInterval, created
 		switch {
 		case err == nil:
 			denied = ""
@@ -64,12 +67,12 @@ func (a *App) narrowConsumers(ctx context.Context) {
 		case !errors.Is(err, bus.ErrPermissionDenied):
 			wait = delays.Next()
 		case len(found) == 0:
-			return // nor may it read which consumers there are
+			wait, woken = narrowDenied, nil // nor may it read which consumers there are
 		case err.Error() != denied:
 			denied = err.Error()
 			a.log.Warn("a listener may receive events about the security of accounts that it does not name", "error", err)
 		}
-		if pause(ctx, created, time.After(wait)) {
+		if pause(ctx, woken, time.After(wait)) {
 			pause(ctx, nil, time.After(time.Until(began.Add(narrowPause))))
 		}
 	}

@@ -14,15 +14,16 @@ import (
 
 // constraint is a list of fields whose values no two objects have in common.
 type constraint struct {
-	name   string   // the fields, sorted: their order does not matter
-	fields []string // sorted
+	name     string   // the fields, sorted: their order does not matter
+	fields   []string // sorted
+	declared []string // the fields as they were declared
 }
 
 func constraintsOf(unique [][]string) []constraint {
 	var all []constraint
 	for _, fields := range unique {
 		sorted := slices.Sorted(slices.Values(fields))
-		all = append(all, constraint{name: strings.Join(sorted, ","), fields: sorted})
+		all = append(all, constraint{name: strings.Join(sorted, ","), fields: sorted, declared: fields})
 	}
 	return all
 }
@@ -54,10 +55,10 @@ func (s *Store) errTaken(all []*constraint) error {
 	e := &errs.Error{Kind: errs.Taken}
 	same := make([]string, len(all))
 	for i, c := range all {
-		same[i] = "the same " + enumerate(c.fields)
-		for _, field := range c.fields {
+		same[i] = "the same " + enumerate(c.declared)
+		for _, field := range c.declared {
 			message := "must be unique"
-			if others := slices.DeleteFunc(slices.Clone(c.fields), func(f string) bool { return f == field }); len(others) > 0 {
+			if others := slices.DeleteFunc(slices.Clone(c.declared), func(f string) bool { return f == field }); len(others) > 0 {
 				message += " together with " + enumerate(others)
 			}
 			e.Fields = append(e.Fields, errs.Field{Pointer: object.Pointer(field), Message: message})

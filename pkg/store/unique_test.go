@@ -42,8 +42,8 @@ func TestATakenValueIsRefusedWithItsField(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"slug":"emma"}`:                             "/slug",
 		`{"slug":"\u0065mma"}`:                        "/slug",
-		`{"team":"red","number":7.0}`:                 "/number /team",
-		`{"slug":"emma","team":"red","number":70e-1}`: "/slug /number /team",
+		`{"team":"red","number":7.0}`:                 "/team /number",
+		`{"slug":"emma","team":"red","number":70e-1}`: "/slug /team /number",
 		`{"slug":"Emma"}`:                             "",
 		`{"slug":null,"team":"red"}`:                  "",
 		`{"slug":"","number":7}`:                      "",
@@ -68,6 +68,11 @@ func TestATakenValueIsRefusedWithItsField(t *testing.T) {
 		if err := s.Delete(t.Context(), "b", 0); want == "" && err != nil {
 			t.Fatal(err)
 		}
+	}
+	// One sentence, with the fields as they were declared.
+	err := s.Check(t.Context(), parse(t, `{"slug":"emma","team":"red","number":7}`), "b")
+	if want := "other objects of Books have the same slug, or the same team and number; /slug"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s...", err, want)
 	}
 	for _, value := range []string{`["emma"]`, `{"a":1}`} {
 		_, err := s.Save(t.Context(), parse(t, `{"slug":`+value+`}`), "b")

@@ -136,7 +136,7 @@ func (r *resource) create(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := r.readBody(x, q, kit.JSON); err != nil {
+	if err := r.readBody(x, q, kit.JSON, kit.NDJSON); err != nil {
 		return err
 	}
 	return r.write(x, q)
