@@ -68,7 +68,11 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 func openIndex(folder string, s Settings) (*textIndex, bool) {
 	config := writing()
 	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
-	b, err := bleve.OpenUsing(folder, config)
+	var b bleve.Index
+	err := caught(func() (err error) { // one that is damaged
+		b, err = bleve.OpenUsing(folder, config)
+		return err
+	})
 	if err != nil {
 		return nil, false
 	}

@@ -256,6 +256,10 @@ func TestAnIndexThatIsDamagedIsNotOpened(t *testing.T) {
 			"the start": func(data []byte) []byte { return data[:min(10, len(data))] },
 			"no end":    func(data []byte) []byte { return data[:len(data)-1] },
 			"zeros":     func(data []byte) []byte { return make([]byte, len(data)) },
+			"two pages": func(data []byte) []byte { // of bolt, which say where others are
+				clear(data[min(2*os.Getpagesize(), len(data)):])
+				return data
+			},
 			"a torn end": func(data []byte) []byte {
 				for i := max(0, len(data)-64); i < len(data); i++ {
 					data[i] = 0xff

@@ -112,7 +112,7 @@ func (o *own) searchSegment(ctx context.Context, s *segmentOf) error {
 	}
 	for it := set.Iterator(); it.HasNext(); {
 		document := uint64(it.Next())
-		if o.scored++; o.scored%checkEvery == 0 && ctx.Err() != nil {
+		if o.scored++; ctx.Err() != nil { // one may be long
 			return ctx.Err()
 		}
 		score, err := scoreOf(document, found, not)

@@ -2,7 +2,6 @@ package search
 
 import (
 	"math"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	segment "github.com/blevesearch/scorch_segment_api/v2"
@@ -56,7 +55,8 @@ func (p place) having(s *segmentOf, of *roaring.Bitmap) (*roaring.Bitmap, error)
 // reading reads how often documents have the words of a place, in the order of their numbers.
 type reading struct {
 	place
-	lists [][]*postings // as words
+	alike []int         // of each position the first one with the same words
+	lists [][]*postings // of the words of each such position
 }
 
 // postings are where a word is.
@@ -67,8 +67,11 @@ type postings struct {
 }
 
 func (p place) read(s *segmentOf) (*reading, error) {
-	r := &reading{place: p, lists: make([][]*postings, len(p.words))}
+	r := &reading{place: p, alike: firstAlike(p.words), lists: make([][]*postings, len(p.words))}
 	for i, words := range p.words {
+		if r.alike[i] != i {
+			continue
+		}
 		for _, word := range words {
 			list, err := s.postings(p.field, word)
 			if err != nil {
@@ -97,9 +100,8 @@ func (p *postings) of(document uint64) (_ segment.Posting, err error) {
 // score returns how well a document matches: by how often it has the words, and how long its text is. 0: it has them not.
 func (r *reading) score(document uint64) (float64, error) {
 	var times, length float64
-	var found [][]segment.Location // of each place
-	for _, lists := range r.lists {
-		var here []segment.Location
+	found := make([][]where, len(r.lists))
+	for i, lists := range r.lists {
 		for _, list := range lists {
 			at, err := list.of(document)
 			if err != nil {
@@ -110,32 +112,17 @@ func (r *reading) score(document uint64) (float64, error) {
 			}
 			length = math.Round(1 / (at.Norm() * at.Norm())) // which the norm is of
 			times += float64(at.Frequency())
-			here = append(here, at.Locations()...)
+			for _, l := range at.Locations() {
+				found[i] = append(found[i], whereOf(l.Pos(), l.ArrayPositions()))
+			}
 		}
-		found = append(found, here)
 	}
 	if r.follow() {
-		times = r.sequences(found)
+		times = float64(sequences(r.words, r.alike, found))
 	}
 	if times == 0 {
 		return 0, nil
 	}
 	const saturation, byLength = 1.2, 0.75
 	return times * (saturation + 1) / (times + saturation*(1-byLength+byLength*length/r.length)), nil
-}
-
-// sequences returns how often the words follow each other, in one string.
-func (r *reading) sequences(found [][]segment.Location) (times float64) {
-	for _, first := range found[0] {
-		follows := true
-		for i, words := range r.words {
-			follows = follows && (len(words) == 0 || slices.ContainsFunc(found[i], func(l segment.Location) bool {
-				return l.Pos() == first.Pos()+uint64(i) && slices.Equal(l.ArrayPositions(), first.ArrayPositions()) //nolint:gosec // at most a KiB of words
-			}))
-		}
-		if follows {
-			times++
-		}
-	}
-	return times
 }

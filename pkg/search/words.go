@@ -300,13 +300,7 @@ func (p pattern) in(field string) query.Query {
 		q.SetField(field)
 		return q
 	case len(p.words) > 1:
-		return query.NewMultiPhraseQuery(p.words, field)
+		return &phraseQuery{field, p.words}
 	}
-	some := bleve.NewDisjunctionQuery()
-	for _, word := range p.words[0] {
-		q := bleve.NewTermQuery(word)
-		q.SetField(field)
-		some.AddQuery(q)
-	}
-	return some
+	return anyOf(p.words[0], field)
 }

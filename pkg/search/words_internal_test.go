@@ -35,7 +35,11 @@ func eachWay(t *testing.T, language string, of []string, test func(t texts)) {
 			t.Cleanup(x.close)
 			b := x.batch()
 			for i, text := range of {
-				document := map[string]any{fieldName(0): []any{text}}
+				var lines []any // as the strings of an array
+				for line := range strings.SplitSeq(text, "\n") {
+					lines = append(lines, line)
+				}
+				document := map[string]any{fieldName(0): lines}
 				if rule != "" {
 					document[termsField] = []string{"term"}
 				}
