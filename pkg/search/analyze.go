@@ -1,19 +1,10 @@
 package search
 
-import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/blevesearch/segment"
-)
+import "strings"
 
 const (
 	// maxWord is the most characters of a word that count, as in Lucene. The time that some stemmers take grows with the square of it.
 	maxWord = 255
-
-	// maxMarked is from how many bytes on marks after a character that is alone do not count: no script has so many.
-	maxMarked = 64
 
 	// maxJoined is how many characters of words that are joined, as in an address, count for the beginning of them all.
 	maxJoined = 64
@@ -24,106 +15,6 @@ const (
 	// maxBeginning is how many of a beginning count where an index has beginnings.
 	maxBeginning = 24
 )
-
-// piece is what is between spaces and punctuation.
-type piece struct {
-	written string // as in the text; the case of one that is alone is folded
-	next    string // the punctuation that joins it to the next one, as in first.last, or ends the text; "": it is joined to none
-	segment int    // by the rules of Unicode several pieces are one: those of l'avion, first.last, 1,000
-	alone   bool   // a character of a script that has no spaces between words
-	touches bool   // nothing is between it and the one before
-}
-
-// pieces divides a text that is normalized into words of which nothing else is known.
-func (l *language) pieces(text string) []word {
-	const size = 6 // of a word, in most texts
-	all := make([]word, 0, 1+len(text)/size)
-	var joint []byte // what has been read after the last piece
-	join := func() {
-		if last := len(all) - 1; last >= 0 && !all[last].alone && joins(joint) {
-			all[last].next = strings.Map(dash, string(joint))
-		}
-	}
-	add := func(p piece) {
-		if !p.alone {
-			join()
-		}
-		p.touches, joint = len(joint) == 0, joint[:0]
-		all = append(all, word{piece: p})
-	}
-	segments := segment.NewWordSegmenterDirect([]byte(text))
-	for n := 0; segments.Segment(); n++ {
-		if isPlain(segments.Bytes()) { // as most are
-			add(piece{written: cutTo(string(segments.Bytes()), maxWord), segment: n})
-			continue
-		}
-		var word strings.Builder
-		end := func() {
-			if word.Len() > 0 {
-				add(piece{written: cutTo(word.String(), maxWord), segment: n})
-				word.Reset()
-			}
-		}
-		kind := segments.Type()
-		for _, r := range string(segments.Bytes()) {
-			switch {
-			case unicode.IsMark(r) && word.Len() > 0:
-				word.WriteRune(r)
-			case unicode.IsMark(r) && len(joint) == 0 && len(all) > 0 && all[len(all)-1].alone:
-				if last := &all[len(all)-1]; len(last.written) < maxMarked {
-					last.written += string(r)
-				}
-			case !unicode.IsLetter(r) && !unicode.IsNumber(r):
-				end()
-				joint = utf8.AppendRune(joint, r)
-			case kind == segment.Ideo, kind == segment.None, l.cjk && isCJK(r):
-				end()
-				add(piece{written: l.foldCase(string(r)), segment: n, alone: true})
-			default:
-				word.WriteRune(r)
-			}
-		}
-		end()
-	}
-	join()
-	return all
-}
-
-// isCJK reports whether words of the script of a letter are divided into its characters.
-func isCJK(r rune) bool {
-	return r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
-}
-
-// isPlain reports whether a segment has letters and digits of ASCII alone.
-func isPlain(text []byte) bool {
-	for _, b := range text {
-		if b|0x20 < 'a' && (b < '0' || b > '9') || b|0x20 > 'z' {
-			return false
-		}
-	}
-	return true
-}
-
-// joins reports whether what is between two pieces joins them, as in an address, the name of a file, or a word with a hyphen.
-func joins(between []byte) bool {
-	const most = 3 // as in https://example.com
-	if len(between) == 0 || utf8.RuneCount(between) > most {
-		return false
-	}
-	for _, r := range string(between) {
-		if (r <= ' ' || r > '~') && !unicode.Is(unicode.Pd, r) && r != '·' && r != '⁄' {
-			return false
-		}
-	}
-	return true
-}
-
-func dash(r rune) rune {
-	if unicode.Is(unicode.Pd, r) {
-		return '-'
-	}
-	return r
-}
 
 // word is what an index has of a piece.
 type word struct {
@@ -146,8 +37,9 @@ const (
 // words returns those of a text that is normalized. The forms of some may be known; known may be nil.
 func (l *language) words(text string, known *wordForms) []word {
 	all := l.pieces(text)
-	for i, f := range l.formsOf(all, known) {
-		all[i].wordForm, all[i].stop = f, f.listed
+	l.setForms(all, known)
+	for i := range all {
+		all[i].stop = all[i].listed
 	}
 	at := 0
 	for from := 0; from < len(all); {
@@ -237,7 +129,8 @@ func (l *language) terms(words []word, searched bool) (positions [][]string) {
 
 // eachTerm calls a function with the terms of a text, in the order of their positions.
 func (l *language) eachTerm(words []word, searched bool, do func(term string, at int)) {
-	for i, w := range words {
+	for i := range words {
+		w := &words[i]
 		switch {
 		case w.part == article, w.part == nothing, w.part == suffix && searched:
 		case w.stop && (searched || w.folded == w.text): // without its accents it would be another word

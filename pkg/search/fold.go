@@ -9,25 +9,39 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// maxGrowth is how many times its bytes a long text counts for once it is normalized: ordinary texts grow by little, but a ligature has
+// up to eighteen letters.
+const maxGrowth = 4
+
 // normalize returns a text in the form in which it is divided into words: composed, with compatible characters such as full-width
 // letters and ligatures as ordinary ones, one kind of apostrophe, and without characters that are not seen.
 func normalize(text string) string {
 	if isASCII(text) && !strings.Contains(text, "`") {
 		return text
 	}
-	return norm.NFKC.String(strings.Map(func(r rune) rune {
+	// Before compatible characters are replaced, as that makes a space of some apostrophes.
+	normal := norm.NFKC.String(strings.Map(func(r rune) rune {
 		switch {
-		case strings.ContainsRune(apostrophes, r):
+		case isApostrophe(r):
 			return '\''
 		case unseen(r):
 			return -1
 		}
 		return r
 	}, text))
+	if most := maxGrowth * max(len(text), maxRecentText); len(normal) > most {
+		normal = strings.ToValidUTF8(normal[:most], "")
+	}
+	if strings.Contains(normal, "ʼ") || strings.Contains(normal, "′") { // those of ŉ and ″
+		normal = strings.NewReplacer("ʼ", "'", "′", "'").Replace(normal)
+	}
+	return normal
 }
 
-// apostrophes are what is written for one: before compatible characters are replaced, as that makes a space of some.
-const apostrophes = "`´‘’‛ʹʻʼ′՚׳ߴߵꞌ＇｀"
+// isApostrophe reports whether a character is written for an apostrophe.
+func isApostrophe(r rune) bool {
+	return (r >= utf8.RuneSelf || r == '`') && strings.ContainsRune("`´‘’‛ʹʻʼ′՚׳ߴߵꞌ＇｀", r)
+}
 
 // unseen reports whether a character has no width, and separates no words: a soft hyphen, a joiner, a mark of direction, a selector of
 // variants. A space without width does separate words, in scripts that have no other.
@@ -125,6 +139,11 @@ var otherLetters = map[rune]string{
 func digitOf(r rune) rune {
 	for _, of := range unicode.Nd.R16 {
 		if lo := rune(of.Lo); lo <= r && r <= rune(of.Hi) {
+			return '0' + (r-lo)%10
+		}
+	}
+	for _, of := range unicode.Nd.R32 {
+		if lo := rune(of.Lo); lo <= r && r <= rune(of.Hi) { //nolint:gosec // runes
 			return '0' + (r-lo)%10
 		}
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/blevesearch/bleve/v2/analysis"
@@ -28,24 +29,23 @@ const (
 	maxFormWord = 64   // bytes; few words are longer
 )
 
-// find returns the forms of pieces; nil for those that are not known.
-func (f *wordForms) find(pieces []word) []*wordForm {
-	all := make([]*wordForm, len(pieces))
+// find sets the forms of pieces that are known.
+func (f *wordForms) find(pieces []word) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, p := range pieces {
+	for i := range pieces {
+		p := &pieces[i]
 		if p.alone || len(p.written) > maxFormWord {
 			continue
 		}
 		one, ok := f.now[p.written]
 		if !ok {
 			if one, ok = f.before[p.written]; ok {
-				f.keep(p.written, one)
+				f.keep(strings.Clone(p.written), one) // what is kept keeps no text
 			}
 		}
-		all[i] = one
+		p.wordForm = one
 	}
-	return all
 }
 
 // add keeps the forms of words.
@@ -67,36 +67,35 @@ func (f *wordForms) keep(word string, of *wordForm) {
 	f.now[word] = of
 }
 
-// formsOf returns the forms of pieces, some of which may be known; known may be nil.
-func (l *language) formsOf(pieces []word, known *wordForms) []*wordForm {
-	var all []*wordForm
+// setForms sets the forms of pieces, some of which may be known; known may be nil.
+func (l *language) setForms(pieces []word, known *wordForms) {
 	if known != nil {
-		all = known.find(pieces)
-	} else {
-		all = make([]*wordForm, len(pieces))
+		known.find(pieces)
 	}
 	var words []string
 	var made []*wordForm
 	var byWord map[string]*wordForm // of those that are made, as a word may come again
-	for i, p := range pieces {
+	for i := range pieces {
+		p := &pieces[i]
 		switch {
-		case all[i] != nil:
+		case p.wordForm != nil:
 			continue
 		case p.alone:
 			folded := l.foldAccents(p.written)
-			all[i] = &wordForm{text: p.written, listed: l.stopWords[p.written], folded: folded, normal: folded, stems: []string{folded}}
+			p.wordForm = &wordForm{text: p.written, listed: l.stopWords[p.written], folded: folded, normal: folded, stems: []string{folded}}
 			continue
 		case byWord == nil:
 			byWord = map[string]*wordForm{}
 		}
 		one, ok := byWord[p.written]
 		if !ok {
-			one = &wordForm{text: cutTo(l.foldCase(p.written), maxWord)}
+			written := strings.Clone(p.written) // what is kept keeps no text
+			one = &wordForm{text: cutTo(l.foldCase(written), maxWord)}
 			one.listed, one.folded = l.stopWords[one.text], l.foldAccents(one.text)
-			byWord[p.written] = one
-			words, made = append(words, p.written), append(made, one)
+			byWord[written] = one
+			words, made = append(words, written), append(made, one)
 		}
-		all[i] = one
+		p.wordForm = one
 	}
 	if len(made) > 0 {
 		l.stemAll(made)
@@ -104,7 +103,6 @@ func (l *language) formsOf(pieces []word, known *wordForms) []*wordForm {
 			known.add(words, made)
 		}
 	}
-	return all
 }
 
 // stemAll sets the stems of words: those of words with accents also as they are without, as some stemmers know accents only, and

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // TestAFormIsKeptOfTextsAlone: so the time of a search tells no word that others have written, and texts keep so much memory at most.
@@ -35,5 +36,26 @@ func TestAFormIsKeptOfTextsAlone(t *testing.T) {
 	}
 	if !kept("gyakran") || kept("Kereskedelem") {
 		t.Error("what is met often is not kept")
+	}
+}
+
+// TestAFormKeepsNoText: a word that is kept for later is none of the bytes of its text, which would be kept as well.
+func TestAFormKeepsNoText(t *testing.T) {
+	l, err := languageOf("fi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "talossa on kissa"
+	l.words(text, &l.forms)
+	begins := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	for word, f := range l.forms.now {
+		for _, kept := range append([]string{word, f.text, f.folded, f.normal}, f.stems...) {
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(kept))); begins <= at && at < begins+uintptr(len(text)) {
+				t.Errorf("%q is of the text", kept)
+			}
+		}
+	}
+	if l.forms.now["talossa"] == nil {
+		t.Error("nothing is kept")
 	}
 }

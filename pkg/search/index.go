@@ -109,6 +109,7 @@ func mappingOf(s Settings) mapping.IndexMapping {
 	m := bleve.NewIndexMapping()
 	m.ScoringModel = index.BM25Scoring
 	m.DefaultMapping = bleve.NewDocumentStaticMapping()
+	m.DefaultMapping.AddSubDocumentMapping("_all", bleve.NewDocumentDisabledMapping()) // which nobody searches
 	for i := range s.Fields {
 		f := bleve.NewTextFieldMapping()
 		f.Analyzer, f.Store, f.DocValues, f.IncludeInAll = analyzerOf(s.Language, asWords), false, false, false

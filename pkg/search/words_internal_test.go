@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -120,7 +121,7 @@ func fullWidth(word string) string {
 // TestAWordIsFoundHoweverItIsWritten: in each language, by the whole word, by each beginning, and in a phrase.
 func TestAWordIsFoundHoweverItIsWritten(t *testing.T) {
 	for language, words := range map[string][]string{
-		"":    {"café", "Ångström", "İzmir", "ISPARTA", "Straße", "Łódź", "smørrebrød", "ёлка", "Йогурт", "ὈΔΥΣΣΕΎΣ", "final", "staffing", "O'Brien", "first.last", "report_final.pdf", "ǅungla", "Nguyễn", "हिन्दी", "می‌خواهم", "שָׁלוֹם", "2024", "1.20"},
+		"":    {"café", "Ångström", "İzmir", "ISPARTA", "Straße", "Łódź", "smørrebrød", "ёлка", "Йогурт", "ὈΔΥΣΣΕΎΣ", "final", "staffing", "O'Brien", "first.last", "report_final.pdf", "ǅungla", "Nguyễn", "हिन्दी", "می\u200cخواهم", "שָׁלוֹם", "2024", "1.20"},
 		"ar":  {"أحمد", "الكتاب", "مُحَمَّد", "مدرسة", "café"},
 		"cjk": {"Straße", "iphone", "café"},
 		"da":  {"smørrebrød", "Åbenrå", "ærlighed", "idéer"},
@@ -201,9 +202,9 @@ func TestWhatIsTheSameWord(t *testing.T) {
 		{"", []string{"café", "cafe", "елка", "ёлка", "Straße", "strasse", "йод", "иод"}, map[string]string{
 			"cafe": "0 1", "CAFÉ": "0 1", "caf*": "0 1", "елка": "2 3", "Ёл*": "2 3", "STRASSE": "4 5", "straẞe": "4 5", "йод": "6", "иод": "7",
 		}},
-		{"", []string{"\u212bngström \u2126", "ångström ω", "ﬁnal ﬀ", "Ǆ", "ǅ", "ǆ", "ㄱ Ⅷ", "٢٠٢٤", "ﾃｽﾄ", "かき", "がき", "हिन्दी", "हन्द", "ภาษาไทย", "a\u00adb\u200cc"}, map[string]string{
+		{"", []string{"\u212bngström \u2126", "ångström ω", "ﬁnal ﬀ", "Ǆ", "ǅ", "ǆ", "ㄱ Ⅷ", "٢٠٢٤", "ﾃｽﾄ", "かき", "がき", "हिन्दी", "हन्द", "ภาษาไทย", "a\u00adb\u200cc", "ŉ Dag", "'n dag", "५ 𞥕 𑁫"}, map[string]string{
 			"angstrom": "0 1", "Ω": "0 1", "final": "2", "ff": "2", "DŽ": "3 4 5", "dž": "3 4 5", "dz": "3 4 5", "VIII": "6", "2024": "7", "20*": "7", "テスト": "8", "かき": "9", "がき": "10", "हिन्दी": "11", "हन्द": "12",
-			"ไทย": "13", "ภาษา": "13", "abc": "14", "ΟΔΟΣ": none,
+			"ไทย": "13", "ภาษา": "13", "abc": "14", "ŉ dag": "15 16", "’n": "15 16", "5": "17", `"५ 5 5"`: "17", "ΟΔΟΣ": none,
 		}},
 		{"", []string{"ΟΔΥΣΣΕΥΣ", "Ὀδυσσεύς", "οδυσσευσ"}, map[string]string{"οδυσσευς": "0 1 2", "ΟΔΥΣΣΕΎΣ": "0 1 2", "οδυσσευ*": "0 1 2"}},
 		{"", []string{"‘white whale’", "“white” whale", "whale–white"}, map[string]string{"“white whale”": "0 1", "＂white whale＂": "0 1", "«whale white»": "2", "whale ” white": "0 1 2", "„white whale“": "0 1", "whale－white": "2", "wha＊": "0 1 2"}},
@@ -272,6 +273,20 @@ func TestWithoutAWordNothingIsSearched(t *testing.T) {
 	})
 }
 
+// TestDigitsOfAllScripts: Unicode has them in tens, from zero on.
+func TestDigitsOfAllScripts(t *testing.T) {
+	n := 0
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !unicode.Is(unicode.Nd, r) {
+			continue
+		}
+		if got, want := digitOf(r), rune('0'+n%10); got != want {
+			t.Errorf("%U is %c, expected %c", r, got, want)
+		}
+		n++
+	}
+}
+
 // FuzzWords: no text has a language fail, and none has words that are longer than counts.
 func FuzzWords(f *testing.F) {
 	for _, text := range []string{"", "İ", "l'", "’s", "'", "a'b'c", "ǰ", "\u0345", strings.Repeat("ΐ", 300), strings.Repeat("a.", 300), strings.Repeat("e\u0301", 300), "猫" + strings.Repeat("\u20dd", 1000), "한글 カナ ー", "\u0e33\u0e33", "ﷺ", "\xff", "1,2_3"} {
@@ -323,6 +338,18 @@ func TestALongTextHasFewTerms(t *testing.T) {
 	}
 }
 
+// TestATextGrowsByLittle: a ligature of eighteen letters takes the memory of so many.
+func TestATextGrowsByLittle(t *testing.T) {
+	const ligature = "ﷺ"
+	for _, n := range []int{1, 100, 1 << 14, 1 << 16} {
+		text := strings.Repeat(ligature, n)
+		whole, most := n*len(norm.NFKC.String(ligature)), maxGrowth*max(len(text), maxRecentText)
+		if got := len(normalize(text)); got > most || got < min(whole, most)-utf8.UTFMax {
+			t.Errorf("%d bytes of %d are left of %d", got, whole, len(text))
+		}
+	}
+}
+
 // joinedLetters are letters in no order, with a space after some.
 func joinedLetters(n, some int) string {
 	var b strings.Builder
@@ -334,4 +361,37 @@ func joinedLetters(n, some int) string {
 		}
 	}
 	return b.String()
+}
+
+// TestPlainTextIsDividedByTheRulesOfUnicode: what is divided without them is what they divide.
+func TestPlainTextIsDividedByTheRulesOfUnicode(t *testing.T) {
+	parts := []string{"a", "Word", "x9", "12", " ", " ", " ", "\n", "\r\n", ".", ",", ":", ";", "'", `"`, "_", "-", "/", "@", "\t", "\x00", "é", "e\u0301", "\u0301", "猫", "カナ", "ไทย", "한", "ש", "ß", "…", "\u00a0", "\u3000", "·", "٢", "🇩🇪", "🍕", "\ufffd", "\u200b", "’"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for name := range specs {
+		l, err := languageOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3000 {
+			text := ""
+			for range random.IntN(12) {
+				text += parts[random.IntN(len(parts))]
+			}
+			by := division{language: l}
+			by.segments(text)
+			by.join()
+			got, want := l.pieces(text), by.all
+			same := func(a, b word) bool {
+				return a.written == b.written && a.next == b.next && a.alone == b.alone && a.touches == b.touches
+			}
+			if !slices.EqualFunc(got, want, same) {
+				t.Fatalf("%s, %q:\n%+v\n%+v", name, text, got, want)
+			}
+			for i := 1; i < len(got); i++ {
+				if (got[i].segment == got[i-1].segment) != (want[i].segment == want[i-1].segment) {
+					t.Fatalf("%s, %q: segments\n%+v\n%+v", name, text, got, want)
+				}
+			}
+		}
+	}
 }
