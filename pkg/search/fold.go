@@ -9,9 +9,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxGrowth is how many times its bytes a long text counts for once it is normalized: ordinary texts grow by little, but a ligature has
-// up to eighteen letters.
-const maxGrowth = 4
+// maxGrowth is how many times its bytes a text counts for once it is normalized, if it has more than maxSmall: ordinary texts grow by
+// little, but a ligature has up to eighteen letters.
+const (
+	maxGrowth = 4
+	maxSmall  = 1 << 10
+)
 
 // normalize returns a text in the form in which it is divided into words: composed, with compatible characters such as full-width
 // letters and ligatures as ordinary ones, one kind of apostrophe, and without characters that are not seen.
@@ -29,7 +32,7 @@ func normalize(text string) string {
 		}
 		return r
 	}, text))
-	if most := maxGrowth * max(len(text), maxRecentText); len(normal) > most {
+	if most := maxGrowth * max(len(text), maxSmall); len(normal) > most {
 		normal = strings.ToValidUTF8(normal[:most], "")
 	}
 	if strings.Contains(normal, "ʼ") || strings.Contains(normal, "′") { // those of ŉ and ″

@@ -343,7 +343,7 @@ func TestATextGrowsByLittle(t *testing.T) {
 	const ligature = "ﷺ"
 	for _, n := range []int{1, 100, 1 << 14, 1 << 16} {
 		text := strings.Repeat(ligature, n)
-		whole, most := n*len(norm.NFKC.String(ligature)), maxGrowth*max(len(text), maxRecentText)
+		whole, most := n*len(norm.NFKC.String(ligature)), maxGrowth*max(len(text), maxSmall)
 		if got := len(normalize(text)); got > most || got < min(whole, most)-utf8.UTFMax {
 			t.Errorf("%d bytes of %d are left of %d", got, whole, len(text))
 		}
