@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,13 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 func openIndex(folder string, s Settings) (*textIndex, bool) {
 	config := writing()
 	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
-	b, err := bleve.OpenUsing(folder, config)
+	var b bleve.Index
+	err := caught(func() (err error) {
+		// bbolt panics if a part of its file is damaged, and reads beyond its end if one is missing.
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		b, err = bleve.OpenUsing(folder, config)
+		return err
+	})
 	if err != nil {
 		return nil, false
 	}
