@@ -25,12 +25,19 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 	var each []*ordered.Object
 	for _, one := range all {
 		lowered := l.value(one)
-		if isNull(l.resolve(lowered)) {
+		is := l.resolve(lowered)
+		orNull := is.Get("nullable") == true && !is.Has("type")
+		if orNull {
 			out.Set("nullable", true)
-			continue
 		}
-		if !slices.ContainsFunc(each, func(other *ordered.Object) bool { return same(other, lowered) }) {
-			each = append(each, lowered)
+		inner, nested := is.Get("oneOf").([]any)
+		if !nested && !orNull { // else it is null alone
+			inner = []any{lowered}
+		}
+		for _, one := range inner {
+			if !slices.ContainsFunc(each, func(other *ordered.Object) bool { return same(other, one.(*ordered.Object)) }) {
+				each = append(each, one.(*ordered.Object))
+			}
 		}
 	}
 	switch {
@@ -48,11 +55,6 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 		out.Delete("nullable") // else it would be null alone
 	}
 	return out
-}
-
-// isNull reports whether a translated schema is that of null alone.
-func isNull(s *ordered.Object) bool {
-	return s.Get("nullable") == true && !s.Has("type") && !s.Has("oneOf")
 }
 
 // oneOf sets alternatives of different types. null is a value of one of them at most.
