@@ -94,10 +94,11 @@ func unjudged(c *config.Config) (all []string) {
 		for _, service := range names(c.Binaries) {
 			kept = append(kept, c.Binaries[service].Map[name]...)
 		}
-		for _, property := range slices.Compact(kept) {
+		slices.Sort(kept)
+		for _, property := range slices.Compact(kept) { // two services may have the same
 			if limits := compiled.Limits(property); len(limits) > 0 {
-				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, and %s in %s %s not judge it: remove it",
-					name, property, strings.Join(limits, ", "), s.Schema, map[bool]string{true: "does", false: "do"}[len(limits) == 1]))
+				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, so %s in %s can't limit it: remove this",
+					name, property, strings.Join(limits, ", "), s.Schema))
 			}
 		}
 	}

@@ -244,7 +244,7 @@ binaries: {media: {folder: media, map: {Notes: [photos]}}}`
 	}
 	p.write("user.json", `{}`)
 	p.write("note.json", `{"properties":{"photos":{"maxItems":3},"by":{"pattern":"x"}}}`)
-	if all := strings.Join(Warnings(p.load(text)), "\n"); !strings.Contains(all, "stores.Notes.schema: photos is maintained by belfry, and /properties/photos/maxItems in") || !strings.Contains(all, "/properties/by/pattern") {
+	if all := strings.Join(Warnings(p.load(text)), "\n"); !strings.Contains(all, "stores.Notes.schema: photos is maintained by belfry, so /properties/photos/maxItems in") || !strings.Contains(all, "/properties/by/pattern") {
 		t.Errorf("limits of what is not judged: %q", all)
 	}
 }
