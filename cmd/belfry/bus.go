@@ -37,8 +37,8 @@ func (f busFlags) connect(ctx context.Context, do func(*bus.Client) error) error
 	return do(c)
 }
 
-// connectAs is connect for requests to JetStream and retries alone, which all have to be permitted, as their replies have: one that the server denies, without a
-// reply, ends the context with which the function is called, and the error says which.
+// connectAs is connect for commands whose every request to JetStream, retry and reply has to be permitted. The server
+// denies without a reply; that ends the context with which the function is called, and the error says what was denied.
 func (f busFlags) connectAs(ctx context.Context, do func(context.Context, *bus.Client) error) error {
 	return f.connect(ctx, func(b *bus.Client) error {
 		ctx, done := b.UntilDenied(ctx, "$JS.API", strings.TrimSuffix(bus.RetryPrefix, "."), b.Conn().Opts.InboxPrefix)

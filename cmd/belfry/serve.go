@@ -23,7 +23,7 @@ type serveCmd struct {
 	configuration
 	Listen  string   `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
 	Metrics string   `name:"metrics-listen" help:"Address of the metrics, instead of the configured one." env:"BELFRY_METRICS_LISTEN" placeholder:"HOST:PORT"`
-	Role    []string `help:"Roles of this process, if other processes have the others: ${roles}, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
+	Role    []string `help:"Roles of this process, if other processes have the others: ${roles}, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE"`
 }
 
 // Run serves until the context ends, and then stops gracefully.

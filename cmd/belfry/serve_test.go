@@ -42,6 +42,9 @@ func TestDurationsInJSONAreSeconds(t *testing.T) {
 // The help and the documents have every role.
 func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 	help, _ := say(t, 0, "", "serve", "--help")
+	if !strings.Contains(help, "--role=ROLE,... ") {
+		t.Errorf("the help has another form of --role: %s", help)
+	}
 	if want := strings.Join(app.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
 		t.Errorf("the help does not name %s: %s", want, help)
 	}

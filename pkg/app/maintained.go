@@ -43,6 +43,11 @@ func maintained(c *config.Config, s *config.Store, types *policy.Computed) map[s
 	if s.Name == c.Authentication.UserStore {
 		all["password"] = text("the hash of the password")
 	}
+	for _, name := range maintainedFields(c, s.Name) {
+		if all[name].What == "" {
+			all[name] = schema.Written{What: "what a login writes", Open: true}
+		}
+	}
 	return all
 }
 
@@ -65,9 +70,9 @@ func (p *plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *
 			problems = append(problems, p.config.Problem("stores."+s.Name+".schema", "%v", err))
 		}
 	}
-	add(compiled.RefusesObjects())
-	add(compiled.Contradictions("uuid", schema.Written{What: "a uuid", Type: "string", Open: true, Judged: true}))
 	all := maintained(p.config, s, types)
+	add(compiled.RefusesObjects(func(name string) bool { return name == "uuid" || strings.HasPrefix(name, "_") || all[name].What != "" }))
+	add(compiled.Contradictions("uuid", schema.Written{What: "a uuid", Type: "string", Open: true, Judged: true}))
 	for _, name := range names(all) {
 		add(compiled.Contradictions(name, all[name]))
 	}
@@ -89,10 +94,11 @@ func unjudged(c *config.Config) (all []string) {
 		for _, service := range names(c.Binaries) {
 			kept = append(kept, c.Binaries[service].Map[name]...)
 		}
-		for _, property := range slices.Compact(kept) {
+		slices.Sort(kept)
+		for _, property := range slices.Compact(kept) { // two services may have the same
 			if limits := compiled.Limits(property); len(limits) > 0 {
-				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, and %s in %s %s not judge it: remove it",
-					name, property, strings.Join(limits, ", "), s.Schema, map[bool]string{true: "does", false: "do"}[len(limits) == 1]))
+				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, so %s in %s can't limit it: remove this",
+					name, property, strings.Join(limits, ", "), s.Schema))
 			}
 		}
 	}

@@ -182,6 +182,10 @@ func TestStartsLogNamesThatSchemasDoNotHave(t *testing.T) {
 	if log := p.logged.String(); !strings.Contains(log, "stores.Notes.indexes[0]") || !strings.Contains(log, "did you mean title?") {
 		t.Error(log)
 	}
+	p.write("other.json", `{"properties":{"title":{}},"anyOf":[{"required":["titel"]},{}],"additionalProperties":false}`)
+	if err := CheckStrictly(p.load("stores:\n  Notes: {schema: other.json, indexes: [titel]}\n")); err == nil || !strings.Contains(err.Error(), "did you mean title?") {
+		t.Errorf("a name that is refused: %v", err)
+	}
 	err := Check(p.load("stores:\n  Notes: {schema: note.json, computed: {x: titel + 'a'}}\n"))
 	if err == nil || !strings.Contains(err.Error(), `the schema of the store has no property "titel"; did you mean title?`) {
 		t.Error(err)
@@ -222,6 +226,14 @@ binaries: {media: {folder: media, map: {Notes: [photos]}}}`
 	if err := Check(p.load(text)); err == nil || !strings.Contains(err.Error(), "a store holds objects: none can be created") {
 		t.Errorf("a schema of arrays: %v", err)
 	}
+	p.write("note.json", `{"required":["uuid","created","by","children","photos","total","_x"],"properties":{"key":{}},"additionalProperties":false}`)
+	if err := Check(p.load(text)); err != nil {
+		t.Errorf("what is maintained is there: %v", err)
+	}
+	p.write("note.json", `{"required":["title"],"properties":{"key":{}},"additionalProperties":false}`)
+	if err := Check(p.load(text)); err == nil || !strings.Contains(err.Error(), `/required: has "title", which additionalProperties refuses: no object can be created`) {
+		t.Errorf("what is required and refused: %v", err)
+	}
 	p.write("note.json", `{}`)
 	p.write("user.json", `{"properties":{"admin":{"const":true},"idents":{"type":"string"},"password":{"type":"null"}}}`)
 	err := Check(p.load(text))
@@ -232,7 +244,7 @@ binaries: {media: {folder: media, map: {Notes: [photos]}}}`
 	}
 	p.write("user.json", `{}`)
 	p.write("note.json", `{"properties":{"photos":{"maxItems":3},"by":{"pattern":"x"}}}`)
-	if all := strings.Join(Warnings(p.load(text)), "\n"); !strings.Contains(all, "stores.Notes.schema: photos is maintained by belfry, and /properties/photos/maxItems in") || !strings.Contains(all, "/properties/by/pattern") {
+	if all := strings.Join(Warnings(p.load(text)), "\n"); !strings.Contains(all, "stores.Notes.schema: photos is maintained by belfry, so /properties/photos/maxItems in") || !strings.Contains(all, "/properties/by/pattern") {
 		t.Errorf("limits of what is not judged: %q", all)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,9 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	config := writing()
 	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
 	var b bleve.Index
-	err := caught(func() (err error) { // one that is damaged
+	err := caught(func() (err error) {
+		// bbolt panics if a part of its file is damaged, and reads beyond its end if one is missing.
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		b, err = bleve.OpenUsing(folder, config)
 		return err
 	})

@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -250,23 +251,28 @@ func TestAnIndexThatIsDamagedIsNotOpened(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		for name, damage := range map[string]func(data []byte) []byte{
+		damages := map[string]func(data []byte) []byte{
 			"nothing":   func([]byte) []byte { return nil },
 			"a half":    func(data []byte) []byte { return data[:len(data)/2] },
 			"the start": func(data []byte) []byte { return data[:min(10, len(data))] },
 			"no end":    func(data []byte) []byte { return data[:len(data)-1] },
 			"zeros":     func(data []byte) []byte { return make([]byte, len(data)) },
-			"two pages": func(data []byte) []byte { // of bolt, which say where others are
-				clear(data[min(2*os.Getpagesize(), len(data)):])
-				return data
-			},
 			"a torn end": func(data []byte) []byte {
 				for i := max(0, len(data)-64); i < len(data); i++ {
 					data[i] = 0xff
 				}
 				return data
 			},
-		} {
+		}
+		for page := range 16 { // those of bbolt lack in turn, each of which means something else to it
+			const size = 4096
+			damages[fmt.Sprintf("%d pages", page)] = func(data []byte) []byte { return data[:min(len(data), page*size)] }
+			damages[fmt.Sprintf("no page %d", page)] = func(data []byte) []byte {
+				clear(data[min(len(data), page*size):min(len(data), (page+1)*size)])
+				return data
+			}
+		}
+		for name, damage := range damages {
 			t.Run(filepath.Base(file)+" has "+name, func(t *testing.T) {
 				folder := filepath.Join(t.TempDir(), "index")
 				if err := os.CopyFS(folder, os.DirFS(whole)); err != nil {

@@ -75,7 +75,7 @@ func changed(x *kit.Exchange, hash string, at times) (bool, error) {
 		return false, err
 	}
 	if match.Given && !match.Match(hash) {
-		return false, errs.New(errs.Mismatch, "the binary is none of those in If-Match")
+		return false, match.FileMismatch()
 	}
 	if since, given := at.condition(x.Request.Header, "If-Unmodified-Since"); given && !match.Given && !at.unchangedSince(since) {
 		return false, errs.New(errs.Mismatch, "If-Unmodified-Since does not hold: the binary, or its object, has been written since")
@@ -106,9 +106,10 @@ func (h *handler) redirect(ctx context.Context, x *kit.Exchange, record binary.R
 	return true, nil
 }
 
-// holdsHereAlone reports whether a request has conditions that hold for a content here, and may not in the storage. Clients send them
-// there too, where tags are others, and the date is that of the content: one that was stored long ago for another file
-// would be "not modified". If-Range with another tag may be of an earlier reply of the storage, which compares it.
+// holdsHereAlone reports whether a request has conditions that hold for a content here, and may not in the storage.
+// Clients send them there too, where tags are others, and the date is that of the content: one that was stored long ago
+// for another file would be "not modified". If-Range with another tag may be of an earlier reply of the storage, which
+// compares it.
 func holdsHereAlone(h http.Header, hash string) bool {
 	for _, name := range [...]string{"If-Match", "If-Modified-Since", "If-Unmodified-Since"} {
 		if len(h[name]) > 0 {

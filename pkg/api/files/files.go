@@ -126,7 +126,7 @@ func (h *handler) delete(x *kit.Exchange) error {
 		return err
 	}
 	if match.Given && !match.Match(hash) {
-		return errs.New(errs.Mismatch, "the binary to delete is none of those in If-Match")
+		return match.FileMismatch()
 	}
 	_, _, err = h.calls.Write(x, func(ctx context.Context) error {
 		_, err := h.service.Delete(ctx, place, hash)

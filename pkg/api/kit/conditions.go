@@ -210,22 +210,20 @@ func (t Tags) exact(current string) bool {
 }
 
 // ForServeContent returns a request whose If-Match and If-None-Match have the current tag, given without its quotes,
-// where they match it, for http.ServeContent, which knows nothing of what proxies make of tags.
+// where they match it, and that has no range which does not hold, for http.ServeContent: it knows nothing of what proxies
+// make of tags, and takes a date in If-Range.
 func ForServeContent(r *http.Request, current string) *http.Request {
-	given := r.Header
-	own := func(name string, parse func(http.Header) (Tags, error)) {
-		t, err := parse(given)
-		if err != nil || !t.Given || t.exact(current) || !t.Match(current) {
-			return
+	header := maps.Clone(r.Header)
+	if !RangeHolds(r.Header, current) {
+		delete(header, "Range")
+	}
+	for name, parse := range map[string]func(http.Header) (Tags, error){"If-Match": IfMatch, "If-None-Match": IfNoneMatch} {
+		if t, err := parse(r.Header); err == nil && t.Given && !t.exact(current) && t.Match(current) {
+			header[name] = []string{`"` + current + `"`}
 		}
-		if r.Header = maps.Clone(r.Header); name == "If-Match" {
-			delete(r.Header, "Range") // as in RangeHolds
-		}
-		r.Header[name] = []string{`"` + current + `"`}
 	}
 	r = r.WithContext(r.Context())
-	own("If-Match", IfMatch)
-	own("If-None-Match", IfNoneMatch)
+	r.Header = header
 	return r
 }
 
@@ -263,10 +261,17 @@ func (t Tags) Attempt(write func(ifRevision uint64) error) error {
 
 // Mismatch returns the error of an If-Match that names no revision at which an object is.
 func (t Tags) Mismatch() error {
+	return t.mismatch("the object is at none of the revisions in If-Match")
+}
+
+// FileMismatch returns the error of an If-Match that does not name a file.
+func (t Tags) FileMismatch() error { return t.mismatch("the file is not one of those in If-Match") }
+
+func (t Tags) mismatch(what string) error {
 	if t.weak {
-		return errs.New(errs.Mismatch, `the object is at none of the revisions in If-Match, where no weak tag matches; if a proxy made it weak (W/"17"), send it without W/`)
+		return errs.New(errs.Mismatch, `%s, where no weak tag matches; if a proxy made it weak (W/"17"), send it without W/`, what)
 	}
-	return errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match: read it again")
+	return errs.New(errs.Mismatch, "%s: read it again", what)
 }
 
 // OnlyIfAbsent reports whether a write has If-None-Match: *. A list of entity tags

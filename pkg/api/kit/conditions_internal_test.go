@@ -61,7 +61,7 @@ func TestHeadersForServeContent(t *testing.T) {
 			if got.Header.Get(name) != want || r.Header.Get(name) != given || r.Header.Get("Range") == "" {
 				t.Errorf("%s: %s became %q", name, given, got.Header)
 			}
-			if ranged := got.Header.Get("Range") != ""; ranged != (want == given || name == "If-None-Match") {
+			if ranged := got.Header.Get("Range") != ""; ranged != (name == "If-None-Match" || given == "*" || strings.Contains(given, `"a"`)) {
 				t.Errorf("%s: %s: the range is kept: %v", name, given, ranged)
 			}
 		}

@@ -96,7 +96,7 @@ func (r *resource) mount(router *kit.Router, o Options) {
 		router.Unexposed(method, path, r.unexposed(method))
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		router.Unexposed(method, r.url, "the list of "+r.store.Name()+" is not exposed: stores."+r.store.Name()+".expose.list")
+		router.Unexposed(method, r.url, "the list of "+r.store.Name()+" is not exposed: stores."+r.store.Name()+".expose.list is false")
 	}
 	if !o.Restrict.Create {
 		router.Handle(http.MethodPost, r.url, calls.Limit(kit.Write, r.create))
@@ -121,10 +121,10 @@ var methodKeys = map[string]string{
 	http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete",
 }
 
-// unexposed says which key leaves out a method.
+// unexposed returns why a method is left out: the key and its value.
 func (r *resource) unexposed(method string) string {
 	name, key := r.store.Name(), methodKeys[method]
-	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key
+	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key + " is true"
 }
 
 // create is POST on the collection.

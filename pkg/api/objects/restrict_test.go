@@ -78,12 +78,12 @@ func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
 		key string
 		but func(*objects.Options) // what the path still has
 	}{
-		"GET /books":         {"expose.list", func(o *objects.Options) { o.Restrict.Create = false }},
-		"POST /books":        {"expose.restrict.create", func(o *objects.Options) { o.List = true }},
-		"GET /books/emma":    {"expose.restrict.get", func(o *objects.Options) { o.Restrict.Delete = false }},
-		"PUT /books/emma":    {"expose.restrict.update", func(o *objects.Options) { o.Restrict.Get = false }},
-		"PATCH /books/emma":  {"expose.restrict.update", func(o *objects.Options) { o.Restrict.Get = false }},
-		"DELETE /books/emma": {"expose.restrict.delete", func(o *objects.Options) { o.Restrict.Get = false }},
+		"GET /books":         {"expose.list is false", func(o *objects.Options) { o.Restrict.Create = false }},
+		"POST /books":        {"expose.restrict.create is true", func(o *objects.Options) { o.List = true }},
+		"GET /books/emma":    {"expose.restrict.get is true", func(o *objects.Options) { o.Restrict.Delete = false }},
+		"PUT /books/emma":    {"expose.restrict.update is true", func(o *objects.Options) { o.Restrict.Get = false }},
+		"PATCH /books/emma":  {"expose.restrict.update is true", func(o *objects.Options) { o.Restrict.Get = false }},
+		"DELETE /books/emma": {"expose.restrict.delete is true", func(o *objects.Options) { o.Restrict.Get = false }},
 		"POST /books/emma":   {"", func(o *objects.Options) { o.Restrict.Get = false }},
 		"DELETE /books":      {"", func(o *objects.Options) { o.List = true }},
 	} {
@@ -103,7 +103,7 @@ func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
 				}
 			}
 			says(f.Do(method, path, "{}").Want(405).Problem().Detail)
-			if c.key == "expose.list" { // a batch has no lists
+			if c.key == "expose.list is false" { // a batch has no lists
 				return
 			}
 			var got struct {

@@ -30,7 +30,7 @@ func plain(s *ordered.Object, alone bool) *ordered.Object {
 		out.Set("additionalProperties", true)
 	}
 	if types := typesOf(out); len(types) > 0 {
-		return split(out, types)
+		return split(out, types, alone)
 	}
 	return out
 }
@@ -107,13 +107,15 @@ func typesOf(s *ordered.Object) []string {
 	if slices.Contains(all, "number") {
 		all = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "integer" })
 	}
-	if len(all) == 1 {
+	switch {
+	case len(all) == 1:
 		s.Set("type", all[0])
+	case len(all) == 2 && slices.Contains(all, "null"):
+		s.Set("type", all)
+	default:
+		return all
 	}
-	if len(all) < 2 || len(all) == 2 && slices.Contains(all, "null") {
-		return nil
-	}
-	return all
+	return nil
 }
 
 // keywordsOf are the keywords that say something of values of one type alone.
@@ -133,7 +135,7 @@ func keywordsOf(kind string) []string {
 }
 
 // split makes a schema for each type of one, with the keywords that are about it.
-func split(s *ordered.Object, types []string) *ordered.Object {
+func split(s *ordered.Object, types []string, alone bool) *ordered.Object {
 	rest := s.Clone()
 	rest.Delete("type")
 	// What was evaluated is known only to keywords of the same schema.
@@ -147,7 +149,7 @@ func split(s *ordered.Object, types []string) *ordered.Object {
 				rest.Delete(name)
 			}
 		}
-		if kind == "object" && !whole && one.Len() == 1 {
+		if kind == "object" && alone && !whole && one.Len() == 1 {
 			one.Set("additionalProperties", true)
 		}
 		kinds = append(kinds, one)

@@ -12,6 +12,7 @@ func TestPlainSchemasAreWhatGeneratorsTake(t *testing.T) {
 		{"one type", `{"type":["string"]}`, `{"type":"string"}`},
 		{"nullable", `{"type":["string","null"],"maxLength":3}`, `{"type":["string","null"],"maxLength":3}`},
 		{"whole numbers are numbers", `{"type":["integer","number"],"minimum":1}`, `{"type":"number","minimum":1}`},
+		{"whole numbers are numbers, beside null", `{"type":["integer","null","number"]}`, `{"type":["null","number"]}`},
 		{"several types", `{"type":["string","array"],"items":{"type":"string"},"maxLength":3,"description":"d"}`,
 			`{"description":"d","anyOf":[{"type":"string","maxLength":3},{"type":"array","items":{"type":"string"}}]}`},
 		{"several types and null", `{"type":["boolean","string","null"]}`, `{"anyOf":[{"type":"boolean"},{"type":"string"},{"type":"null"}]}`},
@@ -48,6 +49,7 @@ func TestPlainSchemasAcceptTheSame(t *testing.T) {
 		`{"type":["object","array"],"properties":{"a":{}},"unevaluatedProperties":false,"anyOf":[{"required":["a"]},{"type":"array"}]}`,
 		`{"type":["object","null"],"allOf":[{"type":"object"}],"unevaluatedProperties":false}`,
 		`{"type":["boolean","string","number"],"enum":[true,"a",1]}`,
+		`{"allOf":[{"type":["object","string"]}],"unevaluatedProperties":false}`,
 		`{"not":{"type":["object","string"],"required":["a"]}}`,
 		`{"if":{"type":"object"},"then":{"type":["object","string"],"maxProperties":0},"else":{"type":["array","string"],"uniqueItems":true,"default":[]}}`,
 	} {

@@ -10,7 +10,8 @@ import (
 
 // Lowered returns the document in OpenAPI 3.0, for code generators that do not take 3.1. What 3.0 has no word for is left out, and what such
 // generators have no type for is simplified: alternatives of objects become one object with the properties of all, of which none
-// has to be there unless all alternatives need it. So it may allow more than the other document, and never less.
+// has to be there unless all alternatives need it. So it may allow more than the other document, and less in one case alone: what one
+// alternative says of a property holds for all.
 func Lowered(k *model.Contract) ([]byte, error) {
 	d := whole(k)
 	l := lowering{schemas: d.Object("components").Object("schemas"), lowered: map[string]*ordered.Object{}}
@@ -37,7 +38,7 @@ func Lowered(k *model.Contract) ([]byte, error) {
 		}
 		out.Set(m.Name, m.Value)
 	}
-	placeNull(out)
+	placeNull(out, out.Object("components").Object("schemas"))
 	return out.Encode()
 }
 
@@ -152,8 +153,12 @@ func (l *lowering) value(v any) *ordered.Object {
 func (l *lowering) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object) {
 	switch m.Name {
 	case "title", "description", "deprecated", "readOnly", "writeOnly", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems",
-		"minProperties", "maxProperties", "required", "enum", "minimum", "maximum":
+		"minProperties", "maxProperties", "required", "enum":
 		out.Set(m.Name, m.Value)
+	case "minimum", "maximum":
+		if !s.Has("exclusive" + strings.ToUpper(m.Name[:1]) + m.Name[1:]) { // 3.0 has one of both
+			out.Set(m.Name, m.Value)
+		}
 	case "type":
 		setType(m.Value, out)
 	case "const":

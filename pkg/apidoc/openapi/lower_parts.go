@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"belfry/internal/ordered"
+	"belfry/pkg/apidoc/model"
 )
 
 // alternatives translates anyOf and oneOf. Where a schema says what it is besides, they are left out.
@@ -23,12 +25,19 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 	var each []*ordered.Object
 	for _, one := range all {
 		lowered := l.value(one)
-		if is := l.resolve(lowered); is.Get("nullable") == true && !is.Has("type") {
+		is := l.resolve(lowered)
+		orNull := is.Get("nullable") == true && !is.Has("type")
+		if orNull {
 			out.Set("nullable", true)
-			continue
 		}
-		if !slices.ContainsFunc(each, func(other *ordered.Object) bool { return same(other, lowered) }) {
-			each = append(each, lowered)
+		inner, nested := is.Get("oneOf").([]any)
+		if !nested && !orNull { // else it is null alone
+			inner = []any{lowered}
+		}
+		for _, one := range inner {
+			if !slices.ContainsFunc(each, func(other *ordered.Object) bool { return same(other, one.(*ordered.Object)) }) {
+				each = append(each, one.(*ordered.Object))
+			}
 		}
 	}
 	switch {
@@ -38,15 +47,33 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 	case len(each) == 1:
 		fill(out, l.resolve(each[0]))
 	case l.distinct(each):
-		var list []any
-		for _, one := range each {
-			list = append(list, one)
-		}
-		out.Set("oneOf", list)
+		l.oneOf(out, each)
 	case !slices.ContainsFunc(each, func(one *ordered.Object) bool { return l.resolve(one).Get("type") != "object" }):
 		fill(out, l.either(each))
 	}
+	if len(each) > 0 && !out.Has("type") && !out.Has("oneOf") {
+		out.Delete("nullable") // else it would be null alone
+	}
 	return out
+}
+
+// oneOf sets alternatives of different types. null is a value of one of them at most.
+func (l *lowering) oneOf(out *ordered.Object, each []*ordered.Object) {
+	isNullable := func(one *ordered.Object) bool { return l.resolve(one).Get("nullable") == true }
+	if first := slices.IndexFunc(each, isNullable); first >= 0 && (out.Get("nullable") == true || slices.ContainsFunc(each[first+1:], isNullable)) {
+		out.Set("nullable", true)
+		for i, one := range each {
+			if isNullable(one) {
+				each[i] = l.resolve(one).Clone()
+				each[i].Delete("nullable")
+			}
+		}
+	}
+	var list []any
+	for _, one := range each {
+		list = append(list, one)
+	}
+	out.Set("oneOf", list)
 }
 
 // distinct reports whether alternatives have different types: then a value is one of them.
@@ -83,6 +110,9 @@ func (l *lowering) either(each []*ordered.Object) *ordered.Object {
 		required = slices.DeleteFunc(slices.Clone(required), func(name any) bool { return !slices.Contains(names, name) })
 	}
 	out := ordered.Of("type", "object")
+	if slices.ContainsFunc(each, func(one *ordered.Object) bool { return l.resolve(one).Get("nullable") == true }) {
+		out.Set("nullable", true)
+	}
 	if len(required) > 0 {
 		out.Set("required", required)
 	}
@@ -96,10 +126,11 @@ func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
 		return first
 	}
 	for _, one := range all {
-		is := l.resolve(l.value(one))
+		is, bounded := l.resolve(l.value(one)), out.Clone()
 		for _, m := range is.Members() {
 			switch known := out.Get(m.Name); {
 			case m.Name == "example": // of a part, and may lack what the others require
+			case m.Name == "exclusiveMinimum" && bounded.Has("minimum"), m.Name == "exclusiveMaximum" && bounded.Has("maximum"): // of another bound
 			case known == nil:
 				out.Set(m.Name, m.Value)
 			case m.Name == "properties":
@@ -152,6 +183,9 @@ func (l *lowering) complete(s *ordered.Object) *ordered.Object {
 	if !s.Has("type") && s.Object("properties").Len() > 0 {
 		s.Set("type", "object")
 	}
+	if s.Has("type") {
+		s.Delete("oneOf") // of another part of allOf
+	}
 	switch s.Get("type") {
 	case nil:
 		s.Delete("format", "pattern", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
@@ -168,35 +202,52 @@ func (l *lowering) complete(s *ordered.Object) *ordered.Object {
 	return s
 }
 
-// placeNull moves nullable, which 3.0 has beside a type alone, from schemas without one: to the first alternative that has one; without
-// alternatives, null is what a schema without a type allows. Where all alternatives are components it stays, as generators know it.
-func placeNull(v any) {
+// placeNull moves nullable, which 3.0 has beside a type alone, from schemas without one: to one of their alternatives; without
+// alternatives, null is what a schema without a type allows.
+func placeNull(v any, components *ordered.Object) {
 	switch v := v.(type) {
 	case []any:
 		for _, one := range v {
-			placeNull(one)
+			placeNull(one, components)
 		}
 	case *ordered.Object:
 		if v.Get("nullable") == true && !v.Has("type") {
-			alternatives, _ := v.Get("oneOf").([]any)
-			i := slices.IndexFunc(alternatives, func(one any) bool { return one.(*ordered.Object).Has("type") })
-			if i >= 0 {
-				alternatives = slices.Clone(alternatives)
-				first := alternatives[i].(*ordered.Object).Clone()
-				first.Set("nullable", true)
-				alternatives[i] = first
-				v.Set("oneOf", alternatives)
+			if alternatives, ok := v.Get("oneOf").([]any); ok {
+				v.Set("oneOf", withNull(alternatives, components))
 			}
-			if i >= 0 || alternatives == nil {
-				v.Delete("nullable")
-			}
+			v.Delete("nullable")
 		}
 		for _, m := range v.Members() {
-			if m.Name != "example" {
-				placeNull(m.Value)
+			properties, _ := m.Value.(*ordered.Object)
+			switch {
+			case m.Name == "example":
+			case m.Name == "properties":
+				for _, p := range properties.Members() { // one may be named example
+					placeNull(p.Value, components)
+				}
+			default:
+				placeNull(m.Value, components)
 			}
 		}
 	}
+}
+
+// withNull makes the first alternative that has a type of its own nullable. Where all are components, it is a copy of the last one: the
+// first is what a schema is mostly about, and keeps its name.
+func withNull(alternatives []any, components *ordered.Object) []any {
+	i := slices.IndexFunc(alternatives, func(one any) bool { return one.(*ordered.Object).Has("type") })
+	if i < 0 {
+		i = len(alternatives) - 1
+	}
+	nullable := alternatives[i].(*ordered.Object)
+	if ref, ok := nullable.Get("$ref").(string); ok {
+		nullable = components.Object(strings.TrimPrefix(ref, model.Component("")))
+	}
+	nullable = nullable.Clone()
+	nullable.Set("nullable", true)
+	alternatives = slices.Clone(alternatives)
+	alternatives[i] = nullable
+	return alternatives
 }
 
 func enumOf(s *ordered.Object) ([]any, bool) {
@@ -240,8 +291,11 @@ func (l *lowering) enumerate(s *ordered.Object, values []any) {
 	}
 	// Generators have no constant of another type.
 	s.Delete("enum")
-	if kind == "boolean" || kind == "number" {
+	switch {
+	case kind == "boolean" || kind == "number":
 		s.Set("type", kind)
+	case kind != "" && !s.Has("type"):
+		s.Delete("nullable") // else it would be null alone
 	}
 }
 

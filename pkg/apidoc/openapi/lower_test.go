@@ -45,8 +45,28 @@ func TestLoweredKeywords(t *testing.T) {
 		{"tuples", `{"type":"array","items":[{"type":"string"}],"additionalItems":false}`, `{"items":{},"type":"array"}`},
 		{"patterns", `{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}`, `{"additionalProperties":true,"type":"object"}`},
 		{"conditions", `{"type":"string","if":{"minLength":3},"then":{"maxLength":1},"not":{"const":"a"}}`, `{"type":"string"}`},
+		{"null among components", `{"anyOf":[{"$ref":"#/$defs/Thing"},{"$ref":"#/$defs/Text"},{"type":"null"}]}`,
+			`{"oneOf":[{"$ref":"#/components/schemas/AThing"},{"nullable":true,"type":"string"}]}`},
+		{"null in several alternatives", `{"anyOf":[{"type":["string","null"]},{"$ref":"#/$defs/Thing"},{"type":["integer","null"]}]}`,
+			`{"oneOf":[{"nullable":true,"type":"string"},{"$ref":"#/components/schemas/AThing"},{"type":"integer"}]}`},
+		{"null in a component and beside it", `{"anyOf":[{"$ref":"#/$defs/Perhaps"},{"type":"array"},{"type":"null"}]}`, `{"oneOf":[{"nullable":true,"type":"string"},{"items":{},"type":"array"}]}`},
+		{"an alternative of several types and null", `{"anyOf":[{"$ref":"#/$defs/Any"},{"type":"array"}]}`, `{"oneOf":[{"nullable":true,"type":"string"},{"type":"integer"},{"items":{},"type":"array"}]}`},
+		{"alternatives in alternatives", `{"anyOf":[{"anyOf":[{"$ref":"#/$defs/Thing"},{"$ref":"#/$defs/Text"},{"type":"null"}]},{"$ref":"#/$defs/Perhaps"},{"type":"null"}]}`, `{}`},
+		{"alternatives in alternatives of other types", `{"anyOf":[{"anyOf":[{"$ref":"#/$defs/Thing"},{"$ref":"#/$defs/Text"},{"type":"null"}]},{"type":"boolean"},{"type":"null"}]}`,
+			`{"oneOf":[{"$ref":"#/components/schemas/AThing"},{"$ref":"#/components/schemas/AText"},{"nullable":true,"type":"boolean"}]}`},
+		{"an alternative of several values and null", `{"anyOf":[{"enum":["a",1,null]},{"type":"array"}]}`, `{}`},
+		{"an alternative of anything", `{"anyOf":[{"anyOf":[{},{"type":"null"}]},{"type":"array"}]}`, `{}`},
+		{"alternatives of objects and null", `{"anyOf":[{"type":["object","null"],"properties":{"a":{}}},{"type":"object","properties":{"b":{}}}]}`,
+			`{"nullable":true,"properties":{"a":{},"b":{}},"type":"object"}`},
+		{"alternatives of parts", `{"allOf":[{"anyOf":[{"type":"boolean"},{"type":"null"}]},{"anyOf":[{"type":"string"},{"type":"boolean"},{"type":"null"}]}]}`, `{"nullable":true,"type":"boolean"}`},
+		{"numbers and null", `{"type":["number","integer","null"]}`, `{"nullable":true,"type":"number"}`},
+		{"bounds of both kinds", `{"type":"number","exclusiveMinimum":3,"minimum":5,"maximum":9,"exclusiveMaximum":8}`, `{"exclusiveMaximum":true,"exclusiveMinimum":true,"maximum":8,"minimum":3,"type":"number"}`},
+		{"bounds of parts", `{"allOf":[{"type":"number","minimum":5,"maximum":8},{"type":"number","exclusiveMinimum":3,"exclusiveMaximum":9}]}`, `{"maximum":8,"minimum":5,"type":"number"}`},
+		{"a property named example", `{"properties":{"example":{"type":["string","integer","null"]}}}`,
+			`{"properties":{"example":{"oneOf":[{"nullable":true,"type":"string"},{"type":"integer"}]}},"type":"object"}`},
 	} {
-		text := lowered(t, `{"properties":{"x":`+c.schema+`}}`)
+		text := lowered(t, `{"$defs":{"Text":{"type":"string"},"Perhaps":{"type":["string","null"]},"Any":{"type":["string","integer","null"]},"Thing":{"type":"object","properties":{"a":{}}}},
+			"properties":{"x":`+c.schema+`}}`)
 		got, err := json.Marshal(at(t, text, "components schemas A properties x"))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %s, want %s (%v)", c.name, got, c.want, err)

@@ -50,7 +50,7 @@ func (p *Properties) Unknown(name string) bool {
 
 // Suggest returns advice for a name that is unknown: what may be meant.
 func (p *Properties) Suggest(name string) string {
-	names := slices.AppendSeq(p.schema.Names(), maps.Keys(p.kept))
+	names := slices.DeleteFunc(slices.AppendSeq(p.schema.Names(), maps.Keys(p.kept)), p.Unknown)
 	slices.Sort(names)
 	if strings.EqualFold(name, "id") { // as most others call it, which no typing error makes of uuid
 		return config.Suggest("uuid", names)

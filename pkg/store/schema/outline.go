@@ -8,7 +8,7 @@ import (
 // outline is what a schema says about the members of the document itself: in its properties, and in those of the
 // schemas that it applies to the same value.
 type outline struct {
-	names    map[string]bool    // in properties of any, and in required of those that hold for every document
+	names    map[string]bool    // in properties, required and dependentRequired of any
 	declared map[string][]*node // by name, the schemas in properties of those that hold for every document
 	any      map[string]bool    // names in properties of any
 	patterns []matcher          // of patternProperties of any
@@ -42,6 +42,7 @@ func (z *normalizer) outlineOf(root *node) outline {
 			for _, m := range membersOf(n.get("properties")) {
 				o.names[m.name], o.any[m.name] = true, true
 			}
+			o.nameRequired(n)
 			o.patterns = append(o.patterns, z.matchers(n)...)
 			if n.get("propertyNames") != nil {
 				o.parts = append(o.parts, gate{})
@@ -60,21 +61,35 @@ func (z *normalizer) outlineOf(root *node) outline {
 		for _, m := range membersOf(n.get("properties")) {
 			o.declared[m.name] = append(o.declared[m.name], m.value)
 		}
-		if k := n.get("required"); k != nil {
-			for _, item := range k.items {
-				o.names[item.text] = true
-			}
-		}
 		switch {
 		case isFalse(n.get("additionalProperties")):
 			o.gates = append(o.gates, z.gateOf(n))
-		case isFalse(n.get("unevaluatedProperties")) && n.file.draft != draft07:
+		case isFalse(n.get("unevaluatedProperties")):
 			o.closed = true
 		}
 	}
 	o.closed = o.closed || len(o.gates) > 0 || o.complete
 	return o
 }
+
+// nameRequired adds the names that a schema requires, or requires beside others.
+func (o *outline) nameRequired(n *node) {
+	lists := []*node{n.get("required")}
+	for _, keyword := range []string{"dependentRequired", "dependencies"} {
+		for _, m := range membersOf(n.get(keyword)) {
+			lists = append(lists, m.value) // of dependencies it may be a schema
+		}
+	}
+	for _, list := range lists {
+		if list != nil && list.kind == arrayNode {
+			for _, item := range list.items {
+				o.names[item.text] = true
+			}
+		}
+	}
+}
+
+func (g gate) refuses(name string) bool { return !g.names[name] && !matchesAny(g.patterns, name) }
 
 func (z *normalizer) gateOf(n *node) gate {
 	own := gate{names: map[string]bool{}, patterns: z.matchers(n)}
@@ -84,12 +99,12 @@ func (z *normalizer) gateOf(n *node) gate {
 	return own
 }
 
-// holding returns the schemas that hold for every value for which one holds, itself included.
+// holding returns the schemas that hold for every value for which one holds, itself included. Some may be true or false.
 func (o *outline) holding(n *node) (all []*node) {
 	seen := map[*node]bool{}
 	var visit func(n *node)
 	visit = func(n *node) {
-		if n == nil || n.kind != objectNode || seen[n] {
+		if n == nil || seen[n] {
 			return
 		}
 		seen[n] = true
@@ -116,10 +131,18 @@ func impliesAll(root *node) bool {
 	if root.kind != objectNode || root.get("properties") == nil {
 		return false
 	}
-	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"} {
+	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties", "propertyNames"} {
 		if root.get(keyword) != nil {
 			return false
 		}
+	}
+	for _, m := range membersOf(root.get("dependencies")) {
+		if m.value.kind != arrayNode {
+			return false
+		}
+	}
+	if rest := root.get("unevaluatedProperties"); rest != nil && !isFalse(rest) {
+		return false
 	}
 	more := root.get("additionalProperties")
 	return more == nil || isFalse(more)
@@ -179,10 +202,8 @@ func (s *Schema) MayRefuse(name string) bool {
 // Knows reports whether the schema says of a member of the document itself that there is one: by its name, or by a pattern.
 func (s *Schema) Knows(name string) bool {
 	o := &s.form.outline
-	for _, g := range o.gates {
-		if !g.names[name] && !matchesAny(g.patterns, name) {
-			return false
-		}
+	if slices.ContainsFunc(o.gates, func(g gate) bool { return g.refuses(name) }) {
+		return false
 	}
 	return o.names[name] || matchesAny(o.patterns, name)
 }

@@ -30,10 +30,17 @@ func (s *Schema) Contradictions(name string, w Written) error {
 	return refused.err()
 }
 
-// RefusesObjects returns a *RefusedError if no object matches the schema, since it is about values of other types; else nil.
-func (s *Schema) RefusesObjects() error {
+// RefusesObjects returns a *RefusedError if no object matches the schema, as far as that can be seen: it is about values of
+// other types, or false, or requires a member that it refuses. maintained are members that it does not judge. nil: nothing is wrong.
+func (s *Schema) RefusesObjects(maintained func(name string) bool) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.always {
+		if isFalse(n) {
+			refused.add(n, "", "is false: no object can be created", "remove it")
+		}
+		if k := n.get("not"); k != nil && (k.kind == boolNode && k.truth || k.kind == objectNode && len(k.members) == 0) {
+			refused.add(k, "not", "excludes everything: no object can be created", "remove it")
+		}
 		if k := n.get("type"); k != nil && !allowsType(k, "object") {
 			refused.add(k, "type", fmt.Sprintf("is %s, and a store holds objects: none can be created", k.raw()), `write "object"`)
 		}
@@ -42,8 +49,26 @@ func (s *Schema) RefusesObjects() error {
 				refused.add(k, keyword, "has no object, and a store holds objects: none can be created", "remove it")
 			}
 		}
+		if k := n.get("required"); k != nil {
+			for _, item := range k.items {
+				if by := s.form.outline.refusing(item.text); by != "" && !maintained(item.text) {
+					refused.add(k, "required", fmt.Sprintf("has %q, which %s refuses: no object can be created", item.text, by), "add it to properties, or remove it here")
+				}
+			}
+		}
 	}
 	return refused.err()
+}
+
+// refusing returns the keyword that refuses a member in every document; "": none.
+func (o *outline) refusing(name string) string {
+	switch {
+	case slices.ContainsFunc(o.declared[name], isFalse):
+		return "properties"
+	case slices.ContainsFunc(o.gates, func(g gate) bool { return g.refuses(name) }):
+		return "additionalProperties"
+	}
+	return ""
 }
 
 func (o *outline) contradict(refused *refusals, n *node, w Written) {
