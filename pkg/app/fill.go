@@ -37,14 +37,15 @@ func (a *serving) prepareFill(ctx context.Context) error {
 	return err
 }
 
-// merged returns how far everything is, with one status for a mapping: it is filled once what whole numbers name is filled too.
+// merged returns how far everything is, with one status for a mapping: it is filled once what whole numbers name is filled too. What else
+// makes up for a release before has none.
 func merged(all []fill.Status) (out []fill.Status) {
 	for _, s := range all {
-		if s.Numbers {
+		if s.Upgrades {
 			continue
 		}
 		for _, n := range all {
-			if n.Numbers && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
+			if n.Upgrades && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
 				s.Filled, s.Waiting = s.Filled && n.Filled, s.Waiting || n.Waiting
 				s.Failed += n.Failed
 			}

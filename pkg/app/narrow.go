@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +25,8 @@ const (
 	// reads all of them.
 	narrowPause = 100 * time.Millisecond
 
-	// narrowDenied is how long the consumers are not read after that was denied: the server logs each attempt.
+	// narrowDenied is how long what was denied is not tried again, to read the consumers or to narrow one: the server logs each
+	// attempt.
 	narrowDenied = 10 * time.Minute
 
 	// createdConsumers are the subjects on which the server says that a consumer of the log was created. It says nothing of one
@@ -48,29 +52,36 @@ func (a *App) startNarrowing(context.Context) error {
 func (a *App) narrowConsumers(ctx context.Context) {
 	created, stop := a.watchConsumers(ctx)
 	defer stop()
-	denied := "" // what was logged last
+	var logged []string              // the consumers that are wide
+	denied := map[string]time.Time{} // when it was denied to narrow a consumer
 	for delays := backoff.New(narrowRetryMin, narrowRetryMax); ctx.Err() == nil; {
 		began := time.Now()
 		limited, done := context.WithTimeout(ctx, narrowTimeout)
-		found, err := listener.NarrowConsumers(limited, a.bus, false)
+		maps.DeleteFunc(denied, func(_ string, at time.Time) bool { return began.Sub(at) >= narrowDenied })
+		found, err := listener.NarrowConsumers(limited, a.bus, false, slices.Collect(maps.Keys(denied))...)
 		done()
+		var wide []string
 		for _, d := range found {
 			if d.State == bus.Updated {
 				a.log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
+				continue
+			}
+			wide = append(wide, d.What)
+			if _, tried := denied[d.What]; !tried && errors.Is(err, bus.ErrPermissionDenied) {
+				denied[d.What] = began
 			}
 		}
 		wait, woken := busCheckInterval, created
 		switch {
 		case err == nil:
-			denied = ""
 			delays.Reset()
 		case !errors.Is(err, bus.ErrPermissionDenied):
 			wait = delays.Next()
 		case len(found) == 0:
 			wait, woken = narrowDenied, nil // nor may it read which consumers there are
-		case err.Error() != denied:
-			denied = err.Error()
-			a.log.Warn("a listener may receive events about the security of accounts that it does not name", "error", err)
+		case !slices.Equal(wide, logged):
+			logged = wide
+			a.log.Warn("a listener may receive events about the security of accounts that it does not name", "consumers", strings.Join(wide, ", "), "error", err)
 		}
 		if pause(ctx, woken, time.After(wait)) {
 			pause(ctx, nil, time.After(time.Until(began.Add(narrowPause))))

@@ -205,6 +205,8 @@ func TestAWideConsumerThatBelfryMayNotChangeIsLogged(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Deny: []string{"$JS.EVENT.>"}},
 		}},
 	}})
+	refusals := &refusals{of: `"$JS.API.CONSUMER.CREATE.EVENTS.wide"`}
+	s.SetLogger(refusals, false, false)
 	p := newPlace(t, fmt.Sprintf(accounts, fmt.Sprintf("url: %q, user: belfry, password: secret", s.ClientURL())))
 	p.start()
 	js := natsserver.JetStream(t, s.ClientURL(), nats.UserInfo("admin", "secret"))
@@ -226,4 +228,36 @@ func TestAWideConsumerThatBelfryMayNotChangeIsLogged(t *testing.T) {
 	if logged := p.logged.String(); strings.Contains(logged, "the bus reports an error") {
 		t.Errorf("a right that belfry does without is reported: %s", logged)
 	}
+	// The server logs each attempt that it refuses, so belfry reads on which consumers there are, and tries once.
+	var reads atomic.Int64
+	if _, err := js.Conn().Subscribe("$JS.API.CONSUMER.LIST."+bus.StreamEvents, func(*nats.Msg) { reads.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitUntil(t, func() error {
+		if n := reads.Load(); n < 3 {
+			return fmt.Errorf("the consumers were read %d times more", n)
+		}
+		return nil
+	})
+	if n := refusals.n.Load(); n != 1 {
+		t.Errorf("the server has refused to narrow the consumer %d times", n)
+	}
 }
+
+// refusals counts what a server refuses to have published on subjects.
+type refusals struct {
+	of string
+	n  atomic.Int64
+}
+
+func (r *refusals) Errorf(format string, v ...any) {
+	if text := fmt.Sprintf(format, v...); strings.Contains(text, "Publish Violation") && strings.Contains(text, r.of) {
+		r.n.Add(1)
+	}
+}
+
+func (*refusals) Noticef(string, ...any) {}
+func (*refusals) Warnf(string, ...any)   {}
+func (*refusals) Fatalf(string, ...any)  {}
+func (*refusals) Debugf(string, ...any)  {}
+func (*refusals) Tracef(string, ...any)  {}

@@ -154,11 +154,12 @@ func save(ctx context.Context, st *store.Store, shown store.Stored, edited objec
 	return err
 }
 
-// changes returns the fields that differ, nil for those that are removed.
+// changes returns the fields that differ, nil for those that are removed. A number that is written otherwise differs: whoever
+// edits it sees its digits, and may mean them.
 func changes(st *store.Store, before, edited object.Object) object.Object {
 	old, next, fields := st.SettableByInterceptor(before), st.SettableByInterceptor(edited), object.Object{}
 	for name, value := range next {
-		if !object.SameValue(old[name], value) {
+		if !object.SameDigits(old[name], value) {
 			fields[name] = value
 		}
 	}

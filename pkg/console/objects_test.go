@@ -126,6 +126,18 @@ func TestAdminsSeeAndChangeObjectsWhateverTheRules(t *testing.T) {
 	}
 }
 
+// TestAnEditWritesOtherDigits of a number, as of a key that names nothing because of its form; a field that is only in another
+// place, or has other escapes, is not written.
+func TestAnEditWritesOtherDigits(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	stored := l.save("Books", "emma", `{"title":"Emma","author":1.0,"n":{"a":1,"b":"é"}}`)
+	leads(t, l.post(l.Admin, emma, form("revision", fmt.Sprint(stored.Revision), "text", `{"n":{"b":"\u00e9","a":1},"author":1,"title":"Emma"}`)), emma)
+	if now := l.read("Books", "emma"); string(object.Field(now.Body, "author")) != "1" || string(object.Field(now.Body, "n")) != `{"a":1,"b":"é"}` {
+		t.Errorf("%s", now.Body)
+	}
+}
+
 func TestOnlyAdminsReachObjects(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t)

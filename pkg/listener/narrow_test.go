@@ -148,3 +148,55 @@ func TestAListenerOfAnEarlierReleaseIsNarrowedWhereItIs(t *testing.T) {
 		t.Errorf("handled %v, want what came after the position, without the login", got)
 	}
 }
+
+// refusing refuses to change a consumer.
+type refusing struct {
+	*bus.Bus
+	consumer string
+	asked    *int
+}
+
+func (r refusing) JetStream() jetstream.JetStream {
+	return refusingStream{r.Bus.JetStream(), r}
+}
+
+type refusingStream struct {
+	jetstream.JetStream
+	r refusing
+}
+
+var errRefused = errors.New("refused")
+
+func (s refusingStream) UpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	if c.Durable == s.r.consumer {
+		*s.r.asked++
+		return nil, errRefused
+	}
+	return s.JetStream.UpdateConsumer(ctx, stream, c)
+}
+
+// One consumer that can't be narrowed does not keep others wide, and is only compared where that is asked for.
+func TestAConsumerThatCannotBeNarrowedKeepsNoOtherWide(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	for _, name := range []string{"a", "b", "c"} {
+		config := jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+		if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := 0
+	found, err := listener.NarrowConsumers(t.Context(), refusing{b, "a", &asked}, false)
+	if !errors.Is(err, errRefused) || len(found) != 3 || asked != 1 {
+		t.Fatalf("found %v, %v, asked %d times", found, err, asked)
+	}
+	for _, name := range []string{"b", "c"} {
+		if slices.Contains(filtersOf(t, b, name), "events.>") {
+			t.Errorf("consumer %s is wide", name)
+		}
+	}
+	found, err = listener.NarrowConsumers(t.Context(), refusing{b, "a", &asked}, false, "consumer a of stream EVENTS")
+	if err != nil || len(found) != 1 || found[0].State != bus.Drifted || asked != 1 {
+		t.Errorf("found %v, %v, asked %d times", found, err, asked)
+	}
+}

@@ -9,7 +9,7 @@ import (
 // Status is how far a work is, as this process has last read it.
 type Status struct {
 	Source, Target, Array string // of a mapping; of other works the store alone, as Target
-	Numbers               bool   // the work is about what whole numbers name
+	Upgrades              bool   // the work makes up for what a release before did not do, as about whole numbers in keys
 
 	Filled  bool // by the configuration of this process
 	Waiting bool // for processes with another configuration to end, if there are any
@@ -27,7 +27,7 @@ func (f *Filler) Status() []Status {
 	var all []Status
 	for _, name := range slices.Sorted(maps.Keys(f.works)) {
 		w := f.works[name]
-		st := Status{Target: w.store.Name(), Filled: s.filled(name, w.definition), Waiting: s.disputed(name), Others: f.disputed(s, name), Numbers: w.needs != nil}
+		st := Status{Target: w.store.Name(), Filled: s.filled(name, w.definition), Waiting: s.disputed(name), Others: f.disputed(s, name), Upgrades: w.needs != nil}
 		if w.mapping != nil {
 			st.Source, st.Array = w.mapping.Source, w.mapping.Array
 		}

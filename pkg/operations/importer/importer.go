@@ -276,7 +276,7 @@ func (i *Import) prepare(it *item) (uuid string, body []byte, failure *Failure) 
 	if failure != nil {
 		return "", nil, failure
 	}
-	uuid, err := i.identity.of(o, it.n)
+	uuid, err := i.identity.of(o, it.n, it.text)
 	if err != nil {
 		return "", nil, failed(it.at, err)
 	}

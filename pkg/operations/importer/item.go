@@ -101,8 +101,8 @@ type identity struct {
 }
 
 // of returns the UUID of an object: the value of the key field, its own, or one derived
-// from its position and content.
-func (id identity) of(o object.Object, n int64) (string, error) {
+// from its position and content, which text is as the input has it.
+func (id identity) of(o object.Object, n int64, text []byte) (string, error) {
 	field := id.key
 	if field == "" {
 		field = "uuid"
@@ -112,7 +112,7 @@ func (id identity) of(o object.Object, n int64) (string, error) {
 		if id.key != "" {
 			return "", wrong(field, "is missing; it is to be the object's uuid")
 		}
-		return derive(id.batch, n, o.Encode()), nil
+		return derive(id.batch, n, asWritten(o, text)), nil
 	}
 	if id.key != "" {
 		if uuid, named := object.Named(value); named {
@@ -124,20 +124,38 @@ func (id identity) of(o object.Object, n int64) (string, error) {
 		}
 		return "", wrong(field, why)
 	}
-	text, isText := object.Text(value)
+	own, isText := object.Text(value)
 	if !isText {
 		return "", wrong(field, "must be a string to be the object's uuid")
 	}
-	if err := object.CheckUUID(text); err != nil {
+	if err := object.CheckUUID(own); err != nil {
 		return "", wrong(field, err.Error())
 	}
-	return text, nil
+	return own, nil
 }
 
 func wrong(field, message string) error {
 	e := errs.New(errs.Invalid, "no valid uuid")
 	e.Fields = []errs.Field{{Pointer: object.Pointer(field), Message: message}}
 	return e
+}
+
+// asWritten returns an object, encoded, with the escapes of the input. Releases before stored strings as they were sent, and a
+// file that one of them has imported must not be other objects now.
+func asWritten(o object.Object, text []byte) []byte {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return o.Encode()
+	}
+	compact, err := jsontext.AppendFormat(nil, object.WithoutMark(text), jsontext.PreserveRawStrings(true))
+	if err != nil {
+		return o.Encode()
+	}
+	written := make(object.Object, len(o))
+	_ = object.Each(compact, func(name string, value []byte) bool {
+		written[name] = value
+		return true
+	})
+	return written.Encode()
 }
 
 // derive returns the UUID of an object that has none: a UUIDv8 of its number in the

@@ -7,7 +7,15 @@ import (
 
 // SameValue reports whether two values, nil for none, are the same JSON value: they differ at most in the order of
 // properties, in how strings are escaped and in how numbers are written. 10, 10.0 and 1e1 are the same, and so are 0 and -0.
-func SameValue(a, b []byte) bool {
+func SameValue(a, b []byte) bool { return sameBy(sameNumber, a, b) }
+
+// SameDigits is SameValue of values whose numbers are also written alike: for somebody who means to write one otherwise, as a
+// key does not name an object by 1.0.
+func SameDigits(a, b []byte) bool {
+	return sameBy(func(a, b string) bool { return a == b }, a, b)
+}
+
+func sameBy(number func(a, b string) bool, a, b []byte) bool {
 	if bytes.Equal(a, b) || a == nil || b == nil {
 		return bytes.Equal(a, b) && (a == nil) == (b == nil)
 	}
@@ -19,21 +27,21 @@ func SameValue(a, b []byte) bool {
 			return false
 		}
 	}
-	return same(values[0], values[1])
+	return same(number, values[0], values[1])
 }
 
-func same(a, b any) bool {
+func same(number func(a, b string) bool, a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && sameNumber(string(a), string(b))
+		return ok && number(string(a), string(b))
 	case []any:
 		b, ok := b.([]any)
 		if !ok || len(a) != len(b) {
 			return false
 		}
 		for i := range a {
-			if !same(a[i], b[i]) {
+			if !same(number, a[i], b[i]) {
 				return false
 			}
 		}
@@ -45,7 +53,7 @@ func same(a, b any) bool {
 		}
 		for name, value := range a {
 			other, has := b[name]
-			if !has || !same(value, other) {
+			if !has || !same(number, value, other) {
 				return false
 			}
 		}

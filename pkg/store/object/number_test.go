@@ -42,3 +42,17 @@ func TestSameValue(t *testing.T) {
 		t.Error("nothing is null")
 	}
 }
+
+// TestSameDigits: the order of properties and escapes make no difference, and any other digits do.
+func TestSameDigits(t *testing.T) {
+	for a, b := range map[string]string{`1.50`: `1.50`, `{"a":1,"b":[1.0,"é"]}`: `{"b":[1.0,"\u00e9"],"a":1}`, `"1.0"`: `"\u0031.0"`, `null`: `null`} {
+		if !object.SameDigits([]byte(a), []byte(b)) {
+			t.Errorf("%s and %s differ", a, b)
+		}
+	}
+	for a, b := range map[string]string{`1`: `1.0`, `0`: `-0`, `[1]`: `[1e0]`, `{"a":{"b":10}}`: `{"a":{"b":1e1}}`, `null`: `0`} {
+		if object.SameDigits([]byte(a), []byte(b)) {
+			t.Errorf("%s and %s do not differ", a, b)
+		}
+	}
+}

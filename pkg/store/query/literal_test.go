@@ -110,6 +110,7 @@ func TestTimesOfObjectsCompareAsTimes(t *testing.T) {
 		`< "2026-01-02T03:04:35.87900000000001Z"`: true, `== "2026-01-02T03:04:35.87900000000001Z"`: false, `== "2026-01-02T03:04:35.87900000000000Z"`: true,
 		`> "2026-01-02"`: true, `>= "2026-01-03"`: false, `< "2026-01-03"`: true, `== "2026-01-02"`: false,
 		`== "2026-01-02t03:04:35.879z"`: true, `== "2026-01-02 03:04:35.879000+00:00"`: true, `< "9999-12-31T23:59:59-12:00"`: true, `> "0000-01-01T00:00:00+12:00"`: true,
+		`> "2025-12-31T23:59:60Z"`: true, `>= "2016-12-31T23:59:60Z"`: true, `< "2017-01-01T00:59:60.5+01:00"`: false, `< "2026-01-31T18:59:60-05:00"`: true, `== "2026-01-31T23:59:60Z"`: false,
 		`in ["2026-01-02", "2026-01-02T04:04:35.879+01:00"]`: true, `in ["2026-01-02", "2026-01-02T03:04:35.8790001Z"]`: false, `== null`: false, `!= null`: true,
 		`.startsWith("2026-01")`: true, `.startsWith("2025")`: false,
 	} {
@@ -135,6 +136,7 @@ func TestTimesOfObjectsCompareAsTimes(t *testing.T) {
 		`created > "2026-02-30"`: "is not one", `created > "2026-02-30T00:00:00Z"`: "is not one", `created > "2026-01"`: "is not one", `created in ["2026-01-02", "x"]`: `"x" is not one`,
 		`created > "2026-01-02T25:00:00Z"`: "is not one", `created == "2026-01-02T03:04:05+99:00"`: "is not one",
 		`created > "2026-01-02T3:04:05Z"`: "is not one", `created > "2026-01-02T03:04:05,5Z"`: "is not one", `created > "2026-01-02T03:04:05+24:00"`: "is not one", `created > "2026-01-02T24:00:00Z"`: "is not one",
+		`created > "2026-01-02T03:04:60Z"`: "is not one", `created > "2026-01-30T23:59:60Z"`: "is not one", `created > "2026-01-31T23:59:60+01:00"`: "is not one", `created > "2026-01-31T23:59:61Z"`: "is not one",
 		`created > "10000-01-01T00:00:00Z"`: "is not one", `created > "2026-01-02t03:04:05"`: "no time zone", `created > "2026-01-02 03:04"`: "no time zone",
 	} {
 		if _, err := query.ParseSearch("word", nil, filter); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
@@ -226,6 +228,20 @@ func TestAMissingIndexIsNamedAlone(t *testing.T) {
 		_, err := query.Parse(c.filter, c.sort, many)
 		if !errors.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), c.want) || strings.Contains(err.Error(), "tags") {
 			t.Errorf("%s %s: %v, want an invalid that ends with %q", c.filter, c.sort, err, c.want)
+		}
+	}
+}
+
+// TestALeapSecondIsBetweenItsMinuteAndTheNext, whatever fraction of it a literal has.
+func TestALeapSecondIsBetweenItsMinuteAndTheNext(t *testing.T) {
+	const last, first = `{"created":"2016-12-31T23:59:59.999999Z"}`, `{"created":"2017-01-01T00:00:00.000000Z"}`
+	for _, leap := range []string{`"2016-12-31T23:59:60Z"`, `"2016-12-31t23:59:60.999999999z"`, `"2017-01-01T09:29:60.5+09:30"`} {
+		for filter, want := range map[string]string{
+			"created < " + leap: last, "created <= " + leap: last, "created > " + leap: first, "created >= " + leap: first, "created == " + leap: "", leap + " <= created": first,
+		} {
+			if got := matching(t, filter, last, first); got != want {
+				t.Errorf("%s finds %s, want %s", filter, got, want)
+			}
 		}
 	}
 }
