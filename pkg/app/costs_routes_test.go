@@ -56,7 +56,7 @@ var costlyRows = []costlyRoutes{
 		POST /auth/second-factor POST /auth/second-factor/code POST /auth/second-factor/passkey POST /auth/sessions/{uuid}
 		POST /auth/step-up POST /auth/token PUT /auth/email PUT /auth/email/code PUT /auth/email/recovery PUT /auth/factors/email
 		PUT /auth/factors/passkey PUT /auth/factors/totp PUT /auth/idents/{uuid}/address`},
-	{name: "pictures", head: 2 << 20, body: 2 << 20, bodies: loginForms, routes: `POST /auth/factors/totp`}, // of a secret
+	{name: "pictures", head: 3 << 20, body: 2 << 20, bodies: loginForms, routes: `POST /auth/factors/totp`}, // of a secret
 	{name: "hashes of passwords", head: 640 << 10, body: 22 << 20, stranger: 2 << 20, bodies: loginForms, routes: `POST /auth/keys`},
 	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms, routes: `
 		POST /console/first POST /console/letters POST /console/login POST /console/login/passkey POST /console/logout

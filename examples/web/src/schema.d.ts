@@ -1619,6 +1619,7 @@ export interface components {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
                 Etag: components["headers"]["Etag"];
+                "Last-Modified": components["headers"]["Last-Modified"];
                 "Content-Range": components["headers"]["Content-Range"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
