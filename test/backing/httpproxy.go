@@ -99,7 +99,7 @@ http://%[1]s {
 func StartCaddy(t testing.TB, upstream string) *HTTPProxy {
 	t.Helper()
 	p := &HTTPProxy{Name: "Caddy", Codings: []string{"gzip", "zstd"}}
-	p.start(t, upstream, caddyConfig, func(root, folder, config string) *exec.Cmd {
+	p.start(t, upstream, caddyConfig, func(root, _, config string) *exec.Cmd {
 		return exec.Command(filepath.Join(root, "usr/bin/caddy"), "run", "--adapter", "caddyfile", "--config", config)
 	})
 	return p

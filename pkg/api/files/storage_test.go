@@ -144,6 +144,7 @@ func TestPresignedDownload(t *testing.T) {
 	// Clients send conditions with the redirected request as well. The storage has other tags, and the date of the content, which may be older
 	// than the file: what holds here would fail there.
 	const old = "Mon, 02 Jan 2006 15:04:05 GMT"
+	contents := map[int]string{200: "<html>", 206: "<h"}
 	for _, c := range []struct {
 		name, value string
 		status      int
@@ -152,7 +153,7 @@ func TestPresignedDownload(t *testing.T) {
 		{"If-Range", `"of the storage"`, 302}, {"If-Range", `W/"of the storage"`, 302},
 		{"If-Match", `"` + hash + `"`, 206}, {"If-Match", "*", 206}, {"If-Range", `"` + hash + `"`, 206}, {"If-Range", old, 200},
 	} {
-		if r := l.Do("GET", path, "", "Range", "bytes=0-1", c.name, c.value).Want(c.status); !strings.HasPrefix("<html>", r.Text) || (r.Text == "") != (c.status == 302) {
+		if r := l.Do("GET", path, "", "Range", "bytes=0-1", c.name, c.value).Want(c.status); r.Text != contents[c.status] {
 			t.Errorf("%s: %s: %q", c.name, c.value, r.Text)
 		}
 	}

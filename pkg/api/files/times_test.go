@@ -1,7 +1,6 @@
 package files_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,7 +79,7 @@ func TestDatesOfFiles(t *testing.T) {
 		for _, date := range []string{before, after} {
 			r := l.Do("GET", "/files/Locked/emma/texts/0", "", header, date).Want(401)
 			if got := r.Header.Get("Last-Modified"); got != "" {
-				t.Error(fmt.Sprintf("%s: %s", header, got))
+				t.Errorf("%s: %s", header, got)
 			}
 		}
 	}

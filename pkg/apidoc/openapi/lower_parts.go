@@ -219,9 +219,9 @@ func placeNull(v any, components *ordered.Object) {
 		}
 		for _, m := range v.Members() {
 			properties, _ := m.Value.(*ordered.Object)
-			switch {
-			case m.Name == "example":
-			case m.Name == "properties":
+			switch m.Name {
+			case "example":
+			case "properties":
 				for _, p := range properties.Members() { // one may be named example
 					placeNull(p.Value, components)
 				}

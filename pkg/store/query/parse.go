@@ -91,9 +91,9 @@ func (p *filterParser) unexpected() error {
 		return p.errorf(at, "%s is not supported; %s", p.now.text, supported)
 	case p.now.is("-"):
 		return unsupported(`- is not supported: write a field whose name has one as object["first-name"], and a date in quotes`)
-	case p.now.kind == symbolToken && strings.Contains("+*/%?", p.now.text):
+	case p.now.kind == symbolToken && strings.ContainsAny(p.now.text, "+*/%?"):
 		return unsupported("%s is not supported: a comparison needs a field and a literal", p.now.text)
-	case p.now.kind == symbolToken && strings.Contains("== != <= >=", p.now.text):
+	case p.now.kind == symbolToken && strings.ContainsAny(p.now.text, "=!<>"):
 		return p.errorf(at, "a second comparison: join the two by &&")
 	case p.now.kind == endToken:
 		return p.errorf(at, "something is missing")
@@ -311,7 +311,7 @@ func (p *filterParser) primary() (part, error) {
 
 // missing is the error of a token where a value begins.
 func (p *filterParser) missing() error {
-	if p.now.kind == symbolToken && strings.Contains("{}", p.now.text) {
+	if p.now.kind == symbolToken && strings.ContainsAny(p.now.text, "{}") {
 		return unsupported("%s is not supported", p.now.text)
 	}
 	return p.errorf(p.now.at, "a field or a value is missing before %s", p.now.display())

@@ -107,7 +107,7 @@ func meaning(e ast.Expr) (string, bool) {
 		text := []string{name + suffix, strconv.Itoa(int(op)), strconv.FormatBool(negated)}
 		for _, literal := range literals {
 			value, is := valueOf(literal)
-			ok = ok && is && (op == equals || op == hasPrefix && value[0] == '"' || op != hasPrefix && strings.Contains(`"0+-`, value[:1]))
+			ok = ok && is && (op == equals || op == hasPrefix && value[0] == '"' || op != hasPrefix && strings.ContainsAny(value[:1], `"0+-`))
 			text = append(text, value)
 		}
 		return strings.Join(text, " "), ok

@@ -91,7 +91,7 @@ func (l *lexer) next() (t token, err error) {
 	if instead := meant[t.text]; instead != "" {
 		return t, l.errorf(l.at, "write %s instead of %s", instead, t.text)
 	}
-	if size == len(t.text) && !strings.Contains("<>!()[].,-+*/%?:{}", t.text) {
+	if size == len(t.text) && !strings.ContainsAny(t.text, "<>!()[].,-+*/%?:{}") {
 		return t, l.errorf(l.at, "unexpected %q", first)
 	}
 	l.at += len(t.text)

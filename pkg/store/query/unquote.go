@@ -73,10 +73,9 @@ func (l *lexer) unescape(text *strings.Builder) error {
 		l.at += 2
 		return nil
 	}
-	from, size, base := 1, 0, 16
+	from, size, base := 1, 2, 16
 	switch rest[0] {
 	case 'x', 'X':
-		size = 2
 	case 'u':
 		size = 4
 	case 'U':
