@@ -141,6 +141,9 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 	if err != nil {
 		return session, provider, err
 	}
+	if len(found.Changes) > 0 {
+		s.log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent", "provider", provider, "changes", found.Changes)
+	}
 	id := identity{providerID: found.ID, provider: provider, profile: found.Profile, once: found.Once, tokens: found.Tokens, validated: true}
 	if user, linking := flow.Text(fieldLinkUser); linking {
 		session, err = s.linkProvider(ctx, id, user, from)

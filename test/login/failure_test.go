@@ -2,12 +2,16 @@ package login
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"belfry/test/provider"
 )
 
-var oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
+var (
+	oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
+	withoutOIDC = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "oidc" }) // whose profile says who the user is
+)
 
 // A failure of a provider creates no user and no session, and does not affect
 // later logins.
@@ -16,34 +20,35 @@ func TestProviderFailures(t *testing.T) {
 	w := newFixture(t, options{})
 	s := w.providers
 	for _, c := range []struct {
-		what  string
-		names []string
-		spoil func()
+		what   string
+		names  []string
+		reason string
+		spoil  func()
 	}{
 		// First, because discovery happens once.
-		{"discovery is unavailable", []string{"oidc"}, func() { s.Down(provider.Discovery) }},
-		{"discovery fails", []string{"oidc"}, func() { s.Answer(provider.Discovery, 500, "") }},
-		{"no request token", []string{"twitter"}, func() { s.Down(provider.RequestToken) }},
-		{"a request token is refused", []string{"twitter"}, func() { s.Answer(provider.RequestToken, 401, "{}") }},
-		{"keys are unavailable", []string{"oidc"}, func() { s.Down(provider.Keys) }},
-		{"token endpoint unavailable", names, func() { s.Down(provider.Token) }},
-		{"tokens fail", names, func() { s.TokenError(500, "") }},
-		{"tokens are refused", names, func() { s.TokenError(400, `{"error":"invalid_grant"}`) }},
-		{"belfry is refused", oauth2Names, func() { s.TokenError(401, `{"error":"invalid_client"}`) }},
-		{"profile endpoint unavailable", names, func() { s.Down(provider.Profile) }},
-		{"profiles fail", names, func() { s.ProfileError(503, "") }},
-		{"profiles are nonsense", names, func() { s.ProfileError(200, "<html>") }},
-		{"profiles have no id", names, func() { s.ProfileError(200, "{}") }},
-		{"profiles are huge", names, s.HugeProfile},
-		{"another nonce", []string{"oidc"}, func() { s.IDToken(func(claims map[string]any) { claims["nonce"] = "made-up" }) }},
-		{"another audience", []string{"oidc"}, func() { s.IDToken(func(claims map[string]any) { claims["aud"] = "other" }) }},
+		{"discovery is unavailable", []string{"oidc"}, "provider", func() { s.Down(provider.Discovery) }},
+		{"discovery fails", []string{"oidc"}, "provider", func() { s.Answer(provider.Discovery, 500, "") }},
+		{"no request token", []string{"twitter"}, "provider", func() { s.Down(provider.RequestToken) }},
+		{"a request token is refused", []string{"twitter"}, "rejected", func() { s.Answer(provider.RequestToken, 401, "{}") }},
+		{"keys are unavailable", []string{"oidc"}, "provider", func() { s.Down(provider.Keys) }},
+		{"token endpoint unavailable", names, "provider", func() { s.Down(provider.Token) }},
+		{"tokens fail", names, "provider", func() { s.TokenError(500, "") }},
+		{"tokens are refused", names, "rejected", func() { s.TokenError(400, `{"error":"invalid_grant"}`) }},
+		{"belfry is refused", oauth2Names, "rejected", func() { s.TokenError(401, `{"error":"invalid_client"}`) }},
+		{"profile endpoint unavailable", names, "provider", func() { s.Down(provider.Profile) }},
+		{"profiles fail", names, "provider", func() { s.ProfileError(503, "") }},
+		{"profiles are nonsense", withoutOIDC, "rejected", func() { s.ProfileError(200, "<html>") }},
+		{"profiles have no id", names, "rejected", func() { s.ProfileError(200, "{}") }},
+		{"profiles are huge", withoutOIDC, "rejected", s.HugeProfile},
+		{"another nonce", []string{"oidc"}, "rejected", func() { s.IDToken(func(claims map[string]any) { claims["nonce"] = "made-up" }) }},
+		{"another audience", []string{"oidc"}, "rejected", func() { s.IDToken(func(claims map[string]any) { claims["aud"] = "other" }) }},
 	} {
 		w.sub(c.what, func(w *fixture) {
 			s.User("1")
 			c.spoil()
 			for _, name := range c.names {
 				b := w.browser()
-				b.wantText(b.login(name), "out provider")
+				b.wantText(b.login(name), "out "+c.reason)
 				b.wantText(b.userUUID(), "")
 				if len(b.cookies()) > 0 {
 					w.Errorf("%s: cookies %v", name, b.cookies())
@@ -67,7 +72,7 @@ func TestACallbackOfAnotherIssuerIsRejected(t *testing.T) {
 	w.providers.AnswerAs("https://evil.test")
 	for _, name := range oauth2Names {
 		b := w.browser()
-		b.wantText(b.login(name), "out provider")
+		b.wantText(b.login(name), "out rejected")
 		b.wantText(b.userUUID(), "")
 	}
 	if w.count() != [2]int{} {
@@ -108,7 +113,7 @@ func TestTheUserSchemaIsEnforced(t *testing.T) {
 	for _, name := range names {
 		for range 2 {
 			b := w.browser()
-			b.wantText(b.login(name), "out provider")
+			b.wantText(b.login(name), "out rejected")
 			b.wantText(b.userUUID(), "")
 		}
 	}

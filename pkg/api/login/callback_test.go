@@ -54,7 +54,7 @@ func TestPostedCallbacksThatAreNone(t *testing.T) {
 		"huge":      f.Do("POST", "/auth/callback", "state="+strings.Repeat("x", 100<<10), fromApple...),
 		"malformed": f.Do("POST", "/auth/callback", "state=%zz", fromApple...),
 	} {
-		if r.Want(303).HasHeader("Location", "/out?reason=provider"); t.Failed() {
+		if r.Want(303).HasHeader("Location", "/out?reason=rejected"); t.Failed() {
 			t.Fatal(what)
 		}
 	}

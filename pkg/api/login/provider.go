@@ -18,7 +18,7 @@ import (
 func (h *handler) begin(x *kit.Exchange, provider string) error {
 	client, err := h.client(x)
 	if err != nil {
-		return h.redirectFailure(x, err, "provider")
+		return h.redirectFailure(x, err, providerReason(err))
 	}
 	if client.Session != nil && !h.fromTrustedPage(x) {
 		x.Log(slog.LevelInfo, "a login was refused: a page of another origin began it while a user was logged in")
@@ -27,7 +27,7 @@ func (h *handler) begin(x *kit.Exchange, provider string) error {
 	}
 	flow, err := h.service.BeginOAuth(x.Context(), provider, true, client)
 	if err != nil {
-		return h.redirectFailure(x, err, "provider")
+		return h.redirectFailure(x, err, providerReason(err))
 	}
 	h.cookies.setFlow(x, flow)
 	redirect(x, http.StatusFound, flow.URL)
@@ -52,6 +52,17 @@ func (h *handler) fromTrustedPage(x *kit.Exchange) bool {
 	return err == nil && u.Host != "" && h.origins.Trust(u.Scheme+"://"+u.Host)
 }
 
+// providerReason is the reason of a failed login at a provider, besides those that redirectFailure knows: whether it may succeed in
+// a minute.
+func providerReason(err error) string {
+	switch errs.KindOf(err) {
+	case errs.Unavailable, errs.Canceled, errs.Conflict:
+		return "provider"
+	default:
+		return "rejected"
+	}
+}
+
 // callback is the redirect target of every provider.
 func (h *handler) callback(x *kit.Exchange) error {
 	query := x.Query()
@@ -62,7 +73,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return h.redirectFailure(x, err, "provider")
+		return h.redirectFailure(x, err, providerReason(err))
 	}
 	var session auth.IssuedSession
 	var provider string
@@ -76,7 +87,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusFound)
 	case err != nil:
-		return h.redirectFailure(x, err, "provider")
+		return h.redirectFailure(x, err, providerReason(err))
 	}
 	if session.Token != "" {
 		h.cookies.setSession(x, session)
@@ -110,7 +121,7 @@ func (h *handler) postedCallback(x *kit.Exchange) error {
 		err = errs.New(errs.TooLarge, "the callback has more than %d bytes", maxCallback)
 	}
 	if err != nil {
-		return h.redirectFailure(x, err, "provider")
+		return h.redirectFailure(x, err, providerReason(err))
 	}
 	redirect(x, http.StatusSeeOther, h.service.BaseURL()+target)
 	return nil

@@ -88,6 +88,7 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
 	"provider":    "The provider is unavailable at the moment. Try again in a minute.",
+	"rejected":    "The provider refused the login, or sent something that can't be used. Begin again. If it fails again, ask those who run this service: their log says why.",
 }
 
 const unknownFailure = "The login failed."

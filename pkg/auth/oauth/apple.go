@@ -41,7 +41,7 @@ func appleName(profile object.Object, callback url.Values) {
 	if len(text) > maxAppleUser {
 		return
 	}
-	user, err := object.Parse([]byte(text))
+	user, _, err := repair([]byte(text))
 	if err != nil {
 		return
 	}
@@ -68,5 +68,5 @@ func appleName(profile object.Object, callback url.Values) {
 // isName reports whether a text can be a part of a name.
 func isName(text string) bool {
 	const most = 100
-	return strings.TrimSpace(text) != "" && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, unicode.IsControl)
+	return strings.TrimSpace(strings.ReplaceAll(text, "\ufffd", "")) != "" && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -26,9 +26,9 @@ func authorizationCode(name string, q url.Values, isIssuer func(string) bool, al
 	case "access_denied", "user_cancelled_authorize", "user_cancelled_login": // the latter are Apple's and LinkedIn's
 		return "", denied(name)
 	case "server_error", "temporarily_unavailable":
-		return "", errs.New(errs.Unavailable, "%s reports an error; try again later", name)
+		return "", errs.New(errs.Unavailable, "%s reports an error%s; try again later", name, reported(q.Get("error")))
 	default:
-		return "", errs.New(errs.Invalid, "%s refused to start the login", name)
+		return "", errs.New(errs.Invalid, "%s refused to start the login%s", name, reported(q.Get("error")))
 	}
 	code := q.Get("code")
 	if code == "" {

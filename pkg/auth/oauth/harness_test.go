@@ -24,6 +24,7 @@ var (
 	siteNames    = []string{"apple", "microsoft", "slack"}                                         // whose profile is the ID token
 	oauth2Names  = slices.Concat(profileNames, siteNames, []string{"linkedin"})
 	fetchedNames = slices.Concat(profileNames, []string{"linkedin", "twitter"})
+	idNames      = slices.DeleteFunc(slices.Clone(fetchedNames), func(name string) bool { return name == "oidc" }) // whose id is in the profile that is fetched
 	allNames     = append([]string{"twitter"}, oauth2Names...)
 )
 

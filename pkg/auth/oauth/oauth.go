@@ -68,7 +68,8 @@ type Callback struct {
 type Identity struct {
 	ID      string        // never changes and is never reused, unlike names and addresses
 	Profile object.Object // the provider's data about the user
-	Once    []string      // fields that the provider sends at the first login alone: a later profile without them keeps them
+	Once    []string      // fields that may be absent, from a later profile as well, which then keeps them: the provider sends them at the first login alone, or did not return them now
+	Changes []string      // what of the profile could not be kept as it was sent, for the log; none of it says who the user is
 	Tokens  *Tokens       // nil unless the provider is configured to keep them
 }
 

@@ -3,6 +3,7 @@ package oauth
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -129,18 +130,23 @@ func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	if err != nil {
 		return Identity{}, err
 	}
-	profile, err := p.profile(ctx, token)
+	profile, once, changes, err := p.profile(ctx, token)
 	if err != nil {
 		return Identity{}, err
 	}
 	id, err := p.transport.identity(profile, p.id)
-	if err == nil && p.keeps {
+	if err != nil {
+		return Identity{}, err
+	}
+	id.Once, id.Changes = once, append(changes, id.Changes...)
+	if p.keeps {
 		id.Tokens = tokensOf(p.config, token)
 	}
-	return id, err
+	return id, nil
 }
 
-func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (object.Object, error) {
+// profile fetches the profile. once are the fields that are absent because their documents were not returned.
+func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (profile object.Object, once, changes []string, err error) {
 	header := http.Header{"Authorization": {"Bearer " + token.AccessToken}, "Accept": {"application/json"}}
 	for name, value := range p.header {
 		header.Set(name, value)
@@ -158,27 +164,52 @@ func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (obje
 	at.RawQuery = query.Encode()
 	body, err := p.transport.get(ctx, p.transport.client(), at.String(), header)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	profile, err := p.transport.parse(body)
-	if err != nil {
-		return nil, err
+	if profile, changes, err = p.transport.parse(body, p.id); err != nil {
+		return nil, nil, nil, err
 	}
 	for _, m := range p.extra {
 		if !granted(token, m.scope) {
 			continue
 		}
-		body, err := p.transport.get(ctx, p.transport.client(), p.profileURL.JoinPath(m.path).String(), header)
-		if err != nil {
-			return nil, err
+		value, changed, err := p.extraField(ctx, m, header)
+		switch {
+		case err == nil:
+			profile[m.field] = value
+			changes = append(changes, changed...)
+		case isTransient(err):
+			return nil, nil, nil, err
+		default:
+			once = append(once, m.field)
+			changes = append(changes, m.field+": left out, "+err.Error())
 		}
-		wrapped, err := p.transport.parse(slices.Concat([]byte(`{"value":`), body, []byte(`}`)))
-		if err != nil {
-			return nil, err
-		}
-		profile[m.field] = wrapped["value"]
 	}
-	return profile, nil
+	return profile, once, changes, nil
+}
+
+// extraField fetches a document that becomes a field of the profile.
+func (p *oauth2Provider) extraField(ctx context.Context, m extraDocument, header http.Header) (value json.RawMessage, changes []string, err error) {
+	body, err := p.transport.get(ctx, p.transport.client(), p.profileURL.JoinPath(m.path).String(), header)
+	if err != nil {
+		return nil, nil, err
+	}
+	wrapped, changes, err := p.transport.parse(slices.Concat([]byte(`{"`+m.field+`":`), object.WithoutMark(body), []byte(`}`)))
+	more := func(change string) bool { return !strings.HasPrefix(change, m.field+":") }
+	if err == nil && (len(wrapped) != 1 || wrapped[m.field] == nil || slices.ContainsFunc(changes, more)) {
+		err = errs.New(errs.Invalid, "what %s returned can't be read", p.transport.name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return wrapped[m.field], changes, nil
+}
+
+// isTransient reports whether a request may succeed later: a document without which there is a login is left out only if it
+// can't be had then either.
+func isTransient(err error) bool {
+	kind := errs.KindOf(err)
+	return kind == errs.Unavailable || kind == errs.Canceled
 }
 
 // granted reports whether a token has one of the scopes. GitHub separates them by
@@ -205,14 +236,14 @@ func redirect(config oauth2.Config, b AuthRequest, pkce bool, opts ...oauth2.Aut
 // exchange exchanges a code for tokens.
 func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string, pkce bool) (*oauth2.Token, error) {
 	config.RedirectURL = f.CallbackURL
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.tokenClient())
 	var opts []oauth2.AuthCodeOption
 	if pkce {
 		opts = append(opts, oauth2.VerifierOption(f.Verifier))
 	}
 	token, err := config.Exchange(ctx, code, opts...)
 	if err != nil {
-		return nil, t.tokenError(err, errs.New(errs.Invalid, "%s refused the login; start it again", t.name))
+		return nil, t.tokenError(err, errs.New(errs.Invalid, "%s refused the login%s; start it again", t.name, codeOf(err)))
 	}
 	return token, nil
 }
@@ -227,8 +258,43 @@ func (t *transport) tokenError(err error, otherwise *errs.Error) error {
 		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch", "bad_client_secret", "bad_redirect_uri":
 			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", t.name, r.ErrorCode)
 		case "server_error", "temporarily_unavailable":
-			otherwise = errs.New(errs.Unavailable, "%s reports an error; try again later", t.name)
+			otherwise = errs.New(errs.Unavailable, "%s reports an error%s; try again later", t.name, reported(r.ErrorCode))
 		}
 	}
 	return knownError(err, otherwise)
+}
+
+// standardCodes are the codes of errors that RFC 6749, OpenID Connect and their extensions define. No others are reported: a reply
+// may quote anything.
+var standardCodes = map[string]bool{
+	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true, "unsupported_grant_type": true,
+	"invalid_scope": true, "access_denied": true, "unsupported_response_type": true, "server_error": true, "temporarily_unavailable": true,
+	"interaction_required": true, "login_required": true, "account_selection_required": true, "consent_required": true,
+	"invalid_request_uri": true, "invalid_request_object": true, "request_not_supported": true, "request_uri_not_supported": true,
+	"registration_not_supported": true, "invalid_target": true, "invalid_token": true, "insufficient_scope": true,
+	"invalid_dpop_proof": true, "use_dpop_nonce": true, "unmet_authentication_requirements": true, "slow_down": true,
+	"unsupported_token_type": true, "insufficient_user_authentication": true,
+	// GitHub's own.
+	"bad_verification_code": true, "incorrect_client_credentials": true, "redirect_uri_mismatch": true, "application_suspended": true, "unverified_user_email": true,
+}
+
+// reported returns a code of an error in brackets, for messages.
+func reported(code string) string {
+	switch {
+	case code == "":
+		return ""
+	case standardCodes[code]:
+		return " (" + code + ")"
+	default:
+		return " (with a code of its own)"
+	}
+}
+
+// codeOf is reported of the code with which a token endpoint refused.
+func codeOf(err error) string {
+	var r *oauth2.RetrieveError
+	if errors.As(err, &r) {
+		return reported(r.ErrorCode)
+	}
+	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -89,19 +88,23 @@ func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error)
 	if err != nil {
 		return Identity{}, err
 	}
-	claims, err := p.verify(ctx, d, token, nonceOf(f.Verifier))
+	claims, changes, err := p.verify(ctx, d, token, nonceOf(f.Verifier))
 	if err != nil {
 		return Identity{}, err
 	}
-	profile, err := p.userInfo(ctx, d, token, claims)
+	profile, more, err := p.userInfo(ctx, d, token, claims)
 	if err != nil {
 		return Identity{}, err
 	}
 	id, err := p.identity(profile, f.Query)
-	if err == nil && p.keeps {
+	if err != nil {
+		return Identity{}, err
+	}
+	id.Changes = slices.Concat(changes, more, id.Changes)
+	if p.keeps {
 		id.Tokens = tokensOf(config, token)
 	}
-	return id, err
+	return id, nil
 }
 
 // isIssuer reports whether an issuer is the provider's.
@@ -122,7 +125,7 @@ func (p *oidcProvider) identity(profile object.Object, callback url.Values) (Ide
 	if p.id == nil {
 		id, err = p.transport.identity(profile, "sub")
 	} else {
-		id, err = p.transport.identityOf(profile, p.id(profile), p.idFields)
+		id, err = p.transport.identityOf(profile, p.id(profile), p.idFields, identifying...)
 	}
 	id.Once = p.once
 	return id, err
@@ -151,45 +154,6 @@ func nonceOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// verify returns the claims of an ID token that is for this login.
-func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.Token, nonce string) (object.Object, error) {
-	raw, _ := token.Extra("id_token").(string)
-	if raw == "" {
-		return nil, errs.New(errs.Invalid, "%s returned no ID token", p.transport.name)
-	}
-	keys := &recordingKeySet{KeySet: d.keys}
-	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: d.Algorithms, SkipIssuerCheck: p.issuedBy != nil})
-	idToken, err := verifier.Verify(ctx, raw)
-	switch {
-	case ctx.Err() != nil:
-		return nil, p.transport.unavailable(ctx, ctx.Err())
-	case keys.err != nil:
-		return nil, knownError(keys.err, errs.New(errs.Invalid, "the keys of %s do not match the ID token", p.transport.name))
-	case err != nil:
-		return nil, errs.New(errs.Invalid, "the ID token of %s is for another client, expired or malformed; start the login again", p.transport.name)
-	case !p.isIssuer(idToken.Issuer):
-		return nil, errs.New(errs.Invalid, "the ID token of %s is of another issuer; start the login again", p.transport.name)
-	case idToken.Nonce != nonce:
-		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; start the login again", p.transport.name)
-	case idToken.AccessTokenHash != "" && idToken.VerifyAccessToken(token.AccessToken) != nil:
-		return nil, errs.New(errs.Invalid, "the ID token of %s does not match its access token", p.transport.name)
-	}
-	var text json.RawMessage
-	if err := idToken.Claims(&text); err != nil {
-		return nil, errs.New(errs.Invalid, "the ID token of %s has no claims", p.transport.name)
-	}
-	claims, err := p.transport.parse(text)
-	if err != nil {
-		return nil, err
-	}
-	if azp, ok := claims["azp"]; ok {
-		if client, _ := object.Text(azp); client != p.config.ClientID {
-			return nil, errs.New(errs.Invalid, "the ID token of %s was made for another client", p.transport.name)
-		}
-	}
-	return claims, nil
-}
-
 // recordingKeySet records why keys could not be fetched: the library only returns
 // that as text.
 type recordingKeySet struct {
@@ -208,26 +172,29 @@ func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]by
 var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash", "aio", "rh", "uti"} // the last three are Microsoft's
 
 // userInfo returns the profile: the userinfo document, overridden by the signed
-// claims.
-func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (object.Object, error) {
+// claims, which say who the user is without it.
+func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (profile object.Object, changes []string, err error) {
 	for _, name := range perLoginClaims {
 		delete(claims, name)
 	}
 	if d.UserInfo == "" {
-		return claims, nil
+		return claims, nil, nil
 	}
 	header := http.Header{"Authorization": {"Bearer " + token.AccessToken}, "Accept": {"application/json"}}
 	body, err := p.transport.get(ctx, p.transport.client(), d.UserInfo, header)
-	if err != nil {
-		return nil, err
+	if isTransient(err) {
+		return nil, nil, err
 	}
-	info, err := p.transport.parse(body)
+	var info object.Object
+	if err == nil {
+		info, changes, err = p.transport.parse(body, "sub")
+	}
 	if err != nil {
-		return nil, err
+		return claims, []string{"what the userinfo endpoint has: left out, " + err.Error()}, nil
 	}
 	signed, _ := claims.Text("sub")
 	if sub, ok := info.Text("sub"); !ok || sub != signed {
-		return nil, errs.New(errs.Invalid, "the profile of %s is another user's", p.transport.name)
+		return nil, nil, errs.New(errs.Invalid, "the profile of %s is another user's", p.transport.name)
 	}
-	return info.Merge(claims), nil
+	return info.Merge(claims), changes, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +43,12 @@ func TestIDTokens(t *testing.T) {
 		"another subject":            {claims: map[string]any{"sub": "another"}},
 		"subject that is no text":    {claims: map[string]any{"sub": 583231}},
 		"subject of an empty string": {claims: map[string]any{"sub": ""}},
-		"NUL":                        {claims: map[string]any{"name": "a\x00b"}},
+		"NUL":                        {claims: map[string]any{"name": "a\x00b"}, fine: true},
+		"NUL in the subject":         {claims: map[string]any{"sub": "583231\x00"}},
+		"just expired":               {claims: map[string]any{"exp": time.Now().Add(-30 * time.Second).Unix()}, fine: true},
+		"expired, with a fraction":   {claims: map[string]any{"exp": float64(time.Now().Add(-30*time.Second).Unix()) + 0.5}, fine: true},
+		"expired by two minutes":     {claims: map[string]any{"exp": time.Now().Add(-2 * time.Minute).Unix()}},
+		"soon valid":                 {claims: map[string]any{"nbf": time.Now().Add(4 * time.Minute).Unix()}, fine: true},
 	}
 	s := start(t)
 	p := client(t, s, "oidc", 0)
@@ -59,6 +65,43 @@ func TestIDTokens(t *testing.T) {
 				l.mustFail(t, errs.Invalid)
 			}
 		})
+	}
+}
+
+// The log says why an ID token is not taken.
+func TestErrorsSayWhatIsWrongWithAnIDToken(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	token := func(idToken string) func() {
+		return func() { s.TokenError(200, `{"access_token":"x","token_type":"Bearer","id_token":"`+idToken+`"}`) }
+	}
+	claim := func(name string, value any) func() {
+		return func() { s.IDToken(func(claims map[string]any) { claims[name] = value }) }
+	}
+	head := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	for want, spoil := range map[string]func(){
+		"is signed by ES512, and accepted are RS256, ES256: configure":       token(head(`{"alg":"ES512"}`) + ".e30.c2ln"),
+		"is signed by HS256, whose key the client has as well, and accepted": token(head(`{"alg":"HS256"}`) + ".e30.c2ln"),
+		"is signed by nobody (none), and accepted":                           token(head(`{"alg":"none"}`) + ".e30."),
+		"is signed by an unknown algorithm":                                  token(head(`{"alg":"made-up"}`) + ".e30.c2ln"),
+		"is encrypted, which belfry does not read":                           token(head(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d"),
+		"is no JWT":              token("garbage"),
+		"expired 10m":            claim("exp", time.Now().Add(-10*time.Minute).Unix()),
+		"is valid in ":           claim("nbf", time.Now().Add(time.Hour).Unix()),
+		`the audience ["other"]`: claim("aud", "other"),
+		`the client "other"`:     claim("azp", "other"),
+		`the issuer "https://evil.test": expected is "` + s.Issuer() + `"`: claim("iss", "https://evil.test"),
+		"its nonce differs":                   claim("nonce", "other"),
+		"does not match its access token":     claim("at_hash", "other"),
+		"is signed with none of the keys at ": func() { s.Answer(provider.Keys, 200, `{"keys":[]}`); s.Rotate() },
+	} {
+		s.Up()
+		s.IDToken(nil)
+		l := goes(t, s, p)
+		spoil()
+		if err := l.mustFail(t, errs.Invalid); !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %q, want %q in it", err, want)
+		}
 	}
 }
 

@@ -10,11 +10,12 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// parse parses a profile as strictly as any object, because it becomes one.
-func (t *transport) parse(body []byte) (object.Object, error) {
-	o, err := object.Parse(body)
+// parse parses a profile, which becomes an object. The fields in exact are those that say who the user is; what of the others
+// could not be kept as it was sent is in changes.
+func (t *transport) parse(body []byte, exact ...string) (o object.Object, changes []string, err error) {
+	o, changes, err = repair(body, exact...)
 	if err == nil {
-		return o, nil
+		return o, changes, nil
 	}
 	// The fields of the error are omitted: they quote names.
 	e := errs.New(errs.Invalid, "the profile of %s can't be read", t.name)
@@ -22,7 +23,7 @@ func (t *transport) parse(body []byte) (object.Object, error) {
 	if errors.As(err, &why) {
 		e.Message += ": " + why.Message
 	}
-	return nil, e
+	return nil, nil, e
 }
 
 // identity makes an Identity of a profile. An id that is a number keeps its
@@ -32,16 +33,19 @@ func (t *transport) identity(profile object.Object, field string) (Identity, err
 	if !isText && isDigits(profile[field]) {
 		id = string(profile[field])
 	}
-	return t.identityOf(profile, id, field)
+	return t.identityOf(profile, id, field, field)
 }
 
-// identityOf makes an Identity of a profile and its id, "" for none; fields say where the id was expected.
-func (t *transport) identityOf(profile object.Object, id, fields string) (Identity, error) {
+// identityOf makes an Identity of a profile and its id, "" for none; fields say where the id was expected, and stay in the profile
+// whatever their size.
+func (t *transport) identityOf(profile object.Object, id, message string, fields ...string) (Identity, error) {
 	const most = 255
 	if id == "" || len(id) > most || strings.ContainsFunc(id, unicode.IsControl) {
-		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", t.name, fields)
+		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", t.name, message)
 	}
-	return Identity{ID: id, Profile: withoutTokens(profile)}, nil
+	kept := withoutTokens(profile)
+	changes := bound(kept, fields...)
+	return Identity{ID: id, Profile: kept, Changes: changes}, nil
 }
 
 func isDigits(value []byte) bool {

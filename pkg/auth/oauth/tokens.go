@@ -80,10 +80,10 @@ func (p *oidcProvider) Refresh(ctx context.Context, refresh string) (Tokens, err
 
 // refresh returns new tokens for a refresh token, which stays where the provider returns no other.
 func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh string) (Tokens, error) {
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.tokenClient())
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
-		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s does not accept the stored tokens any more", t.name))
+		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s does not accept the stored tokens any more%s", t.name, codeOf(err)))
 	}
 	return *tokensOf(config, token), nil
 }

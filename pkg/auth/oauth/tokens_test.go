@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
+	"belfry/test/kit"
 	"belfry/test/provider"
 )
 
@@ -83,5 +84,57 @@ func TestRefreshReportsProviderErrors(t *testing.T) {
 			s.Revoke()
 			fails(errs.Denied, p)
 		})
+	}
+}
+
+// Providers send other than whole numbers of seconds. What says nothing is as if it were absent.
+func TestFormsOfExpiresIn(t *testing.T) {
+	s := start(t)
+	p := keeper(t, s, "google")
+	for sent, want := range map[string]time.Duration{
+		`3599`: 3599 * time.Second, `3599.0`: 3599 * time.Second, `"3599"`: 3599 * time.Second, `" 3599 "`: 3599 * time.Second, `"3599.9"`: 3599 * time.Second,
+		`3.6e3`: time.Hour, `""`: 0, `null`: 0, `0`: 0, `-1`: 0, `"never"`: 0, `true`: 0, `{}`: 0, `[3599]`: 0, `"NaN"`: 0, `1e-3`: 0, `1e300`: 1 << 30 * time.Second,
+	} {
+		before := time.Now()
+		s.Up()
+		goes(t, s, p)
+		s.TokenError(200, `{"access_token":"x","token_type":"Bearer","scope":"a\ud800","expires_in":`+sent+`}`)
+		got, err := p.Refresh(t.Context(), "refresh")
+		if err != nil {
+			t.Errorf("%s: %v", sent, err)
+			continue
+		}
+		if lasts := got.Expires.Sub(before); want == 0 && !got.Expires.IsZero() || want != 0 && (lasts < want || lasts > want+kit.Limit) {
+			t.Errorf("%s: the token expires at %v, in %v", sent, got.Expires, lasts)
+		}
+		if got.Access != "x" {
+			t.Errorf("%s: the access token is lost", sent)
+		}
+	}
+}
+
+// Standard codes of errors are reported, others are not: they may be anything.
+func TestErrorsHaveTheCodeOfTheProvider(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"github", "oidc"} {
+		p := client(t, s, name, 0)
+		for code, want := range map[string]string{
+			"invalid_grant": "(invalid_grant)", "invalid_scope": "(invalid_scope)", "invalid_client": "(invalid_client)", "consent_required": "(consent_required)",
+			"server_error": "(server_error)", "made_up": "(with a code of its own)",
+		} {
+			s.Up()
+			l := goes(t, s, p)
+			s.TokenError(400, `{"error":"`+code+`"}`)
+			if _, err := l.client.Finish(t.Context(), l.finish); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, at the token endpoint: %v, want %s", code, err, want)
+			}
+			s.Up()
+			l = goes(t, s, p)
+			l.finish.Query.Del("code")
+			l.finish.Query.Set("error", code)
+			if _, err := l.client.Finish(t.Context(), l.finish); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, in the callback: %v, want %s", code, err, want)
+			}
+		}
 	}
 }

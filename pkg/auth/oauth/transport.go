@@ -17,7 +17,7 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	replyLimit     = 64 << 10 // of tokens and profiles
+	replyLimit     = 1 << 20 // of tokens and profiles: some have thousands of groups
 )
 
 // errTimeout is the cause of a context that ended by our own timeout.

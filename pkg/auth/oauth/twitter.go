@@ -80,11 +80,16 @@ func (p *oauth1Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	if err != nil {
 		return Identity{}, err
 	}
-	profile, err := p.transport.parse(body)
+	profile, changes, err := p.transport.parse(body, twitterID)
 	if err != nil {
 		return Identity{}, err
 	}
-	return p.transport.identity(profile, twitterID)
+	id, err := p.transport.identity(profile, twitterID)
+	if err != nil {
+		return Identity{}, err
+	}
+	id.Changes = append(changes, id.Changes...)
+	return id, nil
 }
 
 // configFor is the configuration of one call: the library takes no context when it
