@@ -67,10 +67,13 @@ func readHidden(ctx context.Context, w io.Writer, fd int, prompt string) (string
 	return line, err
 }
 
+// maxLine is the most bytes of a line that is read: no password is as long, in whatever form of Unicode it was typed.
+const maxLine = 8 * auth.MaxPassword
+
 // readLine reads one line, which may lack its end.
 func readLine(ctx context.Context, in io.Reader) (string, error) {
 	return await(ctx, func() (string, error) {
-		line, err := bufio.NewReader(io.LimitReader(in, auth.MaxPassword+2)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(in, maxLine)).ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}

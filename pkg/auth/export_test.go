@@ -69,6 +69,12 @@ func (s *Service) ObserveHashes(f func(HashParams)) {
 	}
 }
 
+// HashOf is a hash of a password as it is, which earlier releases made.
+func HashOf(p HashParams, password string) string {
+	salt := make([]byte, saltSize)
+	return encodeHash(p, salt, p.key(password, salt, keySize))
+}
+
 // What the second step of a login and a step-up use.
 
 // SecondFactorOptions makes the challenge of a second factor.

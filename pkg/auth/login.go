@@ -136,9 +136,6 @@ func (s *Service) errLogin(user store.Stored) error {
 // for a user that does not exist. A hash that is weaker than the configuration
 // requires is replaced in the background.
 func (s *Service) verifyPassword(ctx context.Context, user store.Stored, password string) (bool, error) {
-	if len(password) > MaxPassword {
-		password = "" // no user has it, and none has the empty one
-	}
 	encoded, _ := object.Text(object.Field(user.Body, fieldPassword))
 	right, weak, err := s.hasher.matches(ctx, encoded, password)
 	if err != nil || !right || !weak {

@@ -15,7 +15,7 @@ import (
 
 // checkLength reports Invalid for a new password of a wrong length.
 func checkLength(field, password string) error {
-	if n := len(password); n < MinPassword || n > MaxPassword {
+	if n := len(passwordForm(password)); n < MinPassword || n > MaxPassword {
 		return errPassword(field, fmt.Sprintf("must have %d to %d bytes", MinPassword, MaxPassword))
 	}
 	return nil
@@ -29,7 +29,11 @@ func (s *Service) checkNew(ctx context.Context, field, password string, own []st
 	if err := checkLength(field, password); err != nil {
 		return err
 	}
-	refusal, err := s.weak.Check(ctx, password, own)
+	forms := make([]string, 0, len(own))
+	for _, text := range own {
+		forms = append(forms, passwordForm(text))
+	}
+	refusal, err := s.weak.Check(ctx, passwordForm(password), forms)
 	if err != nil {
 		return err
 	}

@@ -272,6 +272,8 @@ func TestBreachedPasswordsAreSetNowhere(t *testing.T) {
 	}
 	_, err = w.ChangePassword(t.Context(), password, leaked, with(in))
 	w.isWeak(err, weak.Breached, "newPassword")
+	_, err = w.ChangePassword(t.Context(), password, strings.ReplaceAll(leaked, " ", "\u00a0"), with(in)) // is the same password
+	w.isWeak(err, weak.Breached, "newPassword")
 	_, _, err = w.Register(t.Context(), credentials("bob@example.com", leaked), from)
 	w.isWeak(err, weak.Breached, "password")
 	broken.Store(true)

@@ -71,7 +71,7 @@ func (h *hasher) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// hash returns the encoded hash of a password.
+// hash returns the encoded hash of a password, in the form of passwordForm.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	release, err := h.acquire(ctx)
 	if err != nil {
@@ -80,12 +80,13 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	defer release()
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails
-	return encodeHash(h.params, salt, h.derive(h.params, password, salt, keySize)), nil
+	return encodeHash(h.params, salt, h.derive(h.params, passwordForm(password), salt, keySize)), nil
 }
 
 // matches reports whether an encoded hash is of a password, and whether the hash
-// is weaker than a new one would be. For "", which means no hash, it does
-// the same work as for a hash.
+// should be replaced: it is weaker than a new one would be, or of the password as it was sent, as hashes were made
+// once. For "", which means no hash, it does
+// the same work as for a hash that is of neither form: how many hashes are computed for a wrong password depends on that alone.
 func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, weak bool, err error) {
 	known := encoded != ""
 	if !known {
@@ -100,10 +101,13 @@ func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, wea
 		return false, false, err
 	}
 	defer release()
-	got := h.derive(p, password, salt, len(want))
-	ok = subtle.ConstantTimeCompare(got, want) == 1 && known
-	weak = p.Memory < h.params.Memory || p.Time < h.params.Time || len(want) < keySize
-	return ok, weak, nil
+	for i, form := range passwordForms(password) {
+		got := h.derive(p, form, salt, len(want))
+		if subtle.ConstantTimeCompare(got, want) == 1 && known {
+			return true, i > 0 || p.Memory < h.params.Memory || p.Time < h.params.Time || len(want) < keySize, nil
+		}
+	}
+	return false, false, nil
 }
 
 func (p HashParams) key(password string, salt []byte, size int) []byte {

@@ -86,7 +86,7 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 	reg := registration{identity: id, datas: object.Object{}}
 	for name, value := range c.Fields {
 		// A form may repeat the password in a field of any name.
-		if text, ok := object.Text(value); !ok || text != c.Password {
+		if text, ok := object.Text(value); !ok || passwordForm(text) != passwordForm(c.Password) {
 			reg.datas[name] = value
 		}
 	}
