@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/mail"
-	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/net/idna"
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
@@ -38,7 +33,7 @@ type identity struct {
 // emailIdentity is the identity of an address. Text that is no address
 // belongs to no user and is not changed: its lower case could be an address.
 func emailIdentity(login string) identity {
-	address, err := NormalizeAddress(login)
+	address, err := knownAddress(login)
 	if err != nil {
 		address = login
 	}
@@ -135,42 +130,4 @@ func (s *Service) findOwner(ctx context.Context, id identity) (user, ident store
 	uuid, _ := o.Text(fieldUser)
 	user, err = s.users.Get(ctx, uuid)
 	return user, ident, ignoreNotFound(err)
-}
-
-// maxAddress is the most bytes of an e-mail address, by RFC 5321.
-const maxAddress = 254
-
-// NormalizeAddress returns the form of an e-mail address by which accounts are
-// found: ASCII letters in lower case, an international domain in its ASCII form.
-// It reports errs.Invalid for text that is no address that mail can be sent to.
-func NormalizeAddress(text string) (string, error) {
-	bad := func(why string) (string, error) {
-		return "", &errs.Error{Kind: errs.Invalid, Message: "the login is no e-mail address",
-			Fields: []errs.Field{{Pointer: "/login", Message: why}}}
-	}
-	at := strings.LastIndexByte(text, '@')
-	if at < 1 || at == len(text)-1 {
-		return bad("expected an address such as ada@example.com")
-	}
-	local, domain := text[:at], text[at+1:]
-	domain, err := idna.Lookup.ToASCII(domain)
-	if err != nil || !utf8.ValidString(text) {
-		return bad("the part after the @ is no domain")
-	}
-	address := local + "@" + domain
-	if len(address) > maxAddress {
-		return bad("is longer than an address can be")
-	}
-	// Only ASCII has a lower case that is safe: that of other letters can be the
-	// same as in somebody else's address.
-	for i := range len(address) {
-		if address[i] <= ' ' || address[i] >= 0x7f {
-			return bad("only ASCII letters are accepted before the @")
-		}
-	}
-	parsed, err := mail.ParseAddress(address)
-	if err != nil || parsed.Name != "" || parsed.Address != address {
-		return bad("expected an address such as ada@example.com")
-	}
-	return strings.ToLower(address), nil
 }

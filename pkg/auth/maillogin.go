@@ -177,7 +177,7 @@ func (s *Service) addressee(ctx context.Context, login string, from Client) (use
 	if err := requireTexts("a login is needed", text{fieldLogin, login}); err != nil {
 		return user, ident, id, err
 	}
-	if _, err := NormalizeAddress(login); err != nil {
+	if _, err := knownAddress(login); err != nil {
 		return user, ident, id, err
 	}
 	if err := s.takeAttempt(from); err != nil {

@@ -27,7 +27,7 @@ func managing(ctx context.Context) context.Context {
 func (s *Service) FindUser(ctx context.Context, who string) (store.Stored, error) {
 	ctx = asService(ctx, "")
 	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, an e-mail address with which somebody logs in, or the uuid of an ident", who)
-	if _, err := NormalizeAddress(who); strings.Contains(who, "@") && err == nil {
+	if _, err := knownAddress(who); strings.Contains(who, "@") && err == nil {
 		user, _, err := s.findOwner(ctx, emailIdentity(who))
 		if err != nil || user.UUID != "" {
 			return user, err

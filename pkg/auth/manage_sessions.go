@@ -52,7 +52,7 @@ func (s *Service) SendRecovery(ctx context.Context, uuid, address string) (strin
 	if err != nil {
 		return "", err
 	}
-	if normal, err := NormalizeAddress(address); err == nil {
+	if normal, err := knownAddress(address); err == nil {
 		address = normal
 	}
 	switch {

@@ -92,7 +92,7 @@ func verifiedByProvider(profile []byte) string {
 	if p.EmailVerified != true && p.EmailVerified != "true" && p.Verified != true {
 		return ""
 	}
-	address, err := NormalizeAddress(p.Email)
+	address, err := knownAddress(p.Email)
 	if err != nil {
 		return ""
 	}

@@ -114,7 +114,7 @@ func address(whose, s string) (*netmail.Address, error) {
 	if strings.ContainsFunc(s, unicode.IsControl) || !utf8.ValidString(s) {
 		return nil, wrong()
 	}
-	a, err := netmail.ParseAddress(s)
+	a, err := parseAddress(s)
 	if err != nil || strings.ContainsFunc(a.Name, unicode.IsControl) || len(a.Name) > maxName {
 		return nil, wrong()
 	}
@@ -129,6 +129,24 @@ func address(whose, s string) (*netmail.Address, error) {
 		return nil, wrong()
 	}
 	return a, nil
+}
+
+// parseAddress parses an address. One whose dots are where they must be in quotes, such as a..b@example.com, is taken without: there are
+// mailboxes of that name, and path has the quotes.
+func parseAddress(s string) (*netmail.Address, error) {
+	a, err := netmail.ParseAddress(s)
+	if err == nil {
+		return a, nil
+	}
+	at := strings.LastIndexByte(s, '@')
+	if at < 1 || s[0] == '.' {
+		return nil, err
+	}
+	usual := strings.ReplaceAll(s[:at], ".", "") + s[at:]
+	if parsed, wrong := netmail.ParseAddress(usual); wrong != nil || parsed.Address != usual {
+		return nil, err
+	}
+	return &netmail.Address{Address: s}, nil
 }
 
 // path is a bare address as in SMTP commands.

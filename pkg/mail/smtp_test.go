@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/errs"
 	belfry "belfry/pkg/mail"
 	"belfry/test/mailbox"
 )
@@ -139,6 +140,26 @@ func TestNonASCIIAddresses(t *testing.T) {
 	}
 	if got := s.Await(t, "ada@xn--bcher-kva.example", 1)[0]; got.UTF8 {
 		t.Error("it bars servers that can't take UTF-8")
+	}
+}
+
+// Dots where an address must not have them without quotes: there are such mailboxes.
+func TestAddressesWithDots(t *testing.T) {
+	for _, to := range []string{"a..b@docomo.example", "a.@docomo.example"} {
+		m := letter()
+		m.To = to
+		s := mailbox.Start(t)
+		if err := belfry.NewSMTP(options(s, "none")).Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.Await(t, to, 1)[0], m)
+	}
+	for _, to := range []string{".a@docomo.example", "..@docomo.example", "a..b@docomo..example", "a..b c@docomo.example", "a..b>@docomo.example"} {
+		m := letter()
+		m.To = to
+		if err := belfry.NewSMTP(options(mailbox.Start(t), "none")).Send(t.Context(), m); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%s: %v", to, err)
+		}
 	}
 }
 
