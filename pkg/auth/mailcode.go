@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 	"time"
 
 	"belfry/pkg/errs"
@@ -81,6 +80,11 @@ func (l mailLogin) valid(now time.Time) bool { return timestamp(now) < l.Until &
 func (l mailLogin) hash(code string) string { return digest(l.Binding + ":" + code) }
 
 func (l mailLogin) matches(code string) bool {
+	if l.Method == MethodLink {
+		code = typedToken(code)
+	} else {
+		code = typedCode(code)
+	}
 	return l.User != "" && secretMatches(l.Binding+":"+code, l.Hash)
 }
 
@@ -105,7 +109,6 @@ func (s *Service) addMailLogin(l mailLogin, replaced string) func([]byte, mailRe
 // Limits.Account of them, longer after each further one, so that it is of no use to ask for mail after mail. As
 // many reads and writes are made for a login that is for nobody.
 func (s *Service) tryMailLogin(ctx context.Context, mailbox, binding, code string) (login mailLogin, right bool, err error) {
-	code = strings.Join(strings.Fields(code), "")
 	_, err = s.tokens.Mutate(ctx, mailbox, func(stored store.Stored) (store.Mutation, error) {
 		login, right = mailLogin{}, false
 		now, all := s.now(), mailLoginsOf(stored.Body)

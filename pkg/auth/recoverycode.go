@@ -42,15 +42,7 @@ func recoveryDigest(user, code string) string { return digest(user + " " + code)
 
 // normalizeRecoveryCode returns a code as it was made, however somebody has typed it.
 func normalizeRecoveryCode(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '-' || r == ' ':
-			return -1
-		case 'a' <= r && r <= 'z':
-			return r - 'a' + 'A'
-		}
-		return r
-	}, text)
+	return strings.ToUpper(typedCode(text))
 }
 
 // useRecoveryCode consumes a recovery code of a user, and reports whether it was one. Of two that use it at once, one

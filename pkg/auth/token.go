@@ -194,7 +194,7 @@ type verifiedToken struct {
 // verifyToken finds a token that was mailed to an address for one of some
 // purposes. Denied when there is none.
 func (s *Service) verifyToken(ctx context.Context, address, token string, purposes ...purpose) (verifiedToken, error) {
-	now := timestamp(s.now())
+	now, token := timestamp(s.now()), typedToken(token)
 	kinds := [...]string{validationMailbox, recoveryMailbox}
 	if slices.Contains(purposes, purposeUndo) {
 		kinds = [...]string{changeMailbox, undoMailbox}

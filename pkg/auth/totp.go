@@ -173,7 +173,7 @@ func (s *Service) verifyTOTP(user string, f *totpFactor, code string) (step uint
 // matchTOTP finds the time step of a code, within the skew. It compares with all of them, so that the time that it takes says
 // nothing about the code.
 func matchTOTP(secret, code string, now time.Time) (step uint64, ok bool) {
-	code = strings.ReplaceAll(strings.TrimSpace(code), " ", "")
+	code = typedCode(code)
 	for skew := -totpSkew; skew <= totpSkew; skew++ {
 		at := now.Add(time.Duration(skew) * totpPeriod)
 		want, err := totp.GenerateCodeCustom(secret, at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
