@@ -77,6 +77,7 @@ func (c *Config) checkAuthentication() {
 	if _, ok := c.Mailers[a.Email.Mailer]; !ok {
 		c.doc.problem("authentication.providers.email.mailer", "no mailer with this name; %s", knownAre(names(c.Mailers)))
 	}
+	c.checkMailTexts(a.Email)
 }
 
 // checkBackends refuses two backends with the same folder.

@@ -29,6 +29,9 @@ func (c *Config) readMailers(s *section) {
 	}
 }
 
+// HasMailer reports whether the file has a mailer of a name. The mailer default exists without that.
+func (c *Config) HasMailer(name string) bool { return c.doc.isSet(join("mailers", name)) }
+
 func (c *Config) readMailer(s *section) Mailer {
 	m := Mailer{Type: "file"}
 	if !decode(s, "type", &m.Type, oneOf("file", "smtp")) {

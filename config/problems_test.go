@@ -246,6 +246,51 @@ func TestIdentsAreNotListed(t *testing.T) {
 	})
 }
 
+// Idents have routes that write them only with rules of their own: who asks for them without is not left to find out.
+func TestIdentsAreNotWrittenWithoutRules(t *testing.T) {
+	const why = ": idents are read by their owner and written by nobody, since logins trust them: remove the key, or write rules: a policy with one for "
+	checkInvalid(t, []invalidCase{
+		{"with the policy of the owner", "stores: {Idents: {policy: owner, expose: {restrict: {update: false}}}}\n", []string{
+			"1:54: stores.Idents.expose.restrict.update" + why + "update"}},
+		{"without a policy", "stores: {Idents: {expose: {restrict: {create: false, get: false, delete: false}}}}\n", []string{
+			"1:39: stores.Idents.expose.restrict.create" + why + "create", "1:66: stores.Idents.expose.restrict.delete" + why + "delete"}},
+		{"of another name", "authentication: {identStore: Keys}\nstores: {Keys: {expose: {restrict: {delete: false}}}}\n", []string{
+			"2:37: stores.Keys.expose.restrict.delete" + why + "delete"}},
+	})
+	for text, want := range map[string]Restrict{
+		"stores: {Idents: {expose: {}}}\n":                                                                                        {Create: true, Update: true, Delete: true},
+		"stores: {Idents: {policy: owner, expose: {restrict: {update: true, get: true}}}}\n":                                      {Create: true, Update: true, Delete: true, Get: true},
+		"stores: {Idents: {policy: {update: user.admin == true}, expose: {restrict: {update: false}}}}\n":                         {},
+		"stores: {Idents: {policy: {create: user.admin == true}, expose: {restrict: {delete: true}}}}\n":                          {Delete: true},
+		"stores: {Users: {expose: {restrict: {update: false, delete: false}}}, Idents: {policy: {default: allow}, expose: {}}}\n": {},
+	} {
+		equal(t, text, mustParse(t, text).Stores["Idents"].Expose.Restrict, want)
+	}
+}
+
+// A mail by which something is to be done has the link or the token, in each of its bodies.
+func TestMailsWithoutLinkAndToken(t *testing.T) {
+	const before, after = "authentication: {providers: {email: {", "}}}\n"
+	checkInvalid(t, []invalidCase{
+		{"validation", before + "html: Welcome, text: '{{.Link}}'" + after, []string{
+			"1:38: authentication.providers.email.html: has neither {{.Link}} nor {{.Token}}: nobody could register"}},
+		{"others", before + "recovery: {text: Hi, html: '{{.Login}}'}, change: {text: Links}, undo: {html: '{{ .Links }}'}" + after, []string{
+			"1:49: authentication.providers.email.recovery.text: has neither {{.Link}} nor {{.Token}}: nobody could set a new password",
+			"1:59: authentication.providers.email.recovery.html: has neither {{.Link}} nor {{.Token}}: nobody could set a new password",
+			"1:89: authentication.providers.email.change.text: has neither {{.Link}} nor {{.Token}}: nobody could confirm a new address",
+			"1:110: authentication.providers.email.undo.html: has neither {{.Link}} nor {{.Token}}: nobody could undo a change of their address"}},
+		{"logins", before + "login: {code: true, link: true, codeMail: {html: '{{.Link}}'}, linkMail: {text: Hi}}" + after, []string{
+			"1:81: authentication.providers.email.login.codeMail.html: lacks {{.Token}}, the code: nobody could log in by it",
+			"1:112: authentication.providers.email.login.linkMail.text: has neither {{.Link}} nor {{.Token}}: nobody could log in by it"}},
+	})
+	for _, fine := range []string{
+		"postValidation: true, html: Welcome", "html: '{{.Token}}'", "html: '', text: '{{ .Link | urlquery }}'", "taken: {html: Hi}", "login: {codeMail: {html: Hi}, linkMail: {html: Hi}}",
+		"recovery: {html: '{{with .Login}}{{$.Token}}{{end}}'}",
+	} {
+		mustParse(t, before+fine+after)
+	}
+}
+
 func TestMappingsByOwnersThatCannotBe(t *testing.T) {
 	const noOwner = "have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key"
 	checkInvalid(t, []invalidCase{

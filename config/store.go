@@ -261,11 +261,25 @@ func (c *Config) setLoginDefaults(st *Store, s *section) {
 	if st.Name == idents && st.Policy.Owner {
 		st.Policy = Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}
 		if st.Expose != nil {
-			st.Expose.Restrict.Update, st.Expose.Restrict.Delete = true, true
+			c.restrictIdents(st.Expose, s.path+".expose.restrict")
 		}
 	}
 	if st.Name == idents && !s.has("map") {
 		st.Map[users] = Mapping{Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: defaultLimit, MaxBytes: defaultArrayBytes}
+	}
+}
+
+// restrictIdents removes the routes by which idents would be written, which the policy of the owner allows nobody. Who says in the file
+// that there are some expects to be able to.
+func (c *Config) restrictIdents(e *Expose, path string) {
+	for _, of := range []struct {
+		key        string
+		restricted *bool
+	}{{"create", &e.Restrict.Create}, {"update", &e.Restrict.Update}, {"delete", &e.Restrict.Delete}} {
+		if at := join(path, of.key); c.doc.isSet(at) && !*of.restricted {
+			c.doc.problem(at, "idents are read by their owner and written by nobody, since logins trust them: remove the key, or write rules: a policy with one for %s", of.key)
+		}
+		*of.restricted = true
 	}
 }
 

@@ -69,6 +69,11 @@ func Warnings(c *config.Config) (all []string) {
 	}
 	all = append(all, unjudged(c)...)
 	all = append(all, refusedUUIDs(c)...)
+	all = append(all, writableIdents(c)...)
+	if e := c.Authentication.Email; e != nil && !c.HasMailer(e.Mailer) {
+		all = append(all, "authentication.providers.email: no mailer is configured, so mails are written into a folder, not sent: add mailers: {"+e.Mailer+
+			": {type: smtp, ...}}, or {type: file} if that is meant")
+	}
 	for _, name := range stayingObjects(c) {
 		all = append(all, "stores."+name+": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
 			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} for them to be deleted as well")

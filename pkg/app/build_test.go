@@ -19,7 +19,7 @@ func TestCheckReportsThePlaceOfEachProblem(t *testing.T) {
 	p.write("good.json", `{"type":"object"}`)
 	p.write("bad.json", `{"type":`)
 	p.write("remote.json", `{"$ref":"http://example.com/schema"}`)
-	c := p.load(`authentication: {providers: {email: {html: "{{.Foo}}"}}}
+	c := p.load(`authentication: {providers: {email: {html: "{{.Foo}} {{.Link}}"}}}
 
 stores:
   Authors:

@@ -83,6 +83,9 @@ func (a *serving) warn() {
 	for _, limit := range unjudged(a.config) {
 		a.log.Warn("a schema limits what it does not judge", "problem", limit)
 	}
+	for _, writable := range writableIdents(a.config) {
+		a.log.Warn("anybody can write idents", "problem", writable)
+	}
 	for _, refused := range refusedUUIDs(a.config) {
 		a.log.Warn("a schema refuses all new objects", "problem", refused)
 	}

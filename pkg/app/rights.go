@@ -62,6 +62,18 @@ func Rights(c *config.Config) (all []StoreRights) {
 	return all
 }
 
+// writableIdents names the rules by which anybody can create, change or delete idents, of which logins are made.
+func writableIdents(c *config.Config) (all []string) {
+	s := c.Stores[c.Authentication.IdentStore]
+	for _, op := range []policy.Op{policy.Create, policy.Update, policy.Delete} {
+		who := rightOf(s, op).Who
+		if noRoute(s, op) == "" && (who == Everyone || who == AnyUser) {
+			all = append(all, "stores."+s.Name+".policy: "+who+" may "+string(op)+" idents, and so log in as other users: let nobody, or admins alone")
+		}
+	}
+	return all
+}
+
 // rightOf returns who may do an operation by the policy of a store.
 func rightOf(s *config.Store, op policy.Op) Right {
 	r := Right{Operation: op, Who: ByRule}

@@ -94,7 +94,7 @@ func (f form) takeBool(name string) (bool, error) {
 	case "", "null", "false", `"false"`, `"off"`, `"0"`, `""`:
 		return false, nil
 	}
-	return false, wrongType(name, "must be true or false")
+	return false, wrongType(name, `must be true or false, or one of the texts "true", "on", "1", "false", "off", "0"`)
 }
 
 func wrongType(field, message string) error {
