@@ -30,7 +30,9 @@ bus: {listen: ""}
 // from returns a client with an address of its own.
 func from(t *testing.T, address string) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, to string) (net.Conn, error) { return dialer.DialContext(ctx, network, to) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, to)
+	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
