@@ -19,11 +19,16 @@ type FileBackend struct {
 type MongoBackend struct {
 	URL      Secret
 	Database string
+	CA       string // as Config.CA
 }
 
 // DynamoBackend names a region or an custom endpoint. Credentials come
 // from the AWS SDK's default chain.
-type DynamoBackend struct{ Region, Endpoint, TablePrefix string }
+type DynamoBackend struct {
+	Region, Endpoint, TablePrefix string
+
+	CA string // as Config.CA
+}
 
 // readBackends adds a backend called default, of type file, if none is configured.
 func (c *Config) readBackends(s *section) {

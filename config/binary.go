@@ -37,6 +37,8 @@ type FileStorage struct{ Folder string }
 type S3Storage struct {
 	Bucket, Region, Endpoint, Prefix string
 	Presign                          time.Duration
+
+	CA string // as Config.CA
 }
 
 func (c *Config) readBinaries(s *section) {

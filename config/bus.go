@@ -18,6 +18,7 @@ type Bus struct {
 	Token       Secret
 	NKey        string // path of a file with an nkey seed
 	TLS         TLS
+	ExtraCA     string // as Config.CA, for a cluster without TLS.CA
 	Events      Events
 	Replicas    int // replicas of the streams in a cluster; 0 does not change them
 }

@@ -2,16 +2,24 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // Changed returns the keys that are not the same in two files, sorted, without their values: of a section
-// that one of them does not have the key of the section, of a list that of the list.
+// that one of them does not have the key of the section, of a list that of the list. A key whose value has the content of a
+// file is one of them if that content is another.
 func Changed(before, now *Config) []string {
 	keys := changedIn("", before.doc.root, now.doc.root, nil)
+	for path, content := range now.doc.contents {
+		if was, known := before.doc.contents[path]; known && was != content {
+			list, _, _ := strings.Cut(path, "[")
+			keys = append(keys, list)
+		}
+	}
 	slices.Sort(keys)
-	return keys
+	return slices.Compact(keys)
 }
 
 func changed(path string, before, now *yaml.Node, keys []string) []string {

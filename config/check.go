@@ -18,6 +18,9 @@ func (c *Config) check() {
 	if key := c.metricsConflict(); key != "" {
 		c.doc.problem("metrics.listen", "is also the address of %s", key)
 	}
+	if c.doc.isSet("proxyHeader") && len(c.Proxies) == 0 {
+		c.doc.problem("proxyHeader", "has an effect with proxies alone: name the addresses of the proxies in proxies, or remove this key")
+	}
 	if c.Development {
 		c.checkDevelopment()
 	}

@@ -30,7 +30,9 @@ type Config struct {
 	Listen          string         // host:port of HTTP
 	BaseURL         string         // URL at which clients reach belfry, without a final slash
 	Hosts           []string       // names that requests may use for belfry, besides that in BaseURL and those of loopback; "*" is any
-	Proxies         []netip.Prefix // proxies whose X-Forwarded-For is trusted
+	Proxies         []netip.Prefix // proxies that are trusted to report the address of the client
+	ProxyHeader     string         // in which they do: X-Forwarded-For or Forwarded
+	CA              string         // path of a PEM file of authorities that are trusted besides the system's; "" for none
 	Data            string         // folder for everything that belfry writes
 	Development     bool           // replies explain denials; for loopback alone
 	MaxObjectSize   int64          // bytes; a store may set its own
@@ -222,6 +224,10 @@ func (c *Config) read(s *section) {
 	}
 	c.readPages(s.section("pages"))
 	c.readHTTP(s.section("http"))
+	c.ProxyHeader = "X-Forwarded-For"
+	decode(s, "proxyHeader", &c.ProxyHeader, oneOf("X-Forwarded-For", "Forwarded"))
+	readPath(s, "ca", &c.CA, ReadFile)
+	c.spreadCA()
 	s.suggestions = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
 	s.rejectUnknown()
 }

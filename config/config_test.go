@@ -79,8 +79,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "pages", c.Pages, Pages{Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
-		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
-		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
+		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen", ""}},
+		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_", ""}},
 	})
 	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
@@ -135,7 +135,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "enabled providers", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
 	equal(t, "mailers", c.Mailers, map[string]Mailer{
 		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
-		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls"}},
+		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls", "kitchen.example.org"}},
 		"drawer":  {Type: "file", File: &FileMailer{absPath(t, "testdata/letters")}},
 	})
 	equal(t, "binaries", c.Binaries, map[string]*Binary{
@@ -145,7 +145,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Map: map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
 		},
 		"videos": {
-			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute},
+			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute, ""},
 			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 80 << 30},
 		},
 	})

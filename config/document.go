@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -16,14 +17,15 @@ type document struct {
 	positions map[string]position
 	secret    map[string]bool // paths whose values came from the environment
 	problems  Problems
-	paths     []func() Path // what readPath has read
-	recorder  *recorder     // not nil while the schema of the configuration is made: then nothing is read
+	paths     []func() Path                // what readPath has read, and files of ${file:/path}
+	contents  map[string][sha256.Size]byte // digests of the values that have the content of a file, by the paths of their keys
+	recorder  *recorder                    // not nil while the schema of the configuration is made: then nothing is read
 }
 
 type position struct{ line, column int }
 
 func newDocument(file string, env Lookup) *document {
-	return &document{file: file, env: env, positions: map[string]position{}, secret: map[string]bool{}}
+	return &document{file: file, env: env, positions: map[string]position{}, secret: map[string]bool{}, contents: map[string][sha256.Size]byte{}}
 }
 
 func (d *document) problem(path, format string, args ...any) {
@@ -74,13 +76,27 @@ func (d *document) scalar(path string, n *yaml.Node) (v scalar, ok bool) {
 		d.problem(path, "expected a single value, not %s", describe(n))
 		return scalar{}, false
 	}
-	text, replaced, err := substitute(n.Value, d.env)
+	secret, fromFile := d.isSecret(path), false
+	text, replaced, err := expand(n.Value, func(reference string) (string, error) {
+		if file, isFile := strings.CutPrefix(reference, fileReference); isFile {
+			fromFile = true
+			d.paths = append(d.paths, func() Path { return Path{path, file, ReadFile} })
+		}
+		return lookup(reference, d.env)
+	})
 	if err != nil {
 		d.problem(path, "%v", err)
 		return scalar{}, false
 	}
 	if replaced {
 		d.markSecret(path)
+	}
+	if fromFile {
+		d.contents[path] = sha256.Sum256([]byte(text))
+	}
+	if endsWithBreak(text, secret, replaced) {
+		d.problem(path, "ends with a line break; remove it where the value comes from (${file:/path} leaves out one at the end of the file)")
+		return scalar{}, false
 	}
 	return scalar{path, text}, true
 }

@@ -3,9 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"belfry/internal/smallfile"
 )
 
 // Lookup returns an environment variable, as os.LookupEnv does.
@@ -13,13 +16,21 @@ type Lookup = func(name string) (value string, set bool)
 
 var (
 	variable  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	errSyntax = errors.New("expected ${NAME} or ${NAME:-default}; $${ stands for a literal ${")
+	errSyntax = errors.New("expected ${NAME}, ${NAME:-default} or ${file:/absolute/path}; $${ stands for a literal ${")
 )
 
-// substitute replaces ${NAME} and ${NAME:-default} in text and reports whether it
+// fileReference begins a reference to a file.
+const fileReference = "file:"
+
+// substitute replaces ${NAME}, ${NAME:-default} and ${file:/path} in text and reports whether it
 // replaced any. The default is used when NAME is unset or empty. Values from the
-// environment are not expanded again. Errors name the variable, never its value.
+// environment and from files are not expanded again. Errors name the variable or the file, never its value.
 func substitute(text string, env Lookup) (result string, replaced bool, err error) {
+	return expand(text, func(reference string) (string, error) { return lookup(reference, env) })
+}
+
+// expand replaces the references in text by what lookup returns.
+func expand(text string, lookup func(reference string) (string, error)) (result string, replaced bool, err error) {
 	var b strings.Builder
 	for {
 		before, after, found := strings.Cut(text, "${")
@@ -36,7 +47,7 @@ func substitute(text string, env Lookup) (result string, replaced bool, err erro
 		if !closed {
 			return "", replaced, errSyntax
 		}
-		value, err := lookup(reference, env)
+		value, err := lookup(reference)
 		if err != nil {
 			return "", replaced, err
 		}
@@ -46,6 +57,9 @@ func substitute(text string, env Lookup) (result string, replaced bool, err erro
 }
 
 func lookup(reference string, env Lookup) (string, error) {
+	if path, isFile := strings.CutPrefix(reference, fileReference); isFile {
+		return contentOf(path)
+	}
 	name, fallback, hasFallback := strings.Cut(reference, ":-")
 	if !variable.MatchString(name) {
 		return "", errSyntax
@@ -60,4 +74,38 @@ func lookup(reference string, env Lookup) (string, error) {
 		return "", fmt.Errorf("environment variable %s is not valid UTF-8", name)
 	}
 	return value, nil
+}
+
+// contentOf returns the text of a file without one line break at its end, which editors and echo write, and without the mark
+// that some editors write at the beginning.
+func contentOf(path string) (string, error) {
+	switch {
+	case strings.Contains(path, ":-"):
+		return "", errors.New("${file:/path} has no default: remove what begins with :-")
+	case !filepath.IsAbs(path):
+		return "", errors.New("expected the absolute path of a file, such as ${file:/run/secrets/smtp}") // the text may be the secret itself
+	}
+	data, err := smallfile.Read(path, maxFile)
+	if err != nil {
+		return "", fmt.Errorf("the file %s can't be read: %s", quote(path), reason(err))
+	}
+	text := string(data)
+	if !utf8.ValidString(text) {
+		return "", fmt.Errorf("the file %s is not valid UTF-8", quote(path))
+	}
+	text = strings.TrimPrefix(text, "\ufeff")
+	if line, ended := strings.CutSuffix(text, "\n"); ended {
+		text = strings.TrimSuffix(line, "\r")
+	}
+	return text, nil
+}
+
+// endsWithBreak reports whether a value ends with a line break that is hardly meant: in a secret, unless it is PEM, and in one line
+// from the environment or a file. It would be a part of the password, say, and nobody sees it.
+func endsWithBreak(text string, secret, replaced bool) bool {
+	line := strings.TrimRight(text, "\r\n")
+	if line == text || strings.HasPrefix(strings.TrimSpace(text), "-----BEGIN ") {
+		return false
+	}
+	return secret || replaced && !strings.ContainsAny(line, "\r\n")
 }

@@ -36,7 +36,7 @@ func TestSubstitution(t *testing.T) {
 }
 
 func TestWrongSubstitutions(t *testing.T) {
-	const syntax = "expected ${NAME} or ${NAME:-default}; $${ stands for a literal ${"
+	const syntax = "expected ${NAME}, ${NAME:-default} or ${file:/absolute/path}; $${ stands for a literal ${"
 	checkInvalid(t, []invalidCase{
 		{"an unset variable", "data: x\nlisten: ${HOST}:80\n", []string{
 			"2:1: listen: environment variable HOST is not set; set it, or write a default: ${HOST:-default}"}},

@@ -27,6 +27,7 @@ type ACME struct {
 	Email     string   // of the account; "" for none
 	Directory string   // URL of the authority's directory
 	CA        string   // path of a PEM file of authorities that Directory is trusted by; "": the system's
+	ExtraCA   string   // as Config.CA, without CA
 	Storage   string   // folder of certificates, keys and the account; processes may share it
 }
 

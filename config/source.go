@@ -40,6 +40,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 		d.problemAt(line, "%s; expected text in UTF-8", what)
 		return nil
 	}
+	data = toYAML11(data)
 	source := bytes.NewReader(data)
 	found, err := documents(source)
 	switch {

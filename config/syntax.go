@@ -21,12 +21,18 @@ var hints = [...]struct{ text, hint string }{
 	{"cannot start any token", "indent with spaces, not tabs; a value that begins with @, % or ` needs quotes"},
 	{"could not find expected ':'", "expected key: value"},
 	{"unknown anchor", "a value that begins with * needs quotes"},
+	{"found unknown escape character", `in double quotes \ begins an escape: write \\ for a backslash, and / without one, or use single quotes`},
+	{"found invalid Unicode character escape code", `\uD800 to \uDFFF are halves of a character: write the character itself, or \U and eight digits`},
 }
 
 // syntaxProblem reports an error of the YAML library. The library's
 // message is repeated without content of the file: an unknown anchor may be a
 // password that begins with *.
 func (d *document) syntaxProblem(err error, data []byte, consumed int) {
+	if line := unquotedReference(data); line > 0 {
+		d.problemAt(line, "is not valid YAML: a value with ${...} needs quotes between { } and [ ], as in {password: \"${NAME}\"}")
+		return
+	}
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := faultyLine(data, consumed)
 	if m := yamlLine.FindStringSubmatch(text); m != nil {

@@ -10,6 +10,7 @@ import (
 type Tracing struct {
 	Endpoint string  // of a receiver of OTLP over HTTP
 	Ratio    float64 // of the requests that are traced, 0 to 1
+	CA       string  // as Config.CA
 	Service  string  // the name under which the spans of this process are found
 }
 

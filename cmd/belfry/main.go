@@ -38,6 +38,7 @@ type cli struct {
 	Access   accessCmd   `cmd:"" help:"Explain who may do what."`
 	Schema   schemaCmd   `cmd:"" help:"Check objects against a schema."`
 	User     userCmd     `cmd:"" help:"Create and manage users."`
+	Mail     mailCmd     `cmd:"" help:"Try whether mails are sent."`
 	SealKeys keysCmd     `cmd:"" name:"seal-keys" help:"Change the key that encrypts cursors and ids of events."`
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
 	Export   exportCmd   `cmd:"" help:"Write every object of a store as JSON lines."`

@@ -60,11 +60,13 @@ type Options struct {
 	Logger   *slog.Logger         // nil: nothing is logged
 	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
-	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
+	Proxies  []netip.Prefix       // trusted to report the address of the client
 	Limits   *kit.Limits          // of clients; nil: none
 	Hosts    *kit.Hosts           // nil: requests may name any host
 	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
 	Keyed    *idempotent.Executor // of requests with an Idempotency-Key; nil: these are refused
+
+	ProxyHeader string // in which proxies report that address; "": kit.XForwardedFor
 
 	Admin func(ctx context.Context, me *auth.Session) bool // nil: what Login says; without it nobody is
 	Audit func(ctx context.Context, me *auth.Session) bool // who may receive the events about the security of accounts; nil: as Admin
@@ -116,7 +118,7 @@ func New(o Options) *Server {
 		filters = append(filters, system.NoMetrics)
 	}
 	router := kit.NewRouter(kit.RouterOptions{
-		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, Filters: filters,
+		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, ProxyHeader: o.ProxyHeader, Filters: filters,
 		Development: o.Development,
 	})
 	if o.Metrics != nil {

@@ -73,6 +73,7 @@ type App struct {
 	sharing        *route.Group     // nil: the mapping worker shares no targets
 	pace           *mapping.Pace    // of the mapping worker
 	overflow       overflow
+	mailers        *mailers
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
 	run            string                       // unique
@@ -131,6 +132,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
 	}
+	a.mailers = newMailers(a.registry)
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.cut, a.cutOff = context.WithCancel(context.Background())

@@ -35,7 +35,7 @@ func (p *plan) compileAuth() (problems config.Problems) {
 	}
 	p.auth.Passwords.Common, p.auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
 	if b := c.Passwords.Breached; b.URL != "" {
-		p.auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount)}
+		p.auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount), Transport: p.web}
 	}
 	rule, found := policy.CompileUserRule(p.config.Admins)
 	for _, f := range found {
@@ -69,7 +69,7 @@ func (p *plan) compileAuth() (problems config.Problems) {
 			problems = append(problems, p.compileEmail(c.Email)...)
 			continue
 		}
-		provider, err := providerOf(c, name)
+		provider, err := p.providerOf(c, name)
 		if err != nil {
 			problems = append(problems, p.config.Problem("authentication.providers."+name, "%v", err))
 			continue
@@ -91,26 +91,26 @@ func openPlaces(file string) (*places.Database, error) {
 	return places.Open(content)
 }
 
-func providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
+func (p *plan) providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
 	if site := c.Site(name); site != nil {
-		return siteOf(c, name, site)
+		return p.siteOf(c, name, site)
 	}
 	if name == "twitter" {
 		t := c.Twitter
 		return oauth.NewTwitter(oauth.OAuth1Config{
 			ConsumerKey: t.ConsumerKey, ConsumerSecret: string(t.ConsumerSecret), RequestTokenURL: t.RequestTokenURL,
-			AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL,
+			AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL, Transport: p.web,
 		}), nil
 	}
 	if o, ok := c.OAuth2[name]; ok {
 		return oauth.New(name, oauth.Config{
 			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, BaseURL: o.BaseURL,
-			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL, KeepTokens: o.KeepTokens,
+			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL, KeepTokens: o.KeepTokens, Transport: p.web,
 		})
 	}
 	o := c.OIDC[name]
 	return oauth.NewOIDC(oauth.OIDCConfig{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, KeepTokens: o.KeepTokens,
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, KeepTokens: o.KeepTokens, Transport: p.web,
 	}), nil
 }
 
@@ -118,10 +118,10 @@ func providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
 const maxKeyFile = 16 << 10
 
 // siteOf returns the provider apple, microsoft or slack. One that is configured as any other OpenID Connect provider has no site.
-func siteOf(c *config.Authentication, name string, site *config.Site) (oauth.Provider, error) {
+func (p *plan) siteOf(c *config.Authentication, name string, site *config.Site) (oauth.Provider, error) {
 	options := oauth.SiteConfig{
 		ClientID: site.ClientID, ClientSecret: string(site.ClientSecret), Scope: site.Scope, KeepTokens: site.KeepTokens,
-		Issuer: site.Issuer, AuthURL: site.AuthURL, TokenURL: site.TokenURL, KeysURL: site.KeysURL,
+		Issuer: site.Issuer, AuthURL: site.AuthURL, TokenURL: site.TokenURL, KeysURL: site.KeysURL, Transport: p.web,
 	}
 	switch name {
 	case "apple":
@@ -189,15 +189,15 @@ func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 		p.auth.Email.Notices[auth.Notice(kind)] = t
 	}
 	if m := p.config.Mailers[e.Mailer]; m.SMTP != nil {
-		if err := smtpOptions(m.SMTP).Check(); err != nil {
+		if err := p.smtpOptions(m.SMTP).Check(); err != nil {
 			problems = append(problems, p.config.Problem("mailers."+e.Mailer, "%v", err))
 		}
 	}
 	return problems
 }
 
-func smtpOptions(m *config.SMTPMailer) mail.SMTPOptions {
-	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS}
+func (p *plan) smtpOptions(m *config.SMTPMailer) mail.SMTPOptions {
+	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS, LocalName: m.LocalName, RootCAs: p.roots}
 }
 
 // linkAuth adds mappings to the stores of authentication: objects of a user are deleted with the user and found
@@ -239,7 +239,7 @@ func (a *serving) newAuth(before *auth.Service) {
 	}
 	if o.Email != nil {
 		email := *o.Email
-		email.Sender = a.sender(a.config.Mailers[c.Email.Mailer])
+		email.Sender = a.sender(c.Email.Mailer)
 		o.Email = &email
 	}
 	a.auth = auth.New(o)
@@ -278,22 +278,6 @@ func (a *App) deleteAccounts(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func (a *serving) sender(m config.Mailer) mail.Sender {
-	if m.SMTP != nil {
-		return mail.NewSMTP(smtpOptions(m.SMTP))
-	}
-	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
-	// are logged only where they lead to this machine.
-	local := a.config.Local(a.HTTPAddress())
-	return mail.NewFolder(m.File.Folder, func(file, link string) {
-		attrs := []any{"file", file}
-		if local && link != "" {
-			attrs = append(attrs, "link", link)
-		}
-		a.log.Info("a mail was written", attrs...)
-	})
 }
 
 // startMail starts the listener that sends mails.

@@ -13,6 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/backoff"
+	"belfry/pkg/app/certificate"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
@@ -27,11 +28,19 @@ import (
 func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
 	switch b.Type {
 	case "mongodb":
-		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database})
+		roots, err := certificate.Trusted(b.MongoDB.CA)
+		if err != nil {
+			return nil, err
+		}
+		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database, RootCAs: roots})
 	case "dynamodb":
 		d := b.DynamoDB
+		roots, err := certificate.Trusted(d.CA)
+		if err != nil {
+			return nil, err
+		}
 		return dynamostore.Open(ctx, dynamostore.Options{
-			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log,
+			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log, RootCAs: roots,
 		})
 	default:
 		return filestore.Open(b.File.Folder, filestore.Options{CacheBytes: cacheBytes(b.File.Cache), AwaitSpace: awaitSpace})

@@ -16,6 +16,9 @@ import (
 func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPlace, error) {
 	switch {
 	case given != nil:
+		if given.S3 != nil {
+			given.S3.CA = c.CA
+		}
 		return given, checkPlace(c, given)
 	case c.Backup != nil:
 		return &c.Backup.BackupPlace, checkPlace(c, &c.Backup.BackupPlace)

@@ -11,6 +11,7 @@ import (
 	"belfry/config"
 	"belfry/listeners/sweep"
 	"belfry/pkg/api/files"
+	"belfry/pkg/app/certificate"
 	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
@@ -36,8 +37,12 @@ func (p *plan) placeBinaries() {
 
 func openStorage(ctx context.Context, b *config.Binary) (storage.Storage, error) {
 	if b.S3 != nil {
+		roots, err := certificate.Trusted(b.S3.CA)
+		if err != nil {
+			return nil, err
+		}
 		return s3storage.Open(ctx, s3storage.Options{
-			Bucket: b.S3.Bucket, Region: b.S3.Region, Endpoint: b.S3.Endpoint, Prefix: b.S3.Prefix,
+			Bucket: b.S3.Bucket, Region: b.S3.Region, Endpoint: b.S3.Endpoint, Prefix: b.S3.Prefix, RootCAs: roots,
 		})
 	}
 	return filestorage.Open(b.File.Folder)

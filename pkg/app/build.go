@@ -1,7 +1,9 @@
 package app
 
 import (
+	"crypto/x509"
 	"errors"
+	"net/http"
 	"slices"
 	"sort"
 	"strings"
@@ -31,6 +33,9 @@ type plan struct {
 	open     map[string][]string // store → operations without a policy, of those that are offered
 	auth     auth.Options        // without those that only a running belfry has
 	pages    *pages.Templates
+
+	roots *x509.CertPool    // with those of the key ca; nil: the system's
+	web   http.RoundTripper // for requests to others, which trusts these; nil: http.DefaultTransport
 
 	files       contents                  // from which it was compiled; nil for a command
 	certificate *certificate.Pair         // nil: TLS is not by files
@@ -126,6 +131,7 @@ func compile(c *config.Config) (*plan, error) {
 		}
 	}
 	problems = append(problems, p.followComputed()...)
+	problems = append(problems, p.compileTrust()...)
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
 	problems = append(problems, p.compileHTTP()...)
@@ -273,10 +279,14 @@ func (p *plan) noteOpen(s *config.Store, rules *policy.Policy) {
 // busOptions returns the options of the configured bus.
 func (p *plan) busOptions() (bus.Options, error) {
 	b := p.config.Bus
+	roots, err := certificate.Trusted(b.ExtraCA)
+	if err != nil {
+		return bus.Options{}, err
+	}
 	o := bus.Options{
 		Name: "belfry", URL: strings.Join(b.URL, ","),
 		Auth:   bus.Auth{Credentials: b.Credentials, User: b.User, Password: string(b.Password), Token: string(b.Token)},
-		TLS:    bus.TLS{CA: b.TLS.CA, Cert: b.TLS.Cert, Key: b.TLS.Key},
+		TLS:    bus.TLS{CA: b.TLS.CA, Cert: b.TLS.Cert, Key: b.TLS.Key, RootCAs: roots},
 		Events: bus.Limits{MaxAge: b.Events.MaxAge, MaxBytes: b.Events.MaxBytes, MaxMessages: b.Events.MaxMessages},
 
 		Replicas: b.Replicas,

@@ -48,7 +48,7 @@ func (a *serving) consoleSystem() *console.System {
 	return &console.System{
 		Facts: a.facts(), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
 		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.shortcomings() },
-		Backups: a.consoleBackups, Reload: a.lastReload.Load,
+		Backups: a.consoleBackups, Reload: a.lastReload.Load, Mail: a.consoleMail(),
 		Ready: func(ctx context.Context) string {
 			if _, err := a.ready(ctx); err != nil {
 				return saysOf(err)

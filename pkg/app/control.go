@@ -41,6 +41,11 @@ func (a *App) startControl(ctx context.Context) error {
 		return checkSchema(ctx, now.config, now.set, q)
 	}))
 	mux.HandleFunc("POST /users", answering(a, maxUserRequest, func(q UserRequest) string { return "user " + string(q.Act) }, a.manageUsers))
+	mux.HandleFunc("POST /mail", answering(a, 4<<10, func(MailTest) string { return "mail test" }, func(ctx context.Context, q MailTest) (*MailTested, error) {
+		now, done := a.use()
+		defer done()
+		return now.testMail(ctx, q)
+	}))
 	mux.HandleFunc("POST /seal-keys", answering(a, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))
 	mux.HandleFunc("POST /reload", answering(a, 1<<10, func(struct{}) string { return "reload" }, a.controlReload))
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

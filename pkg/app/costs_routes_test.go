@@ -64,7 +64,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
 		POST /console/objects/{store}/object/{uuid}/files/{property} POST /console/objects/{store}/object/{uuid}/files/{property}/{index}/delete
 		POST /console/second-factor POST /console/second-factor/code
-		POST /console/second-factor/passkey POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
+		POST /console/second-factor/passkey POST /console/system/mail POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
 		POST /console/users POST /console/users/{uuid}/admin POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
 		POST /console/users/{uuid}/disabled POST /console/users/{uuid}/factors POST /console/users/{uuid}/idents/{ident}
 		POST /console/users/{uuid}/keys POST /console/users/{uuid}/keys/{id} POST /console/users/{uuid}/recovery

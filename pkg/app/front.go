@@ -111,7 +111,7 @@ func (a *serving) newAPI() error {
 		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones, Kept: a.kept})
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, a.documents(contract, openAPI), a.limits
-		o.Development = a.config.Development
+		o.Development, o.ProxyHeader = a.config.Development, a.config.ProxyHeader
 		o.Console = a.console(openAPI)
 		o.Site, o.Static = a.site(), a.static()
 	}

@@ -31,7 +31,7 @@ func TestLinksOfMailsAreLoggedDuringDevelopmentAlone(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = a.front.listener.Close() })
 		m := mail.Message{ID: "1", From: "a@example.com", To: "ada@example.com", Subject: "s", Text: link, Link: link}
-		if err := a.now().sender(c.Mailers["default"]).Send(t.Context(), m); err != nil {
+		if err := a.now().sender("default").Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(log.String(), `link="`+link+`"`); got != logged || !strings.Contains(log.String(), ".eml") || strings.Contains(log.String(), "0123456789") != logged {

@@ -52,7 +52,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, filledDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, mailerDesc, filledDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
 		ch <- d
 	}
 }
@@ -78,6 +78,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(counts.Failures))
 	gauge(stuckDesc, float64(counts.Stuck))
 	gauge(busSettingsDesc, float64(len(a.busShortcomings())))
+	a.collectMailers(gauge)
 	a.collectMissed(gauge)
 	a.collectCaches(ch)
 	a.collectSearch(gauge)

@@ -208,7 +208,7 @@ func (a *App) readyWith(states []error) (degraded []string, err error) {
 
 // shortcomings are what an operator should know about although every part works.
 func (a *App) shortcomings() []string {
-	return slices.Concat(a.busShortcomings(), a.stuckEvents(), a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable())
+	return slices.Concat(a.busShortcomings(), a.stuckEvents(), a.missedEvents(), a.failedBackup(), a.incompleteClaims(), a.unsearchable(), a.failingMailer())
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

@@ -63,6 +63,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *Reloaded, err error) 
 	default:
 		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "), "after", time.Since(began).Round(time.Millisecond))
 		a.now().warn()
+		a.now().warnOfTrust(r.Changed)
 		if len(r.Missing) > 0 {
 			a.log.Warn("lists read more than they need until the next start, which makes the indexes of new rules", "indexes", strings.Join(r.Missing, ", "))
 		}

@@ -31,6 +31,9 @@ func readFiles(c *config.Config) contents {
 	if apple := c.Authentication.Apple; apple != nil && apple.PrivateKeyFile != "" {
 		add("authentication.providers.apple.privateKeyFile", apple.PrivateKeyFile)
 	}
+	if c.CA != "" {
+		add("ca", c.CA)
+	}
 	folder := c.Pages.Folder
 	used, _ := pages.Files(folder)
 	for _, name := range used {

@@ -63,6 +63,7 @@ func fixedACME(differ comparing, was, is *config.ACME) {
 	differ("http.acme.email", was.Email, is.Email)
 	differ("http.acme.directory", was.Directory, is.Directory)
 	differ("http.acme.ca", was.CA, is.CA)
+	differ("ca", was.ExtraCA, is.ExtraCA)
 	differ("http.acme.storage", was.Storage, is.Storage)
 }
 
@@ -82,6 +83,7 @@ func fixedBus(differ comparing, was, is *config.Bus) {
 	}
 	differ("bus.nkey", was.NKey, is.NKey)
 	differ("bus.tls", was.TLS, is.TLS)
+	differ("ca", was.ExtraCA, is.ExtraCA)
 	differ("bus.events", was.Events, is.Events)
 	differ("bus.replicas", was.Replicas, is.Replicas)
 }
@@ -128,6 +130,7 @@ func fixedBinary(differ comparing, at string, was, is *config.Binary) {
 		differ(at+".region", was.S3.Region, is.S3.Region)
 		differ(at+".endpoint", was.S3.Endpoint, is.S3.Endpoint)
 		differ(at+".prefix", was.S3.Prefix, is.S3.Prefix)
+		differ("ca", was.S3.CA, is.S3.CA)
 	}
 }
 

@@ -74,7 +74,7 @@ func (a *App) startTLS(ctx context.Context) error {
 		a.onStop("the certificate", func(context.Context) error { s.files.Close(); return nil })
 	} else {
 		acme, err := certificate.NewACME(certificate.ACMEOptions{
-			Domains: h.ACME.Domains, Email: h.ACME.Email, Directory: h.ACME.Directory, CA: h.ACME.CA, Storage: h.ACME.Storage,
+			Domains: h.ACME.Domains, Email: h.ACME.Email, Directory: h.ACME.Directory, CA: h.ACME.CA, ExtraCA: h.ACME.ExtraCA, Storage: h.ACME.Storage,
 			Listen: a.HTTPAddress(), Redirect: s.redirect, Log: a.log,
 		})
 		if err != nil {

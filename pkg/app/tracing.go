@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"belfry/pkg/api/system"
+	"belfry/pkg/app/certificate"
 	"belfry/pkg/app/tracing"
 	"belfry/pkg/listener"
 	listenertracing "belfry/pkg/listener/tracing"
@@ -14,7 +15,11 @@ import (
 // startTracing sends traces where the configuration says.
 func (a *serving) startTracing(ctx context.Context) error {
 	t := a.config.Tracing
-	tracer, err := tracing.Start(ctx, tracing.Options{Endpoint: t.Endpoint, Ratio: t.Ratio, Service: t.Service, Version: Version(), Logger: a.log})
+	roots, err := certificate.Trusted(t.CA)
+	if err != nil {
+		return err
+	}
+	tracer, err := tracing.Start(ctx, tracing.Options{Endpoint: t.Endpoint, Ratio: t.Ratio, Service: t.Service, Version: Version(), Logger: a.log, RootCAs: roots})
 	if err != nil {
 		return err
 	}

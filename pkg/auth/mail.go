@@ -111,7 +111,7 @@ func (s *Service) render(texts *mail.Templates, request string, data mail.Data) 
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be rendered")
 	}
 	return mail.Message{
-		ID: request, From: s.email.From, To: data.Login, Subject: subject, Text: text, HTML: html, Date: s.now(), Link: data.Link,
+		ID: request, From: s.email.From, To: data.Login, Subject: subject, Text: text, HTML: html, Date: s.now(), Link: data.Link, Token: data.Token,
 	}, nil
 }
 

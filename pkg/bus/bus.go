@@ -9,6 +9,7 @@ package bus
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,6 +66,8 @@ type Auth struct {
 type TLS struct {
 	CA        string // trusted instead of the system's authorities
 	Cert, Key string // client certificate
+
+	RootCAs *x509.CertPool // without CA; nil: the system's
 }
 
 // Limits bound a stream; the oldest events are removed first. A field that is 0

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"crypto/tls"
 	"strings"
 	"time"
 
@@ -129,8 +130,18 @@ func (a Auth) options(current func() Auth) ([]nats.Option, error) {
 
 func (t TLS) options() []nats.Option {
 	var options []nats.Option
-	if t.CA != "" {
+	switch {
+	case t.CA != "":
 		options = append(options, nats.RootCAs(t.CA))
+	case t.RootCAs != nil:
+		// nats.Secure would ask for TLS.
+		options = append(options, func(o *nats.Options) error {
+			if o.TLSConfig == nil {
+				o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+			}
+			o.TLSConfig.RootCAs = t.RootCAs
+			return nil
+		})
 	}
 	if t.Cert != "" {
 		options = append(options, nats.ClientCert(t.Cert, t.Key))

@@ -2,8 +2,12 @@ package console
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
+
+	"belfry/pkg/errs"
 )
 
 // System is what the view System needs. All functions are safe for concurrent use and return within a moment.
@@ -18,6 +22,14 @@ type System struct {
 	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
 	Backups    func(ctx context.Context) Backups
 	Reload     func() *Reload // the last one that was requested; nil: none was
+	Mail       *MailTest      // nil: no mails are sent
+}
+
+// MailTest is what the page shows of the mailer, and how it is tried.
+type MailTest struct {
+	Mailer, Type, From string
+	Failing            func() string                                        // why it does not work; "": it does, as far as is known
+	Send               func(ctx context.Context, to string) (string, error) // sends a mail, and returns what happened
 }
 
 // Reload is an attempt to serve with a changed configuration.
@@ -69,6 +81,7 @@ func (c *Console) system(o *System) view {
 	return view{name: "system", title: "System", routes: []route{
 		get("/system", v.show),
 		get("/system/charts", v.charts),
+		post("/system/mail", v.testMail),
 	}}
 }
 
@@ -88,16 +101,45 @@ type systemPage struct {
 	Config     string
 	Backups    Backups
 	Reload     *Reload
+	Mail       *MailTest
+	MailFails  string
 }
 
 func (v *systemView) show(r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), checksTime)
 	defer cancel()
-	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload()}
+	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload(), Mail: v.Mail}
+	if v.Mail != nil {
+		p.MailFails = v.Mail.Failing()
+	}
 	for _, c := range p.Checks {
 		p.Healthy = p.Healthy && c.OK
 	}
 	return r.Page("system", "System", p)
+}
+
+// maxAddress is the longest address that a mail can have.
+const maxAddress = 254
+
+// testMail sends a mail to the address of a form.
+func (v *systemView) testMail(r *request) error {
+	form, err := r.Form()
+	if err != nil {
+		return err
+	}
+	if v.Mail == nil {
+		return notFound("no mails are sent: authentication.providers.email is not configured")
+	}
+	to := strings.TrimSpace(form.Get("to"))
+	if to == "" || len(to) > maxAddress {
+		return errs.New(errs.Invalid, "enter the address to which the mail is sent")
+	}
+	r.Log(slog.LevelInfo, "a mail to test the mailer was requested in the console", slog.String("mailer", v.Mail.Mailer), slog.String("actor", r.Session.User.UUID))
+	done, err := v.Mail.Send(r.Context(), to)
+	if err != nil {
+		return err
+	}
+	return r.Redirect(pathOf("system"), strings.ToUpper(done[:1])+done[1:]+".")
 }
 
 // charts replies with the charts alone, for a page that stays open.

@@ -2,8 +2,8 @@
 // development, and renders their texts from templates.
 //
 // A mail may contain a secret, such as the token of a link. So no error of this
-// package quotes the texts of a mail or the password, nor a server's reply to
-// them: of such replies only the code is reported.
+// package quotes the texts of a mail or the password. Of a server's reply that has a link, or a part of a secret,
+// only the code is reported.
 //
 // Messages are composed and SMTP is spoken by github.com/wneessen/go-mail. Its
 // smtp.Client is used rather than its Client, which reports an error for a mail
@@ -35,14 +35,18 @@ type Message struct {
 	// Link is the link in the texts, a secret. It is no part of the mail: NewFolder hands it on
 	// whole, since the encoding of a mail breaks it.
 	Link string
+
+	// Token is a secret in the texts: no error quotes a reply of the server that has a part of it.
+	Token string
 }
 
 // Sender sends mails. It is safe for concurrent use.
 type Sender interface {
 	// Send returns once the receiver is responsible for the mail. A permanent
 	// error is errs.Invalid: the mail can't be composed, or the server rejected
-	// it permanently. A transient one, which may need an administrator, is
+	// it permanently, for its recipient or its content. A transient one, which may need an administrator, is
 	// errs.Unavailable, or errs.Canceled when ctx ended. After an error other than
 	// errs.Invalid the mail may have been sent nevertheless.
+	// AboutServer distinguishes those of all mails from those of this one.
 	Send(ctx context.Context, m Message) error
 }

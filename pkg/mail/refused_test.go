@@ -65,7 +65,7 @@ func TestRejectionsAreClassified(t *testing.T) {
 		{"AUTH", mailbox.Reply(454, "4.7.0"+rejection), errs.Unavailable, "454 4.7.0"},
 		{"AUTH", mailbox.ErrHangup, errs.Unavailable, "logging in"},
 		{"MAIL", mailbox.Reply(451, "4.3.0 no room"), errs.Unavailable, "naming the sender was refused: 451 4.3.0 no room"},
-		{"MAIL", mailbox.Reply(553, "5.1.8 who are you?"), errs.Invalid, "553 5.1.8 who are you?"},
+		{"MAIL", mailbox.Reply(553, "5.1.8 who are you?"), errs.Unavailable, "553 5.1.8 who are you?"},
 		{"MAIL", mailbox.Reply(530, "5.7.0 log in"), errs.Unavailable, "530 5.7.0 log in"},
 		{"MAIL", mailbox.ErrHangup, errs.Unavailable, "naming the sender"},
 		{"RCPT", mailbox.Reply(450, "4.2.1 grey listed"), errs.Unavailable, "naming the recipient was refused: 450 4.2.1 grey listed"},

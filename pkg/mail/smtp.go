@@ -39,7 +39,7 @@ func (s *server) Send(ctx context.Context, m Message) error {
 		return err
 	}
 	if err := s.opts.Check(); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the mail was not sent")
+		return &serverError{errs.Wrap(err, errs.Unavailable, "the mail was not sent"), "its configuration can't be used"}
 	}
 	attempt, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
@@ -50,9 +50,9 @@ func (s *server) Send(ctx context.Context, m Message) error {
 	case ctx.Err() != nil:
 		return errs.Wrap(ctx.Err(), errs.Canceled, "mail server %s: %s was interrupted", s.addr, at.doing)
 	case attempt.Err() != nil:
-		return errs.New(errs.Unavailable, "mail server %s: %s did not end within %s", s.addr, at.doing, s.opts.Timeout)
+		return &serverError{errs.New(errs.Unavailable, "mail server %s: %s did not end within %s", s.addr, at.doing, s.opts.Timeout), at.doing + " took too long"}
 	default:
-		return s.failed(at, err)
+		return s.failed(at, m, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"belfry/test/kit/programs"
@@ -48,6 +49,18 @@ func StartNginx(t testing.TB, upstream string) *HTTPProxy {
 	t.Helper()
 	p := &HTTPProxy{Name: "nginx", Codings: []string{"gzip"}}
 	p.start(t, upstream, nginxConfig, func(root, folder, config string) *exec.Cmd {
+		return exec.Command(filepath.Join(root, "usr/sbin/nginx"), "-e", "stderr", "-p", folder, "-c", config)
+	})
+	return p
+}
+
+// StartNginxReporting is StartNginx for one that reports the address of its client by another header than X-Forwarded-For, or by a
+// value of another form.
+func StartNginxReporting(t testing.TB, upstream, header, value string) *HTTPProxy {
+	t.Helper()
+	p := &HTTPProxy{Name: "nginx, " + header + ": " + value, Codings: []string{"gzip"}}
+	config := strings.Replace(nginxConfig, "X-Forwarded-For $proxy_add_x_forwarded_for", header+" '"+value+"'", 1)
+	p.start(t, upstream, config, func(root, folder, config string) *exec.Cmd {
 		return exec.Command(filepath.Join(root, "usr/sbin/nginx"), "-e", "stderr", "-p", folder, "-c", config)
 	})
 	return p

@@ -22,6 +22,7 @@ type Mail struct {
 	MessageID string // without its < and >
 	Header    mail.Header
 	Raw       string // all of it
+	Hello     string // the name by which the client introduced itself
 	UTF8      bool   // it is only for servers that take addresses beyond ASCII
 }
 

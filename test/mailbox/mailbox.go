@@ -85,6 +85,9 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
+// Certificate is that of a server with TLS, which signs itself, as DER.
+func (s *Server) Certificate() [][]byte { return s.cert.Certificates[0].Certificate }
+
 // Stop stops the server and closes its connections. The mails are kept.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()

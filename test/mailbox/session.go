@@ -136,7 +136,7 @@ func (s *session) Data(r io.Reader) error {
 		if err != nil {
 			return Reply(554, "5.6.0 "+err.Error())
 		}
-		m.From, m.To, m.UTF8 = s.from, to, s.utf8
+		m.From, m.To, m.UTF8, m.Hello = s.from, to, s.utf8, s.conn.Hostname()
 		s.server.keep(m)
 	}
 	return nil

@@ -21,10 +21,11 @@ func TestListsInHeadersTakeNoMemoryForTheirElements(t *testing.T) {
 		"lines":          {[]string{"192.0.2.1", strings.Repeat(",", bytes) + "10.1.2.3", "127.0.0.9"}, "10.1.2.3"},
 	} {
 		req := &http.Request{RemoteAddr: "127.0.0.1:9", Header: http.Header{"X-Forwarded-For": c.lines}}
-		if got := clientAddress(req, proxies); got != c.want {
+		f := newForwarding(proxies, "", nil)
+		if got := f.client(req); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		if n := testing.AllocsPerRun(10, func() { clientAddress(req, proxies) }); n > 4 {
+		if n := testing.AllocsPerRun(10, func() { f.client(req) }); n > 4 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

@@ -17,14 +17,16 @@ import (
 	"belfry/pkg/errs"
 )
 
-// RouterOptions are the options of a Router. All fields but MaxBody and Proxies
-// are required.
+// RouterOptions are the options of a Router. All fields but MaxBody, Proxies
+// and ProxyHeader are required.
 type RouterOptions struct {
 	Registry *prometheus.Registry
 	Logger   *slog.Logger
 	MaxBody  int64          // most bytes of a body that ReadObject reads
-	Proxies  []netip.Prefix // whose X-Forwarded-For is trusted
+	Proxies  []netip.Prefix // trusted to report the address of the client
 	Filters  []Filter       // called in order before the request is routed
+
+	ProxyHeader string // in which proxies report that: XForwardedFor, the default, or Forwarded
 
 	Development bool // problem documents say which rule denies
 }
@@ -44,7 +46,7 @@ type Router struct {
 	echo      *echo.Echo
 	log       *slog.Logger
 	maxBody   int64
-	proxies   []netip.Prefix
+	forwarded *forwarding
 	filters   []Filter
 	metrics   *metrics
 	unmatched map[string]*route // requests that match no route, by method
@@ -63,7 +65,7 @@ type Router struct {
 func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
-		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
+		forwarded: newForwarding(o.Proxies, o.ProxyHeader, o.Logger), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
 		development: o.Development, pages: map[string]bool{}, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
@@ -166,7 +168,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.metrics.inFlight.Inc()
 	x := r.exchanges.Get().(*Exchange)
 	*x = Exchange{
-		ResponseWriter: w, Request: req, ID: requestID(req.Header), Address: clientAddress(req, r.proxies),
+		ResponseWriter: w, Request: req, ID: requestID(req.Header), Address: r.forwarded.client(req),
 		router: r, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8), failureLevel: slog.LevelError, body: req.Body,
 	}
 	x.SetHeader("X-Request-Id", x.ID)

@@ -28,6 +28,7 @@ type ACMEOptions struct {
 	Email     string   // of the account; "" for none
 	Directory string   // URL of the authority's
 	CA        string   // path of a PEM file of authorities that Directory is trusted by; "": the system's
+	ExtraCA   string   // path of a PEM file of authorities besides the system's, without CA; "" for none
 	Storage   string   // folder of certificates, keys and the account; processes may share it
 
 	Listen   string // host:port on which the server speaks TLS: for the challenge tls-alpn-01
@@ -55,6 +56,9 @@ type ACME struct {
 // or folder that can't be used. Close ends it.
 func NewACME(o ACMEOptions) (*ACME, error) {
 	roots, err := rootsOf(o.CA)
+	if err == nil && o.CA == "" {
+		roots, err = Trusted(o.ExtraCA)
+	}
 	if err != nil {
 		return nil, err
 	}

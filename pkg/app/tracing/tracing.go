@@ -3,6 +3,8 @@ package tracing
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -46,6 +48,8 @@ type Options struct {
 	Service  string
 	Version  string
 	Logger   *slog.Logger
+
+	RootCAs *x509.CertPool // nil: those of the system
 }
 
 // Tracer makes spans and sends them in the background. While the receiver is unavailable, spans are dropped: nothing
@@ -60,7 +64,11 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		o.Logger.Warn("the library for traces reports an error", "error", short(err))
 	}))
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.Endpoint))
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(o.Endpoint)}
+	if o.RootCAs != nil {
+		options = append(options, otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}))
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "traces can't be sent to tracing.endpoint")
 	}

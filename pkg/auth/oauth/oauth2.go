@@ -62,7 +62,7 @@ func New(name string, c Config) (Provider, error) {
 	}
 	return &oauth2Provider{
 		oauth2Site: s,
-		transport:  newTransport(name, c.Timeout),
+		transport:  newTransport(name, c.Timeout, c.Transport),
 		config: oauth2.Config{
 			ClientID:     c.ClientID,
 			ClientSecret: c.ClientSecret,

@@ -31,7 +31,7 @@ func NewOIDC(c OIDCConfig) Provider {
 		scope = append([]string{oidc.ScopeOpenID}, scope...)
 	}
 	return &oidcProvider{
-		transport:   newTransport(name, c.Timeout),
+		transport:   newTransport(name, c.Timeout, c.Transport),
 		issuer:      c.Issuer,
 		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
 		keeps:       c.KeepTokens,

@@ -39,11 +39,11 @@ func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
 			scope = append(scope, name)
 		}
 	}
-	keys := newTransport(site.name, c.Timeout)
+	keys := newTransport(site.name, c.Timeout, c.Transport)
 	keys.limit = metadataLimit
 	return &oidcProvider{
 		oidcSite:    site,
-		transport:   newTransport(site.name, c.Timeout),
+		transport:   newTransport(site.name, c.Timeout, c.Transport),
 		issuer:      c.Issuer,
 		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
 		keeps:       c.KeepTokens,

@@ -30,10 +30,14 @@ type transport struct {
 	name    string // of the provider, in messages
 	timeout time.Duration
 	limit   int // of a reply in bytes
+	next    http.RoundTripper
 }
 
-func newTransport(name string, timeout time.Duration) *transport {
-	return &transport{name: name, timeout: cmp.Or(timeout, defaultTimeout), limit: replyLimit}
+func newTransport(name string, timeout time.Duration, next http.RoundTripper) *transport {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &transport{name: name, timeout: cmp.Or(timeout, defaultTimeout), limit: replyLimit, next: next}
 }
 
 func (t *transport) client() *http.Client { return &http.Client{Transport: t} }
@@ -50,7 +54,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer cancel()
 	req = req.Clone(ctx)
 	req.Header.Set("User-Agent", "belfry")
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := t.next.RoundTrip(req)
 	if err != nil {
 		return nil, t.unavailable(ctx, err)
 	}

@@ -21,7 +21,7 @@ const (
 // NewTwitter makes a provider that uses OAuth 1 as Twitter does.
 func NewTwitter(c OAuth1Config) Provider {
 	return &oauth1Provider{
-		transport: newTransport("twitter", c.Timeout),
+		transport: newTransport("twitter", c.Timeout, c.Transport),
 		config: oauth1.Config{
 			ConsumerKey:    c.ConsumerKey,
 			ConsumerSecret: c.ConsumerSecret,

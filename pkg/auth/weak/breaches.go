@@ -21,6 +21,8 @@ type Breaches struct {
 	URL      string        // without the slash before the range
 	Timeout  time.Duration // of a lookup, with all of its reply
 	MinCount int           // least number of occurrences that refuses a password
+
+	Transport http.RoundTripper // nil: http.DefaultTransport
 }
 
 const (
@@ -30,8 +32,10 @@ const (
 	maxRange = 1 << 20
 )
 
-// rangeClient follows no redirects: nothing but the configured URL is reached.
-var rangeClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// client follows no redirects: nothing but the configured URL is reached.
+func (b *Breaches) client() *http.Client {
+	return &http.Client{Transport: b.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
 
 // count returns how often a password occurs. Its errors have no part of the hash.
 func (b *Breaches) count(ctx context.Context, password string) (int, error) {
@@ -45,7 +49,7 @@ func (b *Breaches) count(ctx context.Context, password string) (int, error) {
 	}
 	req.Header.Set("Add-Padding", "true") // or the length of the reply would reveal the range
 	req.Header.Set("User-Agent", "belfry")
-	resp, err := rangeClient.Do(req)
+	resp, err := b.client().Do(req)
 	if err != nil {
 		return 0, withoutURL(err)
 	}

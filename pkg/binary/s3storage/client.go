@@ -58,8 +58,8 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 
 // config returns the region and the credentials.
 func (o *Options) config(ctx context.Context) (aws.Config, error) {
-	// AWS_CA_BUNDLE works only with the client of the SDK.
-	client := awshttp.NewBuildableClient()
+	// AWS_CA_BUNDLE works only with the client of the SDK, and adds to the authorities that this has.
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig.RootCAs = o.RootCAs })
 	cfg := aws.Config{
 		Region: o.Region, HTTPClient: client,
 		Credentials:                credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, ""),
@@ -93,9 +93,6 @@ func (o *Options) transport(client aws.HTTPClient, idle time.Duration) *http.Tra
 	t := awshttp.NewBuildableClient().GetTransport()
 	if c, ok := client.(*awshttp.BuildableClient); ok {
 		t = c.GetTransport()
-	}
-	if o.RootCAs != nil {
-		t.TLSClientConfig.RootCAs = o.RootCAs
 	}
 	dialer := &net.Dialer{Timeout: o.IdleTimeout}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -35,8 +35,7 @@ type Options struct {
 	// of AWS applies: environment, shared files, the role of the machine.
 	AccessKey, SecretKey string
 
-	// RootCAs verify the certificate of the server. nil means those of the system
-	// and of AWS_CA_BUNDLE.
+	// RootCAs verify the certificate of the server, with those of AWS_CA_BUNDLE. nil means those of the system.
 	RootCAs *x509.CertPool
 
 	// IdleTimeout closes a connection on which no byte moves; 0 means one minute. A

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,9 @@ type Options struct {
 	// Timeout bounds a request; 0 means 10 seconds. Transient errors are retried
 	// a few times.
 	Timeout time.Duration
+
+	// RootCAs verify the certificate of the server, with those of AWS_CA_BUNDLE. nil means those of the system.
+	RootCAs *x509.CertPool
 
 	// Logger receives failed removals of obsolete items, and at debug level the
 	// log of the SDK. nil discards them.
@@ -119,6 +123,7 @@ func settings(ctx context.Context, opts Options, retryer aws.Retryer) (aws.Confi
 			WithTransportOptions(func(t *http.Transport) {
 				t.MaxIdleConns, t.MaxIdleConnsPerHost = 512, 512
 				t.WriteBufferSize = writeBuffer
+				t.TLSClientConfig.RootCAs = opts.RootCAs
 			})),
 		config.WithRetryer(func() aws.Retryer { return retryer }),
 		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {

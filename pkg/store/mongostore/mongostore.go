@@ -2,6 +2,7 @@ package mongostore
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/url"
@@ -28,6 +29,9 @@ type Options struct {
 
 	// Database has a collection for each store.
 	Database string
+
+	// RootCAs verify the certificates of servers, if the URL asks for TLS and names no tlsCAFile. nil means those of the system.
+	RootCAs *x509.CertPool
 }
 
 const (
@@ -68,6 +72,9 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	settings := options.Client().ApplyURI(o.URL)
 	if err := settings.Validate(); err != nil {
 		return nil, urlError(o.URL, err)
+	}
+	if settings.TLSConfig != nil && settings.TLSConfig.RootCAs == nil {
+		settings.TLSConfig.RootCAs = o.RootCAs
 	}
 	address := "MongoDB at " + strings.Join(settings.Hosts, ",")
 	timeout := setDefaults(settings)

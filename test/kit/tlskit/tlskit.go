@@ -121,3 +121,15 @@ func PoolOf(t testing.TB, data []byte) *x509.CertPool {
 	}
 	return pool
 }
+
+// WriteCertificates writes the certificates of a pair, as DER, into a file.
+func WriteCertificates(t testing.TB, file string, certificates [][]byte) {
+	t.Helper()
+	var all []byte
+	for _, der := range certificates {
+		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	if err := os.WriteFile(file, all, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

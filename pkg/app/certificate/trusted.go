@@ -1,0 +1,41 @@
+package certificate
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+
+	"belfry/internal/smallfile"
+	"belfry/pkg/errs"
+)
+
+// Trusted returns the authorities of the system and those in a PEM file; nil, which stands for those of the system, without a
+// file. It reports errs.Invalid for a file that has none, or one that can't be parsed.
+func Trusted(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := smallfile.Read(file, maxFile)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the authorities can't be read")
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool() // this system has none that Go finds
+	}
+	n := 0
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, errs.New(errs.Invalid, "%s has something else than certificates: a block %q; expected those of the authorities alone", file, block.Type)
+		}
+		n++
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Invalid, "certificate %d of %s can't be used", n, file)
+		}
+		roots.AddCert(authority)
+	}
+	if n == 0 {
+		return nil, errs.New(errs.Invalid, "%s has no certificate in the format PEM, which begins with -----BEGIN CERTIFICATE-----", file)
+	}
+	return roots, nil
+}

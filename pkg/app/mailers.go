@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/mail"
+)
+
+// mailWarnings is the shortest time between two warnings about one mailer.
+const mailWarnings = time.Minute
+
+// mailers is whether the mailers of a process work: what became of the mails that it sent.
+type mailers struct {
+	counts *prometheus.CounterVec
+
+	mu     sync.Mutex
+	states map[string]*mailerState
+}
+
+// mailerState is that of one mailer.
+type mailerState struct {
+	config config.Mailer
+	since  time.Time // when it failed for the first time since it has worked; zero: it works, or nothing was sent yet
+	says   string    // why, without the words of the server, which can have addresses
+	warned time.Time
+}
+
+// The results of sending a mail.
+const (
+	mailSent     = "sent"
+	mailRefused  = "refused"  // for good: by its recipient's server, or for its content
+	mailDeferred = "deferred" // for its recipient; it is retried
+	mailFailed   = "failed"   // as every mail would be now; it is retried
+)
+
+func newMailers(metrics prometheus.Registerer) *mailers {
+	m := &mailers{states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_mails_total",
+		Help: "Attempts to send a mail, by mailer and result: sent, refused (for good), deferred (its recipient's server asks for another attempt), failed (the mailer does not work).",
+	}, []string{"mailer", "result"})}
+	metrics.MustRegister(m.counts)
+	return m
+}
+
+// use begins with a mailer, or continues with it. What was known of one with other settings is forgotten: that they are changed is what it may
+// have waited for.
+func (m *mailers) use(name string, c config.Mailer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.states[name]; s != nil && reflect.DeepEqual(s.config, c) {
+		return
+	}
+	m.states[name] = &mailerState{config: c}
+	for _, result := range []string{mailSent, mailRefused, mailDeferred, mailFailed} {
+		m.counts.WithLabelValues(name, result)
+	}
+}
+
+// note records what became of a mail. The first failure of a mailer is logged at once, and later ones once a minute.
+func (m *mailers) note(name string, err error, log *slog.Logger) {
+	if errors.Is(err, errs.Canceled) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, now := m.states[name], time.Now()
+	says, about := mail.AboutServer(err)
+	switch {
+	case err == nil:
+		m.counts.WithLabelValues(name, mailSent).Inc()
+		if !s.since.IsZero() {
+			log.Info("the mailer works again", "mailer", name, "after", now.Sub(s.since).Round(time.Second))
+		}
+		s.since, s.says, s.warned = time.Time{}, "", time.Time{}
+	case about:
+		m.counts.WithLabelValues(name, mailFailed).Inc()
+		if s.since.IsZero() {
+			s.since = now
+		}
+		s.says = says
+		if s.warned.IsZero() || now.Sub(s.warned) >= mailWarnings {
+			s.warned = now
+			log.Warn("the mailer can't send mails; they are retried for about a day, and the command `belfry mail test ADDRESS` tries it at once", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
+		}
+	case errors.Is(err, errs.Invalid):
+		m.counts.WithLabelValues(name, mailRefused).Inc()
+	default:
+		m.counts.WithLabelValues(name, mailDeferred).Inc()
+	}
+}
+
+// failing returns since when a mailer does not work, and why; "" if it does, or nothing was sent yet.
+func (m *mailers) failing(name string) (says string, since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.states[name]
+	if s == nil || s.since.IsZero() {
+		return "", time.Time{}
+	}
+	return s.says, s.since
+}
+
+// failingMailer says that the mailer in use does not work.
+func (a *App) failingMailer() []string {
+	e := a.now().config.Authentication.Email
+	if e == nil {
+		return nil
+	}
+	says, since := a.mailers.failing(e.Mailer)
+	if says == "" {
+		return nil
+	}
+	return []string{"the mailer " + e.Mailer + " can't send mails since " + since.UTC().Format(time.DateTime) + " UTC: " + says + "; they are retried, and the log has the words of the server"}
+}
+
+var mailerDesc = prometheus.NewDesc("belfry_mailer_up", "0 while a mailer can't send mails, as far as this process has sent any; else 1.", []string{"mailer"}, nil)
+
+// collectMailers adds the metrics of mailers.
+func (a *App) collectMailers(gauge func(*prometheus.Desc, float64, ...string)) {
+	a.mailers.mu.Lock()
+	defer a.mailers.mu.Unlock()
+	for name, s := range a.mailers.states {
+		if _, configured := a.now().config.Mailers[name]; configured {
+			gauge(mailerDesc, oneIf(s.since.IsZero()), name)
+		}
+	}
+}
+
+// watched is a sender whose results are noted.
+type watched struct {
+	mail.Sender
+	app  *App
+	name string
+}
+
+// Send implements mail.Sender.
+func (w watched) Send(ctx context.Context, m mail.Message) error {
+	err := w.Sender.Send(ctx, m)
+	w.app.mailers.note(w.name, err, w.app.log)
+	return err
+}
+
+// sender returns a mailer of the configuration.
+func (a *serving) sender(name string) mail.Sender {
+	m := a.config.Mailers[name]
+	a.mailers.use(name, m)
+	return watched{a.unwatched(m), a.App, name}
+}
+
+func (a *serving) unwatched(m config.Mailer) mail.Sender {
+	if m.SMTP != nil {
+		return mail.NewSMTP(a.plan.smtpOptions(m.SMTP))
+	}
+	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
+	// are logged only where they lead to this machine.
+	local := a.config.Local(a.HTTPAddress())
+	return mail.NewFolder(m.File.Folder, func(file, link string) {
+		attrs := []any{"file", file}
+		if local && link != "" {
+			attrs = append(attrs, "link", link)
+		}
+		a.log.Info("a mail was written", attrs...)
+	})
+}

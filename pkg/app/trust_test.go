@@ -1,0 +1,232 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/app/certificate"
+	"belfry/pkg/auth/oauth"
+	"belfry/pkg/auth/weak"
+	"belfry/pkg/bus"
+	"belfry/test/kit"
+	"belfry/test/kit/tlskit"
+)
+
+// witness is a server with TLS that counts the clients that trust its certificate, and those that don't.
+type witness struct {
+	address           string // localhost:port
+	trusted, distrust atomic.Int32
+}
+
+// newWitness serves with a certificate. says is sent before TLS begins.
+func newWitness(t *testing.T, cert, key, says string) *witness {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	w := &witness{address: "localhost:" + port}
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		_, _ = io.WriteString(conn, says)
+		if err := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context()); err != nil {
+			w.distrust.Add(1)
+			return
+		}
+		w.trusted.Add(1)
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return w
+}
+
+// Whatever connects by TLS to servers of others trusts the authorities of ca, and without the key those of the system alone.
+func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	t.Setenv("AWS_REGION", "eu-west-1")
+	folder := t.TempDir()
+	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	tlskit.WriteValid(t, cert, key, "localhost")
+	callback := oauth.Callback{CallbackURL: "http://localhost/auth/callback", Query: url.Values{"code": {"x"}, "state": {"y"}}, Verifier: strings.Repeat("v", 43)}
+	begin := oauth.AuthRequest{CallbackURL: "http://localhost/auth/callback", State: "s", Verifier: strings.Repeat("v", 43)}
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	for name, c := range map[string]struct {
+		says    string
+		text    string                        // of the configuration; ADDRESS is the witness
+		connect func(p *plan, address string) // errors are expected: the witness replies nothing
+	}{
+		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan, _ string) {
+			_, _ = TestMail(t.Context(), p.config, MailTest{To: "ada@example.com"})
+		}},
+		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}", func(p *plan, _ string) {
+			_, _ = p.auth.Providers["oidc"].Begin(t.Context(), begin)
+		}},
+		"OAuth 2": {"", "authentication: {providers: {github: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan, _ string) {
+			_, _ = p.auth.Providers["github"].Finish(t.Context(), callback)
+		}},
+		"OAuth 1": {"", "authentication: {providers: {twitter: {consumerKey: x, consumerSecret: y, requestTokenURL: 'https://ADDRESS/'}}}", func(p *plan, _ string) {
+			_, _ = p.auth.Providers["twitter"].Begin(t.Context(), begin)
+		}},
+		"a site with OpenID Connect": {"", "authentication: {providers: {microsoft: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan, _ string) {
+			_, _ = p.auth.Providers["microsoft"].Finish(t.Context(), callback)
+		}},
+		"breached passwords": {"", "authentication: {passwords: {breached: {url: 'https://ADDRESS/range'}}}", func(p *plan, _ string) {
+			options := p.auth.Passwords
+			options.Slot = func(context.Context) (func(), error) { return func() {}, nil }
+			_, _ = weak.New(options).Check(t.Context(), "correct horse battery staple", nil)
+		}},
+		"MongoDB": {"", "backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=2000'}}", func(p *plan, _ string) {
+			b, err := openBackendOnce(t.Context(), "", p.config.Backends["default"])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = b.Ping(t.Context())
+			_ = b.Close()
+		}},
+		"DynamoDB": {"", "backends: {default: {type: dynamodb, endpoint: 'https://ADDRESS'}}", func(p *plan, _ string) {
+			b, err := openBackendOnce(t.Context(), "", p.config.Backends["default"])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = b.Ping(ctx)
+			_ = b.Close()
+		}},
+		"S3": {"", "binaries: {b: {type: S3Storage, bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan, _ string) {
+			s, err := openStorage(t.Context(), p.config.Binaries["b"])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = s.Ping(ctx)
+			_ = s.Close()
+		}},
+		"backups": {"", "backup: {s3: {bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan, _ string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _ = ListBackups(ctx, p.config, nil)
+		}},
+		"backups at another place": {"", "", func(p *plan, address string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _ = ListBackups(ctx, p.config, &config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
+		}},
+		"a bus": {"INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576,\"tls_required\":true}\r\n", "bus: {url: 'tls://ADDRESS'}", func(p *plan, _ string) {
+			o, err := p.busOptions()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = bus.Dial(o)
+		}},
+		"a bus without tls in its URL": {"INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576,\"tls_required\":true}\r\n", "bus: {url: 'nats://ADDRESS'}", func(p *plan, _ string) {
+			o, err := p.busOptions()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = bus.Dial(o)
+		}},
+		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}", func(p *plan, _ string) {
+			h := p.config.HTTP.ACME
+			acme, err := certificate.NewACME(certificate.ACMEOptions{
+				Domains: h.Domains, Directory: h.Directory, CA: h.CA, ExtraCA: h.ExtraCA, Storage: h.Storage, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			context.AfterFunc(ended, acme.Close)
+		}},
+		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan, _ string) {
+			a := newApp(p.config, p, slog.New(slog.DiscardHandler), nil)
+			if err := a.now().startTracing(t.Context()); err != nil {
+				t.Error(err)
+				return
+			}
+			_, span := a.tracer.Provider().Tracer("x").Start(t.Context(), "y")
+			span.End()
+			_ = a.tracer.Close(t.Context())
+		}},
+	} {
+		for _, with := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, %v", name, with), func(t *testing.T) {
+				w := newWitness(t, cert, key, c.says)
+				_, port, _ := net.SplitHostPort(w.address)
+				text := strings.NewReplacer("ADDRESS", w.address, "PORT", port).Replace(c.text)
+				if with {
+					text = "ca: " + cert + "\n" + text
+				}
+				place := newPlace(t, text)
+				p, err := compile(place.config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.connect(p, w.address)
+				kit.WaitFor(t, "a client has connected", func() bool { return w.trusted.Load()+w.distrust.Load() > 0 })
+				if trusted := w.trusted.Load() > 0; trusted != with {
+					t.Errorf("the certificate is trusted: %v", trusted)
+				}
+			})
+		}
+	}
+}
+
+// Settings of their own stay, and are trusted alone.
+func TestAuthoritiesOfTheBusAndOfACMEStay(t *testing.T) {
+	folder := t.TempDir()
+	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	tlskit.WriteValid(t, cert, key, "localhost")
+	p := newPlace(t, "ca: "+cert+"\nbaseURL: https://app.example.com\nbus: {url: 'tls://a', tls: {ca: "+cert+"}}\nhttp: {acme: {ca: "+cert+"}}\n")
+	if p.config.Bus.ExtraCA != "" || p.config.HTTP.ACME.ExtraCA != "" {
+		t.Errorf("%+v, %+v", p.config.Bus, p.config.HTTP.ACME)
+	}
+}
+
+func TestAFileOfAuthoritiesIsChecked(t *testing.T) {
+	p := newPlace(t, "")
+	tlskit.WriteValid(t, p.path("cert.pem"), p.path("key.pem"), "localhost")
+	p.write("empty.pem", "")
+	p.write("text.pem", "hello")
+	p.write("wrong.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
+	for file, want := range map[string]string{
+		"cert.pem": "", "empty.pem": "has no certificate in the format PEM", "text.pem": "has no certificate in the format PEM",
+		"wrong.pem": "certificate 1 of ", "key.pem": `a block "PRIVATE KEY"`,
+	} {
+		_, err := compile(p.load("ca: " + file))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "belfry.yaml:1:1: ca: ") || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

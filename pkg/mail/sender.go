@@ -1,0 +1,74 @@
+package mail
+
+import (
+	"errors"
+	"net/textproto"
+	"regexp"
+	"strings"
+)
+
+// serverError is an error that is not about one mail: the next one fails as well, until somebody does something.
+type serverError struct {
+	error
+	says string
+}
+
+func (e *serverError) Unwrap() error { return e.error }
+
+// AboutServer reports whether an error of a Sender is not about one mail: the server can't be reached, refuses the login or the sender, or has
+// had enough of it for a day; the folder can't be written. says is that in a few words without the server's own, which are in the
+// error: they may name an address.
+func AboutServer(err error) (says string, is bool) {
+	var e *serverError
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	return e.says, true
+}
+
+// enhanced is an enhanced status code (RFC 3463).
+var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
+
+func aboutLogin(code int) bool {
+	return code == 530 || code == 534 || code == 535 || code == 538
+}
+
+// aboutSender reports whether a reply is about who sends, rather than about the mail or its recipient: an administrator can correct
+// that, or it passes, so the mail is retried. Servers check the client's name, its address and its login at any stage, mostly when they know the recipient.
+func aboutSender(at stage, reply *textproto.Error) bool {
+	if !at.permanent || aboutLogin(reply.Code) {
+		return true
+	}
+	text := strings.Join(strings.Fields(reply.Msg), " ")
+	status := enhanced.FindString(text)
+	subject := ""
+	if status != "" {
+		subject = status[1:]
+	}
+	switch {
+	case senderStatus.MatchString(subject):
+		return true
+	case recipientStatus.MatchString(subject):
+		return false
+	case subject == ".7.1" && reply.Code/100 == 5 && at == namingRecipient:
+		return true // no right to relay, or a block list; of a transient one, greylisting
+	case subject == "" && (reply.Code == 500 || reply.Code == 502 || reply.Code == 503 || reply.Code == 504 || reply.Code == 521):
+		return true
+	}
+	return senderWords.MatchString(text) && !mailWords.MatchString(text)
+}
+
+var (
+	// The address or the domain of the sender; the system; limits; the protocol, with the name in EHLO; the login, encryption, and the
+	// checks of SPF, DKIM and DMARC, and from .50 on what Exchange says of the client and its tenant.
+	senderStatus = regexp.MustCompile(`^\.(1\.[78]|2\.252|3\.[235]|4\.5|5\.\d+|7\.([3-9]|1[0-3]|2\d|[5-9]\d|\d{3}))$`)
+
+	// The address or the mailbox of the recipient, the size and the content.
+	recipientStatus = regexp.MustCompile(`^\.(1\.\d+|2\.\d+|3\.4|4\.[14678]|6\.\d+)$`)
+
+	// Where there is no such code, or one that can mean either.
+	senderWords = regexp.MustCompile(`(?i)\b(sandbox|(not|un|isn't) ?verified|(daily|hourly|sending|send|messages?|mails?|emails?|rate)[^.:;]{0,25} (limit|quota)|(limit|quota)[^.:;]{0,25} (per|a) (day|hour|minute)|throttl\w+|` +
+		`relay(ing)?|sender|helo|ehlo|client host|spamhaus|rbl|dnsbl|(block|black|deny) ?list(ed)?|blocked using|reverse dns|ptr|spf|dkim|dmarc|authenticat\w+|log ?in|` +
+		`(not|isn't) (authori[sz]ed|allowed|permitted) to send|send ?as|account (is )?(suspended|disabled|locked|restricted)|authori[sz]ed recipients)\b`)
+	mailWords = regexp.MustCompile(`(?i)\b(size|too (large|big)|mailbox|inbox|content)\b`)
+)
