@@ -32,6 +32,7 @@ type cli struct {
 	Init     initCmd     `cmd:"" help:"Write a configuration to begin with."`
 	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
 	Reload   reloadCmd   `cmd:"" help:"Have the belfry that serves read its configuration again."`
+	Doctor   doctorCmd   `cmd:"" help:"Ask everything at once, and say what is wrong and what to do."`
 	Health   healthCmd   `cmd:"" help:"Ask the belfry on this machine whether it is ready."`
 	Config   configCmd   `cmd:"" help:"Check a configuration, or print its schema."`
 	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`

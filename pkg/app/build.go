@@ -161,6 +161,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	var problems config.Problems
 	o := store.Options{
 		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, Reserved: s.Reserved, MaxSize: int(s.MaxObjectSize), ClientUUIDs: s.ClientUUIDs,
+		Unindexed: c.Development,
 	}
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore

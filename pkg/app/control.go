@@ -47,6 +47,9 @@ func (a *App) startControl(ctx context.Context) error {
 		return now.testMail(ctx, q)
 	}))
 	mux.HandleFunc("POST /seal-keys", answering(a, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))
+	mux.HandleFunc("POST /doctor", answering(a, 1<<10, func(struct{}) string { return "doctor" }, func(ctx context.Context, _ struct{}) (*doctorReply, error) {
+		return a.examine(ctx)
+	}))
 	mux.HandleFunc("POST /reload", answering(a, 1<<10, func(struct{}) string { return "reload" }, a.controlReload))
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"belfry/pkg/bus/replay"
 	"belfry/pkg/listener"
 	"belfry/pkg/store"
 )
@@ -47,12 +48,13 @@ var (
 	failedDesc  = prometheus.NewDesc("belfry_events_failures_total", "Failed attempts to publish.", nil, nil)
 	stuckDesc   = prometheus.NewDesc("belfry_events_refused", "Events in records that the bus refuses for good, as of the last sweep.", nil, nil)
 	busDesc     = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
+	lettersDesc = prometheus.NewDesc("belfry_dead_letters", "Events that a listener could not handle, and that nobody has dealt with yet.", []string{"listener"}, nil)
 	lagDesc     = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, mailerDesc, filledDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, lettersDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, mailerDesc, filledDesc, computedDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
 		ch <- d
 	}
 }
@@ -93,4 +95,17 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			gauge(lagDesc, float64(pending+unacked), spec.Name)
 		}
 	}
+	a.collectLetters(ctx, gauge)
+}
+
+// collectLetters adds the numbers of dead letters. A listener without any has none, nor is there one where the permissions
+// on the bus do not allow it.
+func (a *App) collectLetters(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
+	_ = a.permitted(ctx, "count dead letters", "belfry dlq list", []string{deadInfo}, func(ctx context.Context) error {
+		letters, err := replay.Letters(ctx, a.bus.JetStream())
+		for listener, n := range letters {
+			gauge(lettersDesc, float64(n), listener)
+		}
+		return err
+	})
 }

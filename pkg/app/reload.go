@@ -95,7 +95,7 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	if problems := fixed(before.config, c); len(problems) > 0 {
 		return nil, problems
 	}
-	r := &Reloaded{File: c.File(), Changed: append(config.Changed(before.config, c), before.plan.files.changed(p.files)...)}
+	r := &Reloaded{File: c.File(), Changed: a.changedSince(c, p)}
 	if len(r.Changed) == 0 {
 		r.Changed = a.secure.renew(p) // no stream has to end for that
 		return r, nil
@@ -133,6 +133,12 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	}
 	a.endOperations(context.WithoutCancel(ctx), before)
 	return r, nil
+}
+
+// changedSince returns the keys and files by which a configuration that was read again differs from the one that is served.
+func (a *App) changedSince(c *config.Config, p *plan) []string {
+	before := a.now()
+	return append(config.Changed(before.config, c), before.plan.files.changed(p.files)...)
 }
 
 // readAgain reads and compiles the configuration. Files may be where nothing answers, such as a file system of the

@@ -61,6 +61,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{true, a.startWatch},
 		{true, a.startBusCheck},
 		{true, a.startBackups},
+		{a.plan.shared(), a.startRoster},
 		{true, a.startControl},
 		{front, a.serveBus},
 		{front, a.startEvents},

@@ -23,24 +23,43 @@ func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []liste
 			return nil, errs.New(errs.Invalid, "listener %s is built in, and set up as configured; choose another name for yours", m.Name)
 		}
 	}
+	steps, err := p.busSteps(b, more, check)
+	if err != nil {
+		return nil, err
+	}
+	var all []bus.Diff
+	for _, step := range steps {
+		found, err := step.do(ctx)
+		if all = append(all, notYet(all, found)...); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// busStep sets up a part of the bus, or compares it with the configuration.
+type busStep struct {
+	what string
+	do   func(ctx context.Context) ([]bus.Diff, error)
+}
+
+// busSteps returns the parts of the setup of a bus in their order. Each compares by itself; what they create needs those before.
+func (p *plan) busSteps(b listener.Bus, more []listener.Spec, check bool) ([]busStep, error) {
 	o, err := p.busOptions()
 	if err != nil {
 		return nil, err
 	}
-	all, err := bus.SetupStreams(ctx, b, o.Events, o.Replicas, check)
+	all := []busStep{{"the streams", func(ctx context.Context) ([]bus.Diff, error) {
+		return bus.SetupStreams(ctx, b, o.Events, o.Replicas, check)
+	}}}
 	for _, spec := range append(p.specs(), more...) {
-		if err != nil {
-			return all, err
-		}
-		var found []bus.Diff
-		found, err = listener.Setup(ctx, b, spec, check)
-		all = append(all, found...)
+		all = append(all, busStep{"the consumers of listener " + spec.Name, func(ctx context.Context) ([]bus.Diff, error) {
+			return listener.Setup(ctx, b, spec, check)
+		}})
 	}
-	if err != nil {
-		return all, err
-	}
-	found, err := listener.NarrowConsumers(ctx, b, check)
-	return append(all, notYet(all, found)...), err
+	return append(all, busStep{"other consumers of the log", func(ctx context.Context) ([]bus.Diff, error) {
+		return listener.NarrowConsumers(ctx, b, check)
+	}}), nil
 }
 
 // notYet returns the differences that are not among those that were found before.

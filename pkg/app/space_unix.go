@@ -13,3 +13,9 @@ func space(folder string) (free, total int64, ok bool) {
 	size := int64(s.Bsize) //nolint:unconvert // its type depends on the system
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, true
 }
+
+// mayWrite reports whether this process may create files in a folder.
+func mayWrite(folder string) bool {
+	const writes = 2 // W_OK
+	return syscall.Access(folder, writes) == nil
+}

@@ -1,5 +1,7 @@
 package store
 
+import "testing"
+
 // SetMaxAttempts changes how often a write is attempted, and returns what restores it.
 func SetMaxAttempts(n int) (restore func()) {
 	before := maxAttempts
@@ -12,4 +14,11 @@ func SetMaxListKeys(n int) (restore func()) {
 	before := maxListKeys
 	maxListKeys = n
 	return func() { maxListKeys = before }
+}
+
+// SetMaxUnindexed sets how many objects a list without an index reads at most, until the test ends.
+func SetMaxUnindexed(t testing.TB, n int) {
+	before := maxUnindexed
+	maxUnindexed = n
+	t.Cleanup(func() { maxUnindexed = before })
 }

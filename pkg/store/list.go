@@ -42,9 +42,10 @@ type List struct {
 	Back    string // Before of the page before; "" for none
 	Count   *Count // nil: it was not asked for
 	Plan    *Plan  // nil: it was not asked for
+	Warning string // "": none; else which index to declare, see Options.Unindexed
 }
 
-// Encode writes {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...}}, without what there is not.
+// Encode writes {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...}, "warning": "..."}, without what there is not.
 func (l List) Encode(name string) []byte {
 	size := len(`{"":[],"cursor":"","before":"","count":{"value":,"accuracy":"estimate"}}`) + len(name) + len(l.Next) + len(l.Back) + 20
 	for _, o := range l.Objects {
@@ -68,6 +69,9 @@ func (l List) Encode(name string) []byte {
 	}
 	if l.Plan != nil {
 		body = appendField(body, "plan", l.Plan.encode())
+	}
+	if l.Warning != "" {
+		body = appendField(body, "warning", object.AppendString(nil, l.Warning))
 	}
 	return append(body, '}')
 }

@@ -33,6 +33,14 @@ var maxListKeys = 100_000
 // Unauthenticated or Denied when the rule, or that of such a field, does not depend on the object;
 // Canceled; Unavailable.
 func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
+	list, err := s.list(ctx, o)
+	if s.opts.Unindexed && query.Needed(err) != nil {
+		return s.listUnindexed(ctx, o, err)
+	}
+	return list, err
+}
+
+func (s *Store) list(ctx context.Context, o ListOptions) (List, error) {
 	call := CallOf(ctx)
 	plan, err := s.parseList(ctx, call, o)
 	if err != nil {

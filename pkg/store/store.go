@@ -101,6 +101,7 @@ type Options struct {
 	Binaries      []string         // properties that hold nothing but records of binaries
 	IndexBinaries bool             // objects are indexed by the binaries they hold
 	Indexes       []query.Index    // for listing
+	Unindexed     bool             // for development: a list without an index reads up to 10,000 objects, and says which one to declare
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
 	SearchRule    *policy.Selector // of the rule of lists, so that a search goes through no object that the caller may not list; nil: it goes through all
@@ -260,7 +261,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	return s.WithOptions(func(now *Options) {
 		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
 		now.Private, now.ReadOnly, now.Reserved, now.Maintained, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.Maintained, o.MaxSize
-		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
+		now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, has, o.Unindexed
 		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 	}), missing
 }

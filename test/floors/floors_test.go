@@ -30,7 +30,7 @@ var floors = [][]string{
 	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
 	{"belfry/pkg/store/idempotent"},
 	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/store/intercept", "belfry/pkg/api/sse", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
-	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill", "belfry/pkg/auth/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate", "belfry/pkg/operations/backup"},
+	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill", "belfry/pkg/auth/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate", "belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/console"},
 	{"belfry/pkg/api"},
@@ -63,7 +63,7 @@ var serverSide = []string{
 }
 
 // ofTests are modules that only tests use.
-var ofTests = []string{"github.com/santhosh-tekuri/jsonschema", "github.com/getkin/kin-openapi", "github.com/chromedp/"}
+var ofTests = []string{"github.com/santhosh-tekuri/jsonschema", "github.com/getkin/kin-openapi", "github.com/chromedp/", "github.com/prometheus/prometheus/"}
 
 type pkg struct {
 	ImportPath string

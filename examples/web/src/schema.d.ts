@@ -890,6 +890,8 @@ export interface components {
                 accuracy: "exact" | "atLeast" | "estimate";
             };
             plan?: components["schemas"]["ListPlan"];
+            /** @description With `development: true` alone: no index supports the list, and which one to declare. Elsewhere the list is refused. */
+            warning?: string;
         };
         /** @description The fields of an object that `fields` asks for, and the uuid. */
         NotesPartial: {

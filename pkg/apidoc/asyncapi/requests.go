@@ -50,7 +50,7 @@ func (d *document) requests(s *model.Store) {
 			object("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
 				"cursor", text("Where the next page starts; absent on the last page."),
 				"before", text("Where the page before ends; absent on the first page."),
-				"count", model.Count(), "plan", model.Ref("ListPlan"))},
+				"count", model.Count(), "plan", model.Ref("ListPlan"), "warning", model.Warning())},
 	} {
 		name := o.verb + s.ID
 		o.request.Set("additionalProperties", false)

@@ -12,8 +12,14 @@ func (s *Store) pageSchema() *ordered.Object {
 			"before", ordered.Of("type", "string", "description", "Where the page before ends, for the parameter of that name; absent on the first page."),
 			"count", Count(),
 			"plan", Ref("ListPlan"),
+			"warning", Warning(),
 		),
 	)
+}
+
+// Warning is the schema of what a page says about itself in development.
+func Warning() *ordered.Object {
+	return ordered.Of("type", "string", "description", "With `development: true` alone: no index supports the list, and which one to declare. Elsewhere the list is refused.")
 }
 
 // Count is the schema of a count.

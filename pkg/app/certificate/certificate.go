@@ -4,6 +4,7 @@ package certificate
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"time"
@@ -57,6 +58,9 @@ func place(certs, key []byte) int {
 	}
 	return 0
 }
+
+// Leaf is the certificate itself, without those that lead to its authority.
+func (p *Pair) Leaf() *x509.Certificate { return p.certificate.Leaf }
 
 // Same reports whether the files had the same content.
 func (p *Pair) Same(other *Pair) bool {

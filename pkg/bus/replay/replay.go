@@ -44,7 +44,7 @@ func List(ctx context.Context, js jetstream.JetStream) ([]*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	letters, err := subjects(ctx, js, bus.StreamDead, bus.DeadPrefix)
+	letters, err := Letters(ctx, js)
 	if err != nil {
 		return nil, err
 	}
@@ -196,6 +196,11 @@ func ListenerOf(consumer string, exists func(consumer string) bool) (name string
 		}
 	}
 	return consumer[:i], true
+}
+
+// Letters returns how many dead letters each listener has that has some.
+func Letters(ctx context.Context, js jetstream.JetStream) (map[string]uint64, error) {
+	return subjects(ctx, js, bus.StreamDead, bus.DeadPrefix)
 }
 
 // subjects counts the messages of a stream by what follows a prefix.

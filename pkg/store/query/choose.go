@@ -233,7 +233,11 @@ func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 		}
 		return c.errUnsupported(p.sort, indexes)
 	}
-	return errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter have no common order: declare one on (%s)", all[0].needs(p.sort))
+	m := &missing{err: errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter have no common order: declare one on (%s)", all[0].needs(p.sort).text())}
+	for _, c := range all {
+		m.needs = append(m.needs, c.needs(p.sort))
+	}
+	return m
 }
 
 // errUnsupported names the index that is missing, and not those that there are, of which a store can have many.
@@ -242,5 +246,6 @@ func (c conjunction) errUnsupported(o order, indexes []Index) error {
 	if len(indexes) == 0 {
 		none = "; none is declared"
 	}
-	return errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed%s", c.needs(o), none)
+	needs := c.needs(o)
+	return &missing{errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed%s", needs.text(), none), []order{needs}}
 }

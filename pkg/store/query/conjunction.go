@@ -81,7 +81,7 @@ func (c conjunction) unheld(held []bool) (all []condition) {
 }
 
 // needs returns the fields of the smallest index that supports the conjunction in an order.
-func (c conjunction) needs(o order) string {
+func (c conjunction) needs(o order) order {
 	var equal order
 	var ranged order
 	for _, name := range c.fields {
@@ -96,5 +96,5 @@ func (c conjunction) needs(o order) string {
 	if len(sorted) > 0 && sorted[0].descending {
 		sorted = sorted.reversed() // an index can be read from its end
 	}
-	return slices.Concat(equal, sorted, ranged).text()
+	return slices.Concat(equal, sorted, ranged)
 }

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/bus"
+	"belfry/pkg/operations/doctor"
+)
+
+// The areas of findings.
+const (
+	areaConfig       = "configuration"
+	areaProcess      = "process"
+	areaBackend      = "backend"
+	areaBinaries     = "binaries"
+	areaBus          = "bus"
+	areaListener     = "listener"
+	areaMailer       = "mailer"
+	areaCertificate  = "certificate"
+	areaClock        = "clock"
+	areaDisk         = "disk"
+	areaVersion      = "version"
+	areaBackup       = "backup"
+	defaultExamining = 15 * time.Second
+)
+
+// DoctorOptions are how a deployment is asked.
+type DoctorOptions struct {
+	Bus    *bus.Options  // the bus, and the user; nil: those of the configuration
+	Within time.Duration // for how long all checks may take; 0: 15 s
+}
+
+// DoctorConfig reports what is wrong with a configuration that can't be read, or is invalid.
+func DoctorConfig(err error) *doctor.Report {
+	r := &doctor.Report{Findings: []doctor.Finding{}}
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: areaConfig, Name: "configuration.unreadable", Says: messageOf(err), Do: "name the file with --config"})
+	}
+	for _, p := range problems {
+		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: areaConfig, Name: "configuration.invalid", Subject: p.Key, Says: p.Error(), Do: "correct the file; `belfry config check` checks it again"})
+	}
+	return r
+}
+
+// Doctor asks all that a configuration names at once, and a belfry that serves it on this machine. It changes nothing and
+// sends nothing to anybody.
+func Doctor(ctx context.Context, c *config.Config, o DoctorOptions) *doctor.Report {
+	p, err := compile(c)
+	if err != nil {
+		r := DoctorConfig(err)
+		r.Redact(c.Secrets())
+		return r
+	}
+	return newExamination(p, o).run(ctx, cmp.Or(o.Within, defaultExamining))
+}
+
+func newExamination(p *plan, o DoctorOptions) *examination {
+	e := &examination{plan: p, config: p.config, bus: o.Bus, now: time.Now}
+	e.holder, e.holderErr = holderOf(p.config.Data)
+	return e
+}
+
+func (e *examination) run(ctx context.Context, within time.Duration) *doctor.Report {
+	r := doctor.Run(ctx, e.checks(), within)
+	secrets := e.config.Secrets()
+	if e.bus != nil {
+		secrets = append(secrets, e.bus.Auth.Password)
+	}
+	r.Redact(secrets)
+	return r
+}
+
+// examination is one call of Doctor.
+type examination struct {
+	plan      *plan
+	config    *config.Config
+	bus       *bus.Options // nil: as configured
+	now       func() time.Time
+	holder    *Holder // who holds the data folder; nil: nobody
+	holderErr error   // why that is not known
+
+	opening sync.Mutex // held while a folder is open
+}
+
+// serves reports whether a belfry that can be asked holds the data folder.
+func (e *examination) serves() bool { return e.holder != nil && e.holder.Control != "" }
+
+// checks returns what is asked.
+func (e *examination) checks() []doctor.Check {
+	all := []doctor.Check{
+		{Area: areaConfig, Subject: e.config.File(), Ask: e.askConfig},
+		{Area: areaProcess, Ask: e.askProcess},
+	}
+	all = append(all, e.backendChecks()...)
+	all = append(all, e.storageChecks()...)
+	all = append(all, e.busChecks()...)
+	for _, name := range names(e.config.Mailers) {
+		if e.usesMailer(name) {
+			all = append(all, doctor.Check{Area: areaMailer, Subject: name, Ask: func(ctx context.Context) []doctor.Finding { return e.askMailer(ctx, name) }})
+		}
+	}
+	return append(all,
+		doctor.Check{Area: areaCertificate, Ask: e.askCertificates},
+		doctor.Check{Area: areaDisk, Ask: e.askDisks},
+		doctor.Check{Area: areaBackup, Ask: e.askBackups},
+	)
+}
+
+// askConfig reports what `config check` does, and who has access without a rule.
+func (e *examination) askConfig(context.Context) (all []doctor.Finding) {
+	if err := CheckStrictly(e.config); err != nil {
+		return DoctorConfig(err).Findings
+	}
+	for _, w := range Warnings(e.config) {
+		if !isAboutCertificate(w) {
+			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.doubtful", Says: w, Do: "see docs/configuration.md; `belfry config check` shows it, too"})
+		}
+	}
+	for _, name := range names(e.plan.open) {
+		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.open", Subject: "stores." + name,
+			Says: "everyone has access to it: it has no policy for " + strings.Join(e.plan.open[name], ", "), Do: "set stores." + name + ".policy, or remove expose"})
+	}
+	if len(all) == 0 {
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "configuration.ok", Says: "it is valid"})
+	}
+	return all
+}
+
+// askProcess asks the belfry that serves the data folder for what it knows itself.
+func (e *examination) askProcess(ctx context.Context) []doctor.Finding {
+	switch {
+	case e.holderErr != nil:
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.unknown", Says: messageOf(e.holderErr), Do: "run this command as the user of belfry"}}
+	case e.holder == nil:
+		return e.notServed(ctx)
+	case !e.serves():
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.other", Says: e.holder.String() + " holds the data folder " + e.config.Data, Do: "repeat this command when it has ended"}}
+	}
+	reply, err := ask[doctorReply](ctx, *e.holder, "/doctor", struct{}{})
+	if err != nil {
+		return []doctor.Finding{{Level: doctor.Problem, Name: "process.silent", Says: e.holder.String() + " does not say how it is: " + messageOf(err),
+			Do: "if it is of another version, restart it with this one; else its log says why"}}
+	}
+	if reply.Version != Version() {
+		reply.Findings = append(reply.Findings, doctor.Finding{Level: doctor.Warning, Area: areaVersion, Name: "version.command", Subject: e.holder.String(),
+			Says: "it is of version " + reply.Version + ", and this command of " + Version(), Do: "restart it to complete an update, or use the command of its version"})
+	}
+	return reply.Findings
+}
+
+// notServed is about the machine while nobody serves the data folder.
+func (e *examination) notServed(ctx context.Context) []doctor.Finding {
+	all := []doctor.Finding{{Level: doctor.Unseen, Name: "process.none", Says: "no belfry serves the data folder " + e.config.Data + " on this machine, so what only it knows is not here", Do: "start it with `belfry serve`, or run this command where it runs, as its user"}}
+	for _, at := range []struct{ key, address string }{{"listen", e.config.Listen}, {"metrics.listen", e.config.Metrics.Listen}, {"http.redirect", e.config.HTTP.Redirect}} {
+		if at.address == "" {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at.address)
+		if err != nil {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.port", Subject: at.key,
+				Says: fmt.Sprintf("a belfry could not listen on %s: %v", at.address, reasonOf(err)), Do: "end the program that has the port, or choose another for " + at.key})
+			continue
+		}
+		_ = l.Close()
+	}
+	return all
+}
+
+// reasonOf is the last reason of an error of the network or the system, without the addresses around it.
+func reasonOf(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err
+	}
+	return err
+}
+
+// messageOf is an error for an operator, who has the configuration: whole, but for secrets, which Redact hides.
+func messageOf(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// deniedOf returns what the server of the bus denied, if it did.
+func deniedOf(ctx context.Context, err error) (subject string, denied bool) {
+	var d *bus.DeniedError
+	if errors.As(context.Cause(ctx), &d) || errors.As(err, &d) {
+		return d.Subject, true
+	}
+	return "", errors.Is(err, bus.ErrPermissionDenied)
+}

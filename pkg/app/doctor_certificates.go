@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"belfry/internal/smallfile"
+	"belfry/pkg/app/certificate"
+	"belfry/pkg/operations/doctor"
+)
+
+const (
+	maxCertificates = 1 << 20
+	expiresWarning  = 14 * 24 * time.Hour // whatever renews a certificate has failed by then
+)
+
+// isAboutCertificate reports whether a warning of a configuration is one that askCertificates has as a finding of its own.
+func isAboutCertificate(warning string) bool { return strings.HasPrefix(warning, "the certificate ") }
+
+// askCertificates looks at the certificates that belfry shows, and at the one that clients see at baseURL.
+func (e *examination) askCertificates(ctx context.Context) (all []doctor.Finding) {
+	c := e.config
+	if files := c.HTTP.TLS; files != nil {
+		if pair, err := certificate.Load(files.Cert, files.Key); err != nil {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "certificate.unusable", Subject: "http.tls", Says: messageOf(err), Do: "correct http.tls"})
+		} else {
+			all = append(all, e.judged("http.tls", pair.Leaf(), publicName(c), "renew "+files.Cert+"; belfry reads it again by itself")...)
+		}
+	}
+	if acme := c.HTTP.ACME; acme != nil {
+		all = append(all, e.askACME(acme.Storage, acme.Domains)...)
+	}
+	for _, file := range []struct{ key, path string }{{"bus.tls.cert", c.Bus.TLS.Cert}, {"bus.tls.ca", c.Bus.TLS.CA}} {
+		if file.path == "" {
+			continue
+		}
+		leaf, err := firstCertificate(file.path)
+		if err != nil {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "certificate.unusable", Subject: file.key, Says: messageOf(err), Do: "correct " + file.key})
+			continue
+		}
+		all = append(all, e.judged(file.key, leaf, "", "replace "+file.path+", and restart belfry")...)
+	}
+	return append(all, e.askPublic(ctx)...)
+}
+
+// askACME looks at the certificates that were obtained, in the folder where belfry keeps them.
+func (e *examination) askACME(storage string, domains []string) (all []doctor.Finding) {
+	for _, domain := range domains {
+		found, _ := filepath.Glob(filepath.Join(storage, "certificates", "*", strings.ReplaceAll(domain, "*", "wildcard_"), "*.crt"))
+		if len(found) == 0 {
+			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "certificate.missing", Subject: domain, Says: "no certificate for it was obtained yet",
+				Do: "start belfry where the authority reaches it at " + domain + ", on port 80 or 443; the log says why it was refused"})
+		}
+		for _, file := range found {
+			leaf, err := firstCertificate(file)
+			if err != nil {
+				all = append(all, doctor.Finding{Level: doctor.Problem, Name: "certificate.unusable", Subject: domain, Says: messageOf(err), Do: "remove the file, and restart belfry: it obtains another one"})
+				continue
+			}
+			all = append(all, e.judged(domain, leaf, "", "see belfry's log for why it is not renewed: the authority has to reach "+domain)...)
+		}
+	}
+	return all
+}
+
+// judged reports whether a certificate is valid now, for how long, and for a host, "" for any.
+func (e *examination) judged(subject string, leaf *x509.Certificate, host, do string) []doctor.Finding {
+	f := doctor.Finding{Level: doctor.OK, Name: "certificate.ok", Subject: subject, Says: "it is valid until " + leaf.NotAfter.UTC().Format(time.RFC3339)}
+	switch now := e.now(); {
+	case now.After(leaf.NotAfter):
+		f.Level, f.Name, f.Says, f.Do = doctor.Problem, "certificate.expired", "it has expired at "+leaf.NotAfter.UTC().Format(time.RFC3339), do
+	case now.Before(leaf.NotBefore):
+		f.Level, f.Name, f.Says, f.Do = doctor.Problem, "certificate.early", "it is valid from "+leaf.NotBefore.UTC().Format(time.RFC3339)+" on", "set the clock of this machine, or wait"
+	case host != "" && leaf.VerifyHostname(host) != nil:
+		f.Level, f.Name, f.Says, f.Do = doctor.Problem, "certificate.otherName", "it is not for "+host+", the host of baseURL", "correct baseURL, or have a certificate made for "+host
+	case leaf.NotAfter.Sub(now) < min(expiresWarning, leaf.NotAfter.Sub(leaf.NotBefore)/4):
+		f.Level, f.Name, f.Says, f.Do = doctor.Warning, "certificate.expiring", "it expires at "+leaf.NotAfter.UTC().Format(time.RFC3339), do
+	}
+	return []doctor.Finding{f}
+}
+
+// firstCertificate reads the first certificate of a PEM file.
+func firstCertificate(file string) (*x509.Certificate, error) {
+	data, err := smallfile.Read(file, maxCertificates)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New(file + " does not begin with a certificate (PEM)")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// askPublic connects to baseURL as a client does: in front of belfry there may be a proxy with a certificate of its own.
+func (e *examination) askPublic(ctx context.Context) []doctor.Finding {
+	u, err := url.Parse(e.config.BaseURLAt(""))
+	if err != nil || u.Scheme != "https" {
+		return nil
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	address := net.JoinHostPort(u.Hostname(), port)
+	dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
+		return []doctor.Finding{{Level: doctor.Problem, Name: "certificate.untrusted", Subject: "baseURL", Says: fmt.Sprintf("the certificate at %s is not valid for this machine: %v", address, bad.Err),
+			Do: "if clients trust its authority and only this machine does not, nothing is to be done; else renew it where TLS ends: in belfry, or in the proxy in front of it"}}
+	}
+	if err != nil {
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "certificate.unreachable", Subject: "baseURL", Says: fmt.Sprintf("%s can't be reached from this machine: %v", address, reasonOf(err)), Do: "check from where clients are whether they reach baseURL"}}
+	}
+	defer func() { _ = conn.Close() }()
+	leaf := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
+	return e.judged("baseURL", leaf, "", "renew it where TLS ends: in belfry, or in the proxy in front of it")
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/config"
+	"belfry/internal/count"
+	"belfry/pkg/operations/doctor"
+	"belfry/pkg/store"
+)
+
+const (
+	rosterInterval = time.Minute     // between two entries of a process
+	rosterGone     = 5 * time.Minute // without an entry until a process counts as gone
+	rosterTimeout  = 10 * time.Second
+)
+
+// rosterUUID is the object, in the store of positions, that has the processes of an installation.
+const rosterUUID = "processes"
+
+// roster has the processes that share the stores.
+type roster struct {
+	Processes map[string]rosterEntry `json:"processes"` // by the id of their run
+}
+
+// rosterEntry is what a process says of itself.
+type rosterEntry struct {
+	Version string    `json:"version"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Roles   []string  `json:"roles,omitempty"` // none: all
+	Began   time.Time `json:"began"`
+	Seen    time.Time `json:"seen"` // by its clock
+}
+
+func (e rosterEntry) String() string { return fmt.Sprintf("process %d on %s", e.PID, e.Host) }
+
+func (a *App) sharedRoster() store.Shared[roster] {
+	return store.Shared[roster]{Store: a.now().set.Store(config.PositionStore), UUID: rosterUUID, What: "the list of processes"}
+}
+
+// startRoster has the process say now and then that it runs, and as which version, where others may run as well.
+func (a *serving) startRoster(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var first sync.WaitGroup
+	first.Go(func() { a.enroll(ctx) })
+	a.onStop("the entry in the list of processes", func(ctx context.Context) error {
+		cancel()
+		first.Wait()
+		ctx, done := context.WithTimeout(ctx, time.Second) // without it others take the process for gone a little later
+		defer done()
+		_, _, _ = a.sharedRoster().Change(ctx, func(r *roster) bool {
+			_, is := r.Processes[a.run]
+			delete(r.Processes, a.run)
+			return is
+		})
+		return nil
+	})
+	a.every(rosterInterval, "the list of processes", func(ctx context.Context) bool {
+		a.enroll(ctx)
+		return true
+	})
+	return nil
+}
+
+// enroll writes the entry of this process, and removes those of processes that are gone. A list that can't be written has
+// no consequence but that `belfry doctor` does not know of this process.
+func (a *App) enroll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
+	defer cancel()
+	host, _ := os.Hostname()
+	_, _, err := a.sharedRoster().Change(ctx, func(r *roster) bool {
+		now := time.Now().UTC()
+		maps.DeleteFunc(r.Processes, func(_ string, e rosterEntry) bool { return now.Sub(e.Seen).Abs() > rosterGone })
+		if r.Processes == nil {
+			r.Processes = map[string]rosterEntry{}
+		}
+		r.Processes[a.run] = rosterEntry{Version: Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now}
+		return true
+	})
+	if err != nil && ctx.Err() == nil {
+		a.log.Debug("the list of processes can't be written", "error", err)
+	}
+}
+
+// askRoster reports whether all processes are of one version, and whether one has another time.
+func (a *App) askRoster(ctx context.Context) []doctor.Finding {
+	if !a.now().plan.shared() {
+		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + Version()}}
+	}
+	r, _, err := a.sharedRoster().Get(ctx)
+	if err != nil {
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: messageOf(err), Do: "see what is wrong with the backends"}}
+	}
+	return judgeRoster(r, time.Now())
+}
+
+// judgeRoster reports what is wrong with the processes of an installation.
+func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
+	versions := map[string][]string{}
+	for _, id := range slices.SortedFunc(maps.Keys(r.Processes), func(x, y string) int {
+		return cmp.Or(cmp.Compare(r.Processes[x].Host, r.Processes[y].Host), cmp.Compare(x, y))
+	}) {
+		e := r.Processes[id]
+		if now.Sub(e.Seen) > rosterGone {
+			continue
+		}
+		versions[e.Version] = append(versions[e.Version], e.String())
+		if ahead := e.Seen.Sub(now); ahead > clockSkew {
+			all = append(all, judgeClock(e.String(), e.Seen, now, now))
+		}
+	}
+	if len(versions) > 1 {
+		var says []string
+		for _, v := range names(versions) {
+			says = append(says, v+": "+strings.Join(versions[v], ", "))
+		}
+		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/upgrading.md says which versions work together"})
+	}
+	for v, processes := range versions {
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "version.ok", Says: count.Of(len(processes), "process", "processes") + " of version " + v})
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+// Package doctor asks all parts of a deployment at once how they are, within a bounded time, and reports what it finds, each
+// with what to do about it. It has no checks: whoever knows a part makes one of what the part offers.
+//
+// A check changes nothing. It reports what it can't see as such: that somebody lacks a permission to look is no fault of what
+// they would look at.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Level is how a finding concerns an operator.
+type Level string
+
+// The levels, the most urgent first.
+const (
+	Problem Level = "problem" // something does not work
+	Warning Level = "warning" // it works, but not for long, or not as one would expect
+	Unseen  Level = "unseen"  // it can't be seen from here, or not with these permissions
+	OK      Level = "ok"      // it was checked and is right
+)
+
+// levels are all levels in the order of urgency.
+var levels = []Level{Problem, Warning, Unseen, OK}
+
+// Levels returns all levels, the most urgent first.
+func Levels() []Level { return slices.Clone(levels) }
+
+// Finding is what a check found.
+type Finding struct {
+	Level   Level  `json:"level"`
+	Area    string `json:"area"`              // of the deployment: "bus"
+	Name    string `json:"name"`              // of the finding, which does not change: "bus.unreachable"
+	Subject string `json:"subject,omitempty"` // what it is about: "stream EVENTS"
+	Says    string `json:"says"`              // what is the case
+	Do      string `json:"do,omitempty"`      // what to do about it
+}
+
+// Check asks one part. It returns what it finds, and OK where nothing is wrong.
+type Check struct {
+	Area    string
+	Subject string
+	Ask     func(ctx context.Context) []Finding
+}
+
+// Report is what all checks found, in their order.
+type Report struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Count returns how many findings have a level.
+func (r *Report) Count(level Level) (n int) {
+	for _, f := range r.Findings {
+		if f.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+// Healthy reports whether there is no problem.
+func (r *Report) Healthy() bool { return r.Count(Problem) == 0 }
+
+// Urgent returns the findings, the most urgent first.
+func (r *Report) Urgent() []Finding {
+	all := slices.Clone(r.Findings)
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
+	})
+	return all
+}
+
+// NoReply is the name of the finding about a check that did not end in time.
+const NoReply = "noReply"
+
+// grace is how long after the end of its time a check has to return what it found until then.
+const grace = time.Second
+
+// Run makes all checks at once, and returns when all have ended, at the latest shortly after a time: a check that ignores its
+// context is reported as one without a reply, and left behind.
+func Run(ctx context.Context, checks []Check, within time.Duration) *Report {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var mu sync.Mutex
+	found, ended := make([][]Finding, len(checks)), make([]bool, len(checks))
+	var running sync.WaitGroup
+	for i, c := range checks {
+		running.Go(func() {
+			all := ask(ctx, c)
+			mu.Lock()
+			defer mu.Unlock()
+			found[i], ended[i] = all, true
+		})
+	}
+	all := make(chan struct{})
+	go func() { running.Wait(); close(all) }()
+	select {
+	case <-all:
+	case <-ctx.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case <-all:
+		case <-late.C:
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	r := &Report{Findings: []Finding{}}
+	for i, c := range checks {
+		if !ended[i] {
+			found[i] = []Finding{{Level: Problem, Area: c.Area, Name: c.Area + "." + NoReply, Subject: c.Subject,
+				Says: fmt.Sprintf("it did not reply within %s", within),
+				Do:   "see whether its machine and the network are overloaded or a firewall drops packets; --timeout waits for longer"}}
+		}
+		r.Findings = append(r.Findings, found[i]...)
+	}
+	return r
+}
+
+// ask makes one check. The area and the subject of a finding are those of the check unless it has others.
+func ask(ctx context.Context, c Check) []Finding {
+	all := slices.Clone(c.Ask(ctx))
+	for i := range all {
+		all[i].Area = cmp.Or(all[i].Area, c.Area)
+		all[i].Subject = cmp.Or(all[i].Subject, c.Subject)
+	}
+	return all
+}

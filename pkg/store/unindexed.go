@@ -1,0 +1,233 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/query"
+)
+
+// What a list without an index reads at most, in development: see Options.Unindexed.
+const (
+	maxUnindexedBytes = 64 << 20
+	maxMissing        = 8 // indexes that one list lacks
+)
+
+// maxUnindexed is how many objects it reads at most.
+var maxUnindexed = 10_000
+
+// unindexedAtOnce bounds the memory: a list without an index has all objects there.
+var unindexedAtOnce = make(chan struct{}, 2)
+
+// listUnindexed makes the list that cause refuses because there is no index: it reads all objects, and from there on does
+// what it would with the index, under the same rules and limits. It returns cause where no index would help, or where there
+// are too many objects.
+func (s *Store) listUnindexed(ctx context.Context, o ListOptions, cause error) (List, error) {
+	with, missing, err := s.withMissing(ctx, o, cause)
+	if err != nil {
+		return List{}, err
+	}
+	if _, err := s.authorizeList(ctx, CallOf(ctx)); err != nil {
+		return List{}, err
+	}
+	select {
+	case unindexedAtOnce <- struct{}{}:
+		defer func() { <-unindexedAtOnce }()
+	case <-ctx.Done():
+		return List{}, errs.Wrap(context.Cause(ctx), errs.Canceled, "the list ended while others without an index read")
+	}
+	if with.driver, err = scan(ctx, s.driver, with.opts.Indexes, cause); err != nil {
+		return List{}, err
+	}
+	list, err := with.List(ctx, o)
+	if err != nil {
+		return List{}, err
+	}
+	declared := make([]string, len(missing))
+	for i, index := range missing {
+		declared[i] = strconv.Quote(strings.Join(index.Fields, ", ")) // as the configuration has it
+	}
+	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` allows, up to %d; elsewhere it is refused. Declare stores.%s.indexes: [%s]",
+		maxUnindexed, s.opts.Name, strings.Join(declared, ", "))
+	s.opts.Logger.WarnContext(ctx, "a list has no index and read all objects of its store, which only `development: true` allows: declare it", "store", s.opts.Name, "indexes", "["+strings.Join(declared, ", ")+"]")
+	return list, nil
+}
+
+// withMissing returns a store with the indexes that a list lacks, and these; cause says the first.
+func (s *Store) withMissing(ctx context.Context, o ListOptions, cause error) (with *Store, missing []query.Index, err error) {
+	err = cause
+	for {
+		added := false
+		for _, index := range query.Needed(err) {
+			if !s.mayDeclare(index) {
+				return nil, nil, cause
+			}
+			same := func(i query.Index) bool { return i.Name == index.Name }
+			if len(missing) < maxMissing && !slices.ContainsFunc(missing, same) {
+				missing, added = append(missing, index), true
+			}
+		}
+		if !added {
+			return nil, nil, err // of the filter or the order, or no index that can be declared supports the list
+		}
+		with = s.WithOptions(func(now *Options) {
+			now.Unindexed = false
+			now.Indexes = append(slices.Clone(now.Indexes), query.Prepare(missing)...)
+		})
+		if _, err = with.parseList(ctx, CallOf(ctx), o); err == nil {
+			return with, missing, nil
+		}
+	}
+}
+
+// mayDeclare reports whether an index can be declared. Who may filter by a field can find out its value; and elements of mapped
+// arrays are objects, which are not compared.
+func (s *Store) mayDeclare(index query.Index) bool {
+	for i, name := range index.TopFields() {
+		if isInternal(name) || s.fields.Never(name) || strings.HasSuffix(index.Fields[i], "[]") && s.arrays[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// scanned is a store of which all records were read. It finds them by keys that it has computed itself.
+type scanned struct {
+	driver.Store
+
+	records []driver.Record
+	entries map[string][]scannedEntry // by index, in the order of keys and uuids
+}
+
+// scannedEntry is a key of a record.
+type scannedEntry struct {
+	key    [][]byte
+	record int
+}
+
+// scan reads all records, for a list that cause refuses without an index.
+func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause error) (*scanned, error) {
+	s := &scanned{Store: from, entries: map[string][]scannedEntry{}}
+	size := 0
+	for r, err := range driver.Records(ctx, from, MaxPage) {
+		if err != nil {
+			return nil, err
+		}
+		if size += len(r.Body); len(s.records) == maxUnindexed || size > maxUnindexedBytes {
+			return nil, errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d objects, or %d MiB", errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20)
+		}
+		for _, key := range query.Keys(indexes, r.Body) {
+			s.entries[key.Index] = append(s.entries[key.Index], scannedEntry{key.Parts, len(s.records)})
+		}
+		s.records = append(s.records, r)
+	}
+	for _, all := range s.entries {
+		slices.SortFunc(all, func(a, b scannedEntry) int { return comparePositions(s.position(a), s.position(b)) })
+	}
+	return s, nil
+}
+
+// scannedPosition is a place in an index.
+type scannedPosition struct {
+	key  [][]byte
+	uuid string
+}
+
+func (s *scanned) position(e scannedEntry) scannedPosition {
+	return scannedPosition{e.key, s.records[e.record].UUID}
+}
+
+func comparePositions(a, b scannedPosition) int {
+	if c := slices.CompareFunc(a.key, b.key, bytes.Compare); c != 0 {
+		return c
+	}
+	return strings.Compare(a.uuid, b.uuid)
+}
+
+// encode writes a position: the number of parts, each part with its length, and the uuid.
+func (p scannedPosition) encode() []byte {
+	out := binary.AppendUvarint(nil, uint64(len(p.key)))
+	for _, part := range p.key {
+		out = append(binary.AppendUvarint(out, uint64(len(part))), part...)
+	}
+	return append(out, p.uuid...)
+}
+
+// decodePosition is the reverse of encode; false for what another kind of list has made.
+func decodePosition(text []byte) (p scannedPosition, ok bool) {
+	parts, n := binary.Uvarint(text)
+	if n <= 0 || parts > uint64(len(text)) {
+		return p, false
+	}
+	text = text[n:]
+	for range parts {
+		size, n := binary.Uvarint(text)
+		if n <= 0 || size > uint64(len(text)-n) {
+			return p, false
+		}
+		p.key, text = append(p.key, text[n:n+int(size)]), text[n+int(size):]
+	}
+	p.uuid = string(text)
+	return p, true
+}
+
+// Query implements driver.Store.
+func (s *scanned) Query(_ context.Context, q driver.Query) (driver.Page, error) {
+	var page driver.Page
+	var after scannedPosition
+	if q.After != nil {
+		ok := false
+		if after, ok = decodePosition(q.After); !ok {
+			return page, errPlace()
+		}
+	}
+	all := s.entries[q.Index]
+	last := -1
+	for i := range all {
+		e := all[i]
+		if q.Descending {
+			e = all[len(all)-1-i]
+		}
+		if !selects(q, e.key) || e.record == last {
+			continue
+		}
+		at := s.position(e)
+		if c := comparePositions(at, after); q.After != nil && (c == 0 || (c < 0) != q.Descending) {
+			continue
+		}
+		last = e.record
+		if !page.Append(s.records[e.record], at.encode(), q.Limit, q.PageBytes()) {
+			break
+		}
+	}
+	return page, nil
+}
+
+// selects reports whether a query finds a key.
+func selects(q driver.Query, key [][]byte) bool {
+	if len(key) < len(q.Equal) {
+		return false
+	}
+	for i, part := range q.Equal {
+		if !bytes.Equal(part, key[i]) {
+			return false
+		}
+	}
+	if len(key) == len(q.Equal) {
+		return true
+	}
+	next := key[len(q.Equal)]
+	return (q.From == nil || bytes.Compare(next, q.From) >= 0) && (q.To == nil || bytes.Compare(next, q.To) < 0)
+}
+
+// Position implements driver.Store.
+func (s *scanned) Position(_ string, key [][]byte, uuid string) []byte {
+	return scannedPosition{key, uuid}.encode()
+}
