@@ -117,7 +117,7 @@ func New(o Options) *Server {
 	}
 	router := kit.NewRouter(kit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, Filters: filters,
-		Development: o.Development,
+		Development: o.Development, Refusal: refusalOf(o),
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
@@ -178,6 +178,19 @@ func siteOf(o Options) pages.Options {
 		panic("api: " + err.Error()) // they are embedded
 	}
 	return pages.Options{Templates: templates}
+}
+
+// refusalOf returns the page of failures that people see. It is there without the pages, too: forms can be those of a site.
+func refusalOf(o Options) kit.RefusalPage {
+	var site pages.Options
+	var service *auth.Service
+	if o.Site != nil {
+		site = *o.Site
+	}
+	if o.Login != nil {
+		service = o.Login.Service
+	}
+	return func(r kit.Refusal) ([]byte, string, error) { return site.Refusal(service, r.Reason, r.Text) }
 }
 
 // exposed returns the stores that are served, with the routes that their objects lack.

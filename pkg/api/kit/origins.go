@@ -72,9 +72,16 @@ func (o *Origins) RefuseForgery(x *Exchange) error {
 		return nil
 	}
 	if err := o.forgery.Check(x.Request); err != nil {
-		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything here; trustedOrigins names those that may")
+		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything here; trustedOrigins names those that may. If it comes from a page of this server, the address that the browser shows is not the one that belfry knows: set baseURL to it")
 	}
 	return nil
+}
+
+// TrustReferer reports whether a request of a browser that says nothing in Sec-Fetch-Site, as over http, comes from a page of the
+// host that the request names, or of a trusted origin.
+func (o *Origins) TrustReferer(x *Exchange) bool {
+	u, err := url.Parse(x.Request.Referer())
+	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, x.Request.Host) || o.Trust(u.Scheme+"://"+u.Host))
 }
 
 // BearerToken returns the token of the Authorization header.

@@ -27,6 +27,8 @@ type RouterOptions struct {
 	Filters  []Filter       // called in order before the request is routed
 
 	Development bool // problem documents say which rule denies
+
+	Refusal RefusalPage // of failures that people see; nil: all get problem documents
 }
 
 // Handler replies to a request, or returns the error to reply with.
@@ -49,6 +51,7 @@ type Router struct {
 	metrics   *metrics
 	unmatched map[string]*route // requests that match no route, by method
 	pages     map[string]bool   // paths of routes that are not of the API
+	navigated map[string]bool   // paths of routes of the API that browsers are led to
 	unexposed map[string]string // why there is no route, by method and path
 	rest      Handler           // of GET and HEAD without a route; nil: 404
 	exchanges sync.Pool
@@ -57,6 +60,7 @@ type Router struct {
 	arrivals  *arrivals
 
 	development bool
+	refusal     RefusalPage
 }
 
 // NewRouter returns a Router without routes.
@@ -64,7 +68,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
+		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, refusal: o.Refusal, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }

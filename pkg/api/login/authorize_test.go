@@ -175,6 +175,8 @@ func TestALoginForAProgramIsAskedForByAPage(t *testing.T) {
 		{"a referer of another origin", program, "github", []string{"Referer", "http://belfry.example.org.evil.example/"}, true},
 		{"the page itself", program, "github", []string{"Sec-Fetch-Site", "same-origin"}, false},
 		{"the page itself, in a browser without Sec-Fetch-Site", program, "github", []string{"Referer", "http://belfry.example.org/auth/authorize"}, false},
+		{"the page itself, at a name of hosts", program, "github", []string{"Referer", f.URL + "/auth/authorize"}, false},
+		{"no page, at that name", program, "github", []string{"Sec-Fetch-Site", "cross-site", "Referer", f.URL + "/auth/authorize"}, true},
 		{"for a site", site, "github", []string{"Sec-Fetch-Site", "cross-site"}, false},
 		{"for a site without a provider", site, "", []string{"Sec-Fetch-Site", "cross-site"}, true},
 		{"by e-mail", site, "email", nil, true},

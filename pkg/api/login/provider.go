@@ -44,9 +44,7 @@ func (h *handler) fromTrustedPage(x *kit.Exchange) bool {
 	case "same-origin", "none":
 		return true
 	case "":
-		if referer == "" {
-			return true
-		}
+		return referer == "" || h.origins.TrustReferer(x)
 	}
 	u, err := url.Parse(referer)
 	return err == nil && u.Host != "" && h.origins.Trust(u.Scheme+"://"+u.Host)

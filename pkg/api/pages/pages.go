@@ -109,6 +109,25 @@ func (o Options) Authorize(service *auth.Service, app Application, urls map[stri
 	return o.Templates.render(authorizePage, v)
 }
 
+// Refusal returns the page of a failure, and its content security policy. Without a service it is that of a start. Without
+// templates it is belfry's own, and leads nowhere.
+func (o Options) Refusal(service *auth.Service, reason, message string) ([]byte, string, error) {
+	v := View{Style: stylePath}
+	if service != nil {
+		v = baseView(service, o.Links)
+	}
+	v.Reason, v.Message = reason, message
+	t := o.Templates
+	if t == nil {
+		var err error
+		if t, err = embedded(); err != nil {
+			return nil, "", err
+		}
+	}
+	body, err := t.render(failedPage, v)
+	return body, strictPolicy(formTargets(nil)), err
+}
+
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the
 // page, and no other page gets its URL.
 func (h *handler) page(x *kit.Exchange, name string) error {
