@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/events"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/kit"
@@ -70,6 +71,8 @@ type Options struct {
 	Audit func(ctx context.Context, me *auth.Session) bool // who may receive the events about the security of accounts; nil: as Admin
 
 	Development bool // a denial says which rule denies
+
+	Base baseurl.URL // where clients reach the server; zero: what Login says
 }
 
 // Server is the HTTP API. It is safe for concurrent use.
@@ -103,6 +106,9 @@ func New(o Options) *Server {
 	var sessions kit.Authenticator
 	origins := kit.NewOrigins("")
 	if o.Login != nil {
+		if o.Base == (baseurl.URL{}) {
+			o.Base = o.Login.Service.Base()
+		}
 		sessions, origins = login.NewSessions(o.Login.Service), o.Login.Origins()
 		if o.Admin == nil {
 			o.Admin = o.Login.Service.IsAdmin
@@ -117,7 +123,7 @@ func New(o Options) *Server {
 	}
 	router := kit.NewRouter(kit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, Filters: filters,
-		Development: o.Development, Refusal: refusalOf(o),
+		Development: o.Development, Base: o.Base, Refusal: refusalOf(o),
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)

@@ -64,6 +64,7 @@ type Exchange struct {
 func (x *Exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= http.StatusOK {
 		x.status = status
+		x.place()
 		x.settle()
 	}
 	x.ResponseWriter.WriteHeader(status)

@@ -49,7 +49,15 @@ func originOf(target string) string {
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	return strings.ToLower(u.Scheme + "://" + u.Host)
+	return strings.ToLower(u.Scheme + "://" + withoutDefaultPort(u))
+}
+
+// withoutDefaultPort returns the host of a URL as browsers send it in Origin.
+func withoutDefaultPort(u *url.URL) string {
+	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		return strings.TrimSuffix(u.Host, ":"+u.Port())
+	}
+	return u.Host
 }
 
 // Trust reports whether an origin is trusted.

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/baseurl"
 	"belfry/internal/logctx"
 	"belfry/pkg/errs"
 )
@@ -28,6 +29,7 @@ type RouterOptions struct {
 
 	Development bool // problem documents say which rule denies
 
+	Base    baseurl.URL // where clients reach the server
 	Refusal RefusalPage // of failures that people see; nil: all get problem documents
 }
 
@@ -61,6 +63,7 @@ type Router struct {
 
 	development bool
 	refusal     RefusalPage
+	base        baseurl.URL
 }
 
 // NewRouter returns a Router without routes.
@@ -68,7 +71,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, refusal: o.Refusal, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
+		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, refusal: o.Refusal, base: o.Base, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }
@@ -167,6 +170,7 @@ func (r *Router) routes(of func(path string) bool) []string {
 // ServeHTTP implements http.Handler.
 func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
+	req = r.within(req)
 	r.metrics.inFlight.Inc()
 	x := r.exchanges.Get().(*Exchange)
 	*x = Exchange{

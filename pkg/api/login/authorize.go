@@ -251,7 +251,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.
 		query.Del(own)
 	}
 	page.Request = query.Encode()
-	page.LoginURL = authorizePath + "?" + page.Request
+	page.LoginURL = x.Base().Below(authorizePath) + "?" + page.Request
 	if h.service.EmailEnabled() && !h.service.ValidatesFirst() {
 		page.RegisterURL = page.LoginURL + "&" + registerParameter + "=true"
 	}

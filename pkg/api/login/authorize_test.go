@@ -419,10 +419,10 @@ func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 	const path = "/.well-known/oauth-authorization-server"
 	startApplications(t).Do("GET", path, "").Want(404)
 	apitest.StartLogin(t, 1, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
-	for _, none := range []string{"https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
+	for _, none := range []string{"http://belfry.example.org/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
 		startApplications(t, func(o *auth.Options) { o.BaseURL = none }).Do("GET", path, "").Want(404)
 	}
-	for _, issuer := range []string{"https://belfry.example.org", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
+	for _, issuer := range []string{"https://belfry.example.org", "https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
 		f := startApplications(t, func(o *auth.Options) { o.BaseURL = issuer })
 		r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
 		const want = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/auth/authorize","token_endpoint":"ISSUER/auth/token",` +

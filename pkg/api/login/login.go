@@ -70,7 +70,7 @@ type handler struct {
 // Mount adds the routes below /auth.
 func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
-		service: o.Service, calls: calls, origins: origins, own: kit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service.BaseURL()),
+		service: o.Service, calls: calls, origins: origins, own: kit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
 		authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
 	}
@@ -140,7 +140,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	if h.service.HasApplications() {
 		r.HandleNavigation(authorizePath, h.authorize)
 		r.Handle(http.MethodPost, tokenPath, h.token)
-		mountMetadata(r, h.service.BaseURL())
+		mountMetadata(r, h.service.Base())
 	}
 }
 
@@ -151,14 +151,15 @@ func (h *handler) providers(x *kit.Exchange) error {
 		URL  string `json:"url"`
 	}
 	list := []provider{}
+	add := func(name, path string) { list = append(list, provider{name, x.Base().Below(path)}) }
 	if h.service.EmailEnabled() {
-		list = append(list, provider{"email", "/auth/email"})
+		add("email", "/auth/email")
 	}
 	if h.service.PasskeysEnabled() {
-		list = append(list, provider{auth.PasskeyType, "/auth/passkey"})
+		add(auth.PasskeyType, "/auth/passkey")
 	}
 	for _, name := range h.service.ProviderNames() {
-		list = append(list, provider{name, "/auth/" + name})
+		add(name, "/auth/"+name)
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return x.SendJSON(map[string]any{"providers": list})

@@ -110,6 +110,6 @@ func (h *handler) postedCallback(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, "provider")
 	}
-	redirect(x, http.StatusSeeOther, h.service.BaseURL()+target)
+	redirect(x, http.StatusSeeOther, h.service.Base().At(target))
 	return nil
 }
