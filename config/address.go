@@ -36,8 +36,8 @@ func parseMongoURL(text string) (Secret, error) {
 	return Secret(text), nil
 }
 
-// parseBaseURL accepts the URL at which clients reach belfry and removes the final
-// slash, which would be doubled when a path is appended.
+// parseBaseURL accepts a URL to which paths are appended, and removes the final
+// slash, which would be doubled.
 func parseBaseURL(text string) (string, error) {
 	text, err := urlWithScheme("http", "https")(text)
 	if err != nil {
@@ -47,16 +47,6 @@ func parseBaseURL(text string) (string, error) {
 		return "", errors.New("expected a URL without a query")
 	}
 	return strings.TrimRight(text, "/"), nil
-}
-
-// parseOrigin accepts a scheme, a host and an optional port, as browsers send
-// them in the Origin header.
-func parseOrigin(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || text != u.Scheme+"://"+u.Host {
-		return "", errors.New("expected an origin such as https://app.example.com, without a path")
-	}
-	return strings.ToLower(text), nil
 }
 
 // parseServedHost accepts the name or address by which clients reach belfry, without a port;

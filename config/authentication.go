@@ -43,6 +43,7 @@ type Authentication struct {
 	RegisterRedirect     string
 	RecoveryRedirect     string
 	SecondFactorRedirect string   // where a login continues whose second factor is missing
+	Cookie               string   // the name of the cookie of sessions, before which others have it; "belfry" by default
 	TrustedOrigins       []string // origins besides belfry's own that may send state-changing requests
 	Redirects            []string // where applications get the codes of their logins
 	MailLoginRedirect    string   // where a login by mail continues
@@ -111,12 +112,16 @@ func (e *Email) mailLogins() bool { return e != nil && (e.Login.Code || e.Login.
 // MailText holds the templates of a mail.
 type MailText struct{ Subject, HTML, Text string }
 
+// DefaultCookie is the name of the cookie of sessions unless the configuration sets another one.
+const DefaultCookie = "belfry"
+
 func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
 		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", SecondFactorRedirect: "/second-factor", MailLoginRedirect: "/login/mail", AddressRedirect: "/login/address", AccountRedirect: "/account", MFA: MFA{Policy: "optional"},
-		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins,
+		UserStore: "Users", IdentStore: "Idents", Audit: c.Admins, Cookie: DefaultCookie,
 	}
+	decode(s, "cookie", &a.Cookie, parseCookieName)
 	decode(s, "audit", &a.Audit, parseNonEmpty)
 	readPath(s, "places", &a.Places, ReadFile)
 	decode(s, "successRedirect", &a.SuccessRedirect, parseRedirect)

@@ -4,8 +4,12 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"belfry/internal/baseurl"
 )
 
 const sameAsBus = "is also the address of bus.listen; HTTP and NATS cannot share one"
@@ -312,6 +316,33 @@ func (c *Config) checkRoutes() {
 		}
 	}
 	c.placePages(taken)
+	c.checkBasePath(taken)
+}
+
+// checkBasePath refuses a path of baseURL that is the beginning of another path as well: a request is served with the path of
+// baseURL, as some proxies pass it on, and without, as others do, so it would have two meanings.
+func (c *Config) checkBasePath(taken []route) {
+	prefix := baseurl.Parse(c.BaseURL).Path()
+	if prefix == "" {
+		return
+	}
+	for name, path := range c.Pages.Paths {
+		taken = append(taken, route{path, path, "the page " + name})
+	}
+	slices.SortFunc(taken, func(a, b route) int { return strings.Compare(a.url, b.url) })
+	for _, r := range taken {
+		if r.url != "/" && overlap(r.url, prefix) {
+			c.doc.problem("baseURL", "its path %s overlaps with %s of %s, and requests are served with that path and without; choose another path", c.doc.display("baseURL", prefix), r.displayed, r.owner)
+			return
+		}
+	}
+	if c.Static == nil {
+		return
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(prefix, "/"), "/")
+	if _, err := os.Lstat(filepath.Join(c.Static.Folder, first)); err == nil {
+		c.doc.problem("baseURL", "its path %s begins as a file of static.folder, %s, and requests are served with that path and without; choose another path, or rename the file", c.doc.display("baseURL", prefix), c.doc.display("baseURL", first))
+	}
 }
 
 // isLoopback reports whether only programs on this machine can connect to an address, host:port.

@@ -175,7 +175,7 @@ func (c *Config) baseURLOf(address string) string {
 func (c *Config) read(s *section) {
 	c.Listen = "127.0.0.1:8080"
 	decode(s, "listen", &c.Listen, parseAddress)
-	decode(s, "baseURL", &c.BaseURL, parseBaseURL)
+	decode(s, "baseURL", &c.BaseURL, parsePublicURL)
 	if !s.has("baseURL") {
 		c.derived = append(c.derived, func() { c.BaseURL = c.baseURLOf(c.Listen) })
 	}

@@ -22,7 +22,7 @@ func readPasskeys(s *section, present bool) *Passkeys {
 	decode(s, "rpID", &p.RPID, parseRPID)
 	decode(s, "rpName", &p.RPName, parseLine)
 	for _, v := range s.list("origins") {
-		if origin, ok := convert(s.doc, v, parseOrigin); ok {
+		if origin, ok := convert(s.doc, v, parsePasskeyOrigin); ok {
 			p.Origins = append(p.Origins, origin)
 		}
 	}
@@ -82,6 +82,9 @@ func (a *Authentication) PasskeysAt(baseURL string) (*Passkeys, error) {
 
 // refuses says why browsers offer no passkeys of the RP ID to pages of an origin; "": they do.
 func (p *Passkeys) refuses(origin string) string {
+	if androidOrigin.MatchString(origin) {
+		return "" // the domain names the application in its assetlinks.json
+	}
 	u, err := url.Parse(origin)
 	if err != nil {
 		return "is no origin"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/events"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/kit"
@@ -72,6 +73,8 @@ type Options struct {
 	Audit func(ctx context.Context, me *auth.Session) bool // who may receive the events about the security of accounts; nil: as Admin
 
 	Development bool // a denial says which rule denies
+
+	Base baseurl.URL // where clients reach the server; zero: what Login says
 }
 
 // Server is the HTTP API. It is safe for concurrent use.
@@ -105,6 +108,9 @@ func New(o Options) *Server {
 	var sessions kit.Authenticator
 	origins := kit.NewOrigins("")
 	if o.Login != nil {
+		if o.Base == (baseurl.URL{}) {
+			o.Base = o.Login.Service.Base()
+		}
 		sessions, origins = login.NewSessions(o.Login.Service), o.Login.Origins()
 		if o.Admin == nil {
 			o.Admin = o.Login.Service.IsAdmin
@@ -119,7 +125,7 @@ func New(o Options) *Server {
 	}
 	router := kit.NewRouter(kit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, ProxyHeader: o.ProxyHeader, Filters: filters,
-		Development: o.Development,
+		Development: o.Development, Base: o.Base, Refusal: refusalOf(o),
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
@@ -180,6 +186,19 @@ func siteOf(o Options) pages.Options {
 		panic("api: " + err.Error()) // they are embedded
 	}
 	return pages.Options{Templates: templates}
+}
+
+// refusalOf returns the page of failures that people see. It is there without the pages, too: forms can be those of a site.
+func refusalOf(o Options) kit.RefusalPage {
+	var site pages.Options
+	var service *auth.Service
+	if o.Site != nil {
+		site = *o.Site
+	}
+	if o.Login != nil {
+		service = o.Login.Service
+	}
+	return func(r kit.Refusal) ([]byte, string, error) { return site.Refusal(service, r.Reason, r.Text) }
 }
 
 // exposed returns the stores that are served, with the routes that their objects lack.

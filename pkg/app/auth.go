@@ -231,6 +231,7 @@ func (a *serving) newAuth(before *auth.Service) {
 	o.Previous = before
 	c := &a.config.Authentication
 	o.Interceptor = a.interceptor(c.UserStore)
+	o.Cookie, o.FormerCookies = c.Cookie, a.formerCookies
 	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
 	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
 		a.log.Warn("there are no logins by passkey: they " + err.Error())
@@ -246,7 +247,10 @@ func (a *serving) newAuth(before *auth.Service) {
 }
 
 // startAuth starts the service that authenticates.
-func (a *serving) startAuth(context.Context) error {
+func (a *serving) startAuth(ctx context.Context) error {
+	if err := a.findFormerCookies(ctx); err != nil {
+		return err
+	}
 	a.newAuth(nil)
 	a.onStop("authentication", func(context.Context) error { a.now().auth.Close(); return nil })
 	a.every(cleanInterval, "the cleaning of sessions", func(ctx context.Context) bool {

@@ -113,7 +113,7 @@ func (e *examination) askPublic(ctx context.Context) []doctor.Finding {
 		port = "443"
 	}
 	address := net.JoinHostPort(u.Hostname(), port)
-	dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}
+	dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: e.plan.roots}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "certificate.untrusted", Subject: "baseURL", Says: fmt.Sprintf("the certificate at %s is not valid for this machine: %v", address, bad.Err),

@@ -26,6 +26,6 @@ func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 	if token == "" || err != nil {
 		return "", err
 	}
-	link := now.auth.BaseURL() + console.FirstAdminPath + "?" + url.Values{"token": {token}}.Encode()
+	link := now.auth.Base().At(console.FirstAdminPath) + "?" + url.Values{"token": {token}}.Encode()
 	return link + "  (makes the first admin; works once, until " + expires.Format("15:04 MST") + ")", nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/internal/baseurl"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/openapi"
@@ -52,7 +53,7 @@ func (a *App) listen(ctx context.Context) error {
 	f.listener, f.done = listener, make(chan struct{})
 	f.waiting.Store(errStarting())
 	starting := api.New(api.Options{
-		Closed: func() error { return f.waiting.Load() }, Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(),
+		Closed: func() error { return f.waiting.Load() }, Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(), Base: a.now().base(),
 	})
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()
@@ -81,6 +82,9 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
+// base is where clients reach belfry.
+func (a *serving) base() baseurl.URL { return baseurl.Parse(a.config.BaseURLAt(a.HTTPAddress())) }
+
 // hosts returns the hosts that requests may name.
 func (a *serving) hosts() *kit.Hosts {
 	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
@@ -99,7 +103,7 @@ func (a *serving) newAPI() error {
 		a.newLimits(nil)
 	}
 	o := api.Options{
-		Stopping: a.draining, Cut: a.cut, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages,
+		Stopping: a.draining, Cut: a.cut, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Base: a.base(), Pages: a.pages,
 	}
 	if a.has(roleFront) {
 		contract, err := a.contract()

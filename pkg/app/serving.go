@@ -25,14 +25,15 @@ import (
 type serving struct {
 	*App // what no reload changes
 
-	config   *config.Config
-	plan     *plan
-	set      *store.Set
-	auth     *auth.Service
-	binaries map[string]*binary.Service
-	mapper   *mapping.Worker
-	cascader *cascade.Worker
-	sweeper  *sweep.Worker
+	config        *config.Config
+	plan          *plan
+	set           *store.Set
+	auth          *auth.Service
+	formerCookies []auth.FormerCookie // names that the cookie of sessions had
+	binaries      map[string]*binary.Service
+	mapper        *mapping.Worker
+	cascader      *cascade.Worker
+	sweeper       *sweep.Worker
 
 	operations *natsapi.Server // over the bus
 	live       *sse.Hub
@@ -119,6 +120,7 @@ func (g *serving) rebuild(before *serving) (missing []string, err error) {
 	missing = g.reconfigure(before)
 	g.binaries = g.plan.services(g.storages, g.set, g.registry, before.binaries)
 	if before.auth != nil {
+		g.keepFormerCookies(before)
 		g.newAuth(before.auth)
 	}
 	if before.mapper != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"belfry/internal/baseurl"
 	"belfry/internal/ratelimit"
 	"belfry/internal/seal"
 	"belfry/pkg/auth/oauth"
@@ -27,6 +28,10 @@ type Options struct {
 
 	// BaseURL is where clients reach belfry, without a slash at the end.
 	BaseURL string
+
+	// Cookie is the name of the cookie of sessions; "": belfry. FormerCookies are names that it had before.
+	Cookie        string
+	FormerCookies []FormerCookie
 
 	// Redirects are where applications may get codes: https URLs and URLs with a scheme of their
 	// own, which have to be equal, and http://127.0.0.1/path and http://[::1]/path, with any port.
@@ -82,7 +87,9 @@ type Email struct {
 type Service struct {
 	users, idents, sessions, tokens *store.Store
 
-	baseURL     string
+	base        baseurl.URL
+	cookie      string
+	former      []FormerCookie
 	redirects   []string
 	email       *Email // nil without login by e-mail
 	providers   map[string]oauth.Provider
@@ -112,7 +119,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
-		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
+		base: baseurl.Parse(o.BaseURL), cookie: cmp.Or(o.Cookie, DefaultCookie), former: slices.Clone(o.FormerCookies), redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
 		mfa: o.MFA, sealer: o.Sealer, deletion: o.Deletion, places: o.Places,
 	}
 	if o.Email != nil {
@@ -162,7 +169,10 @@ func (s *Service) inherit(before *Service) {
 func (s *Service) Close() { s.pending.Wait() }
 
 // BaseURL is where clients reach belfry, without a trailing slash.
-func (s *Service) BaseURL() string { return s.baseURL }
+func (s *Service) BaseURL() string { return s.base.String() }
+
+// Base is the same, of which URLs are made.
+func (s *Service) Base() baseurl.URL { return s.base }
 
 // EmailEnabled reports whether login by e-mail is configured.
 func (s *Service) EmailEnabled() bool { return s.email != nil }

@@ -68,7 +68,7 @@ func (s *Service) prepareMail(ctx context.Context, mailbox store.Stored, request
 // composeMail renders a mail, after storing the hash of its token.
 func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request mailRequest) (mail.Message, error) {
 	login, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
-	data := mail.Data{Login: login, Link: s.baseURL}
+	data := mail.Data{Login: login, Link: s.BaseURL()}
 	texts := s.email.Taken
 	if request.For != purposeTaken {
 		token := newSecret()
@@ -117,7 +117,7 @@ func (s *Service) render(texts *mail.Templates, request string, data mail.Data) 
 
 // mailLink is the link of a mail with a token.
 func (s *Service) mailLink(address, token string) string {
-	return s.baseURL + "/auth/email/callback?" + url.Values{"login": {address}, "token": {token}}.Encode()
+	return s.base.At("/auth/email/callback?") + url.Values{"login": {address}, "token": {token}}.Encode()
 }
 
 // storeToken stores the record of a token that is about to be mailed.

@@ -175,7 +175,7 @@ func (s *Service) composeLogin(ctx context.Context, mailbox store.Stored, login 
 		return m, false, err
 	}
 	address, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
-	data, texts := mail.Data{Login: address, Token: secret, Link: s.baseURL}, s.email.Login.CodeMail
+	data, texts := mail.Data{Login: address, Token: secret, Link: s.BaseURL()}, s.email.Login.CodeMail
 	if login.Method == MethodLink {
 		data.Link, texts = s.mailLink(address, secret), s.email.Login.LinkMail
 	}

@@ -200,7 +200,7 @@ func (s *Service) composeNotice(ctx context.Context, mailbox store.Stored, reque
 		}
 	}
 	at, _ := time.Parse(timeFormat, request.At)
-	data := mail.Data{Login: address, Link: s.baseURL, Time: at.UTC().Format("2006-01-02 15:04 UTC")}
+	data := mail.Data{Login: address, Link: s.BaseURL(), Time: at.UTC().Format("2006-01-02 15:04 UTC")}
 	data.About, _ = object.Text(object.Field(mailbox.Body, fieldAbout))
 	// Where an admin works is no business of the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == uuid {

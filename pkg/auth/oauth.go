@@ -55,7 +55,7 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	}
 	ctx = asService(ctx, "")
 	state, secret := newSecret(), newSecret()
-	redirect, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.baseURL + CallbackPath, State: state, Verifier: pkceVerifier(secret)})
+	redirect, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.base.At(CallbackPath), State: state, Verifier: pkceVerifier(secret)})
 	if err != nil {
 		return Flow{}, err
 	}
@@ -136,7 +136,7 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 	}
 	requestSecret, _ := flow.Text(fieldSecret)
 	found, err := p.Finish(asService(ctx, ""), oauth.Callback{
-		CallbackURL: s.baseURL + CallbackPath, Query: query, Verifier: pkceVerifier(secret), Secret: requestSecret,
+		CallbackURL: s.base.At(CallbackPath), Query: query, Verifier: pkceVerifier(secret), Secret: requestSecret,
 	})
 	if err != nil {
 		return session, provider, err

@@ -81,7 +81,7 @@ func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, e
 
 // issuer is what authenticator apps show beside the account: the host of belfry.
 func (s *Service) issuer() string {
-	u, err := url.Parse(s.baseURL)
+	u, err := url.Parse(s.BaseURL())
 	if err != nil || u.Hostname() == "" {
 		return "belfry"
 	}

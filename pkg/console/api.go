@@ -2,20 +2,24 @@ package console
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"sync"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 )
 
 // API is what the view API needs.
-type API struct{ document func() ([]byte, error) }
+type API struct {
+	document func() (map[string]json.RawMessage, error) // without servers
+}
 
 // NewAPI returns the API of an OpenAPI document, which is asked for when the view is first used. In the console its only
 // server is the origin of the page: requests go where the page comes from, with its session, under whatever name belfry is reached.
 func NewAPI(document func() ([]byte, error)) *API {
-	return &API{sync.OnceValues(func() ([]byte, error) {
+	return &API{sync.OnceValues(func() (map[string]json.RawMessage, error) {
 		whole, err := document()
 		if err != nil {
 			return nil, err
@@ -24,12 +28,27 @@ func NewAPI(document func() ([]byte, error)) *API {
 	})}
 }
 
-func withoutServers(document []byte) ([]byte, error) {
+func withoutServers(document []byte) (map[string]json.RawMessage, error) {
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(document, &parts); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the OpenAPI document")
 	}
 	delete(parts, "servers") // then the only one is the origin
+	return parts, nil
+}
+
+// at returns the document for pages at a base URL: requests go to their origin.
+func (a *API) at(base baseurl.URL) ([]byte, error) {
+	parts, err := a.document()
+	if err != nil {
+		return nil, err
+	}
+	if path := base.Path(); path != "" {
+		parts = maps.Clone(parts)
+		if parts["servers"], err = json.Marshal([]map[string]string{{"url": path}}); err != nil {
+			return nil, err
+		}
+	}
 	return json.Marshal(parts)
 }
 
@@ -41,7 +60,7 @@ func (c *Console) api(a *API) view {
 	return view{name: "api", title: "API", routes: []route{
 		get("/api", func(r *request) error { return r.Page("api", "API", nil) }),
 		get("/api/openapi.json", func(r *request) error {
-			document, err := a.document()
+			document, err := a.at(r.Base())
 			if err != nil {
 				return err
 			}

@@ -94,11 +94,11 @@ func (r *request) askLogin() {
 func (r *request) shownPage() string {
 	switch {
 	case r.Partial():
-		return localPath(r.Request.Header.Get("Hx-Current-Url"))
+		return r.localPath(r.Request.Header.Get("Hx-Current-Url"))
 	case r.Request.Method == http.MethodGet || r.Request.Method == http.MethodHead:
 		return r.Request.URL.RequestURI()
 	default:
-		return localPath(r.Request.Referer())
+		return r.localPath(r.Request.Referer())
 	}
 }
 
@@ -110,13 +110,14 @@ func withNext(target, next string) string {
 	return target
 }
 
-// localPath returns the path and query of a URL.
-func localPath(text string) string {
+// localPath returns the path and query of a URL that the browser shows.
+func (r *request) localPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return ""
 	}
-	return u.RequestURI()
+	within, _ := r.Base().Strip(u.RequestURI())
+	return within
 }
 
 // inConsole reports whether a target, from a query, is a page of the console, and no other origin in any browser.

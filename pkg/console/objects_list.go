@@ -42,7 +42,7 @@ func (v *objectsView) list(r *request) error {
 	}
 	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")), Sort: strings.TrimSpace(r.Query("sort"))}
 	if info.List {
-		f.Request = listRequest(r.console.service.BaseURL()+info.URL, f.Words, f.Filter, f.Sort)
+		f.Request = listRequest(r.Base().At(info.URL), f.Words, f.Filter, f.Sort)
 	}
 	options := store.ListOptions{
 		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"), Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,

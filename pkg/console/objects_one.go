@@ -89,7 +89,7 @@ func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, f
 	p.Created, _ = object.Text(object.Field(shown.Body, "created"))
 	p.Updated, _ = object.Text(object.Field(shown.Body, "updated"))
 	if info.URL != "" {
-		p.Request = "curl " + quote(r.console.service.BaseURL()+info.URL+"/"+shown.UUID)
+		p.Request = "curl " + quote(r.Base().At(info.URL+"/"+shown.UUID))
 	}
 	var err error
 	if p.Text, p.Kept, p.Computed, err = split(st, shown.Body); err != nil {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
@@ -30,14 +31,26 @@ var errNotAdmin = errors.New("not an admin")
 // pages are the templates of pages, by name: each has the layout, what is shared, and its own content.
 type pages map[string]*template.Template
 
-// loadPages parses the templates, when the first page is asked for. They are embedded, so an error is one of the program.
-var loadPages = sync.OnceValue(func() pages {
+// loadedPages are the pages by the path of the base URL, which links in them have.
+var loadedPages sync.Map
+
+// loadPages returns the pages for a base URL. It parses the templates when the first page is asked for. They are embedded, so an
+// error is one of the program.
+func loadPages(base baseurl.URL) pages {
+	if known, ok := loadedPages.Load(base.Path()); ok {
+		return known.(pages)
+	}
+	loaded, _ := loadedPages.LoadOrStore(base.Path(), parsePages(base))
+	return loaded.(pages)
+}
+
+func parsePages(baseURL baseurl.URL) pages {
 	a := loadAssets()
 	names, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		panic("console: " + err.Error())
 	}
-	base := template.Must(template.New("").Funcs(funcs(a)).ParseFS(templates, "templates/_*.html"))
+	base := template.Must(template.New("").Funcs(funcs(a, baseURL)).ParseFS(templates, "templates/_*.html"))
 	all := pages{}
 	for _, name := range names {
 		short := strings.TrimSuffix(path.Base(name), ".html")
@@ -46,13 +59,18 @@ var loadPages = sync.OnceValue(func() pages {
 		}
 	}
 	return all
-})
+}
 
 // funcs are the functions of templates.
-func funcs(a assets) template.FuncMap {
+func funcs(a assets, base baseurl.URL) template.FuncMap {
 	return template.FuncMap{
-		"asset":   a.url, // the URL of a file of assets, which must exist
-		"path":    pathOf,
+		"asset": func(name string) (string, error) { // the URL of a file of assets, which must exist
+			path, err := a.url(name)
+			return base.Below(path), err
+		},
+		"base":    base.Path,  // what precedes each path of belfry's
+		"at":      base.Below, // where a path is that a handler has made, with the query
+		"path":    func(segments ...string) string { return base.Below(pathOf(segments...)) },
 		"time":    formatTime,
 		"bytes":   formatBytes,
 		"count":   formatCount,
@@ -156,7 +174,7 @@ func (r *request) Fragment(name, block string, data any) error {
 
 // render executes a template as a whole before the reply begins, so that an error still becomes a page.
 func (r *request) render(status int, name, block string, data any) error {
-	t := loadPages()[name]
+	t := loadPages(r.Base())[name]
 	if t == nil {
 		return errs.New(errs.Internal, "the console has no template %s", name)
 	}

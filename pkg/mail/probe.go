@@ -24,7 +24,7 @@ func Probe(ctx context.Context, opts SMTPOptions) error {
 	case attempt.Err() != nil:
 		return errs.New(errs.Unavailable, "mail server %s: %s did not end in time", s.addr, at.doing)
 	default:
-		return s.failed(at, err)
+		return s.failed(at, Message{}, err)
 	}
 }
 

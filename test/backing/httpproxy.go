@@ -47,8 +47,26 @@ http {
 // StartNginx starts an nginx in front of an address.
 func StartNginx(t testing.TB, upstream string) *HTTPProxy {
 	t.Helper()
+	return startNginx(t, upstream, nginxConfig)
+}
+
+// StartNginxAt starts an nginx that passes on what is below a path: as it is, or without the path. All else is not found there.
+func StartNginxAt(t testing.TB, upstream, path string, strip bool) *HTTPProxy {
+	t.Helper()
+	config := strings.Replace(nginxConfig, "location / {", "location "+path+"/ {", 1)
+	if strip {
+		config = strings.Replace(config, "proxy_pass http://%[2]s;", "proxy_pass http://%[2]s/;", 1)
+	}
+	config = strings.Replace(config, "client_max_body_size 0;", "client_max_body_size 0;\n    location / { return 404; }", 1)
+	p := startNginx(t, upstream, config)
+	p.URL += path
+	return p
+}
+
+func startNginx(t testing.TB, upstream, text string) *HTTPProxy {
+	t.Helper()
 	p := &HTTPProxy{Name: "nginx", Codings: []string{"gzip"}}
-	p.start(t, upstream, nginxConfig, func(root, folder, config string) *exec.Cmd {
+	p.start(t, upstream, text, func(root, folder, config string) *exec.Cmd {
 		return exec.Command(filepath.Join(root, "usr/sbin/nginx"), "-e", "stderr", "-p", folder, "-c", config)
 	})
 	return p

@@ -85,23 +85,24 @@ func (f *fixture) openTab(t *testing.T, browser context.Context) {
 const starts = 3
 
 // openBrowser starts a Chromium that reaches nothing outside of this machine, and returns its tab.
-func openBrowser(t *testing.T) context.Context {
+func openBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	path, err := programs.Chromium()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return openProgram(t, path)
+	return openProgram(t, path, more...)
 }
 
 // openProgram is openBrowser for the Chromium at a path.
-func openProgram(t *testing.T, path string) context.Context {
+func openProgram(t *testing.T, path string, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	var failed error
 	for range starts {
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
 			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"), chromedp.Flag("disable-gpu", true),
 			chromedp.WSURLReadTimeout(kit.Limit))
+		options = append(options, more...)
 		if os.Getuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
 		}

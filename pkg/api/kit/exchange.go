@@ -64,6 +64,7 @@ type Exchange struct {
 func (x *Exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= http.StatusOK {
 		x.status = status
+		x.place()
 		x.settle()
 	}
 	x.ResponseWriter.WriteHeader(status)
@@ -166,14 +167,23 @@ func (x *Exchange) SendCreated(v any) error {
 	return nil
 }
 
-// SendPage replies with a page for people that nothing may store or embed, and whose URL no other page gets: it may have the token of a
-// mail. policy is its Content-Security-Policy.
+// SendPage replies with a page for people that nothing may store or embed, and whose URL no page of another origin gets: it may have the
+// token of a mail. policy is its Content-Security-Policy.
 func (x *Exchange) SendPage(policy string, body []byte) {
+	x.setPageHeaders(policy)
+	x.Send(http.StatusOK, htmlType, body)
+}
+
+const htmlType = "text/html; charset=utf-8"
+
+// setPageHeaders sets the headers of a page for people. With no-referrer a browser would send the forms of the page with
+// Origin: null. Over http, where it sends no Sec-Fetch-Site, that can't be distinguished from a page of another origin, and
+// all forms would be refused.
+func (x *Exchange) setPageHeaders(policy string) {
 	x.SetHeader("Cache-Control", NoStore)
 	x.SetHeader("Content-Security-Policy", policy)
-	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.SetHeader("Referrer-Policy", "same-origin")
 	x.SetHeader("X-Frame-Options", "DENY")
-	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
 }
 
 // SendStatus replies with a status and no body, and must not be cached.

@@ -49,7 +49,15 @@ func originOf(target string) string {
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	return strings.ToLower(u.Scheme + "://" + u.Host)
+	return strings.ToLower(u.Scheme + "://" + withoutDefaultPort(u))
+}
+
+// withoutDefaultPort returns the host of a URL as browsers send it in Origin.
+func withoutDefaultPort(u *url.URL) string {
+	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		return strings.TrimSuffix(u.Host, ":"+u.Port())
+	}
+	return u.Host
 }
 
 // Trust reports whether an origin is trusted.
@@ -72,9 +80,16 @@ func (o *Origins) RefuseForgery(x *Exchange) error {
 		return nil
 	}
 	if err := o.forgery.Check(x.Request); err != nil {
-		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything here; trustedOrigins names those that may")
+		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything here; trustedOrigins names those that may. If it comes from a page of this server, the address that the browser shows is not the one that belfry knows: set baseURL to it")
 	}
 	return nil
+}
+
+// TrustReferer reports whether a request of a browser that says nothing in Sec-Fetch-Site, as over http, comes from a page of the
+// host that the request names, or of a trusted origin.
+func (o *Origins) TrustReferer(x *Exchange) bool {
+	u, err := url.Parse(x.Request.Referer())
+	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, x.Request.Host) || o.Trust(u.Scheme+"://"+u.Host))
 }
 
 // BearerToken returns the token of the Authorization header.

@@ -147,7 +147,7 @@ func ofRouter(x *Exchange, status int) Problem {
 	}
 }
 
-// fail replies with the problem document of an error, or cuts the connection when
+// fail replies with the problem document of an error, or its page for people, or cuts the connection when
 // the reply has begun. The error itself is logged with the request.
 func (x *Exchange) fail(err error) {
 	x.err = err
@@ -155,20 +155,32 @@ func (x *Exchange) fail(err error) {
 		x.aborted = true
 		return
 	}
-	status, document := x.Problem(err)
+	p := x.problem(err)
+	status := p.Status
 	if HasRetryAfter(status) {
 		x.SetHeader("Retry-After", problem.RetryAfter(err))
 	}
 	if challenge := x.authenticate(status, err); challenge != "" {
 		x.SetHeader("Www-Authenticate", challenge)
 	}
-	x.SendProblem(status, document)
+	if x.refuse(p) {
+		return
+	}
+	p.Type = problem.TypePrefix + p.Type
+	x.SendProblem(status, problem.Encode(p))
+}
+
+// problem returns the problem that an error is replied with, its type without the prefix.
+func (x *Exchange) problem(err error) Problem {
+	p := problemOf(x, err)
+	p.Instance = x.ID
+	return p
 }
 
 // Problem returns the status and the problem document that an error is replied with.
 func (x *Exchange) Problem(err error) (status int, document []byte) {
-	p := problemOf(x, err)
-	p.Type, p.Instance = problem.TypePrefix+p.Type, x.ID
+	p := x.problem(err)
+	p.Type = problem.TypePrefix + p.Type
 	return p.Status, problem.Encode(p)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/baseurl"
 	"belfry/internal/logctx"
 	"belfry/pkg/errs"
 )
@@ -29,6 +30,9 @@ type RouterOptions struct {
 	ProxyHeader string // in which proxies report that: XForwardedFor, the default, or Forwarded
 
 	Development bool // problem documents say which rule denies
+
+	Base    baseurl.URL // where clients reach the server
+	Refusal RefusalPage // of failures that people see; nil: all get problem documents
 }
 
 // Handler replies to a request, or returns the error to reply with.
@@ -51,6 +55,7 @@ type Router struct {
 	metrics   *metrics
 	unmatched map[string]*route // requests that match no route, by method
 	pages     map[string]bool   // paths of routes that are not of the API
+	navigated map[string]bool   // paths of routes of the API that browsers are led to
 	unexposed map[string]string // why there is no route, by method and path
 	rest      Handler           // of GET and HEAD without a route; nil: 404
 	exchanges sync.Pool
@@ -59,6 +64,8 @@ type Router struct {
 	arrivals  *arrivals
 
 	development bool
+	refusal     RefusalPage
+	base        baseurl.URL
 }
 
 // NewRouter returns a Router without routes.
@@ -66,7 +73,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		forwarded: newForwarding(o.Proxies, o.ProxyHeader, o.Logger), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
+		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, refusal: o.Refusal, base: o.Base, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }
@@ -165,6 +172,7 @@ func (r *Router) routes(of func(path string) bool) []string {
 // ServeHTTP implements http.Handler.
 func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
+	req = r.within(req)
 	r.metrics.inFlight.Inc()
 	x := r.exchanges.Get().(*Exchange)
 	*x = Exchange{

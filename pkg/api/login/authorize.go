@@ -80,7 +80,7 @@ func (h *handler) fromOwnPage(x *kit.Exchange) bool {
 	if site := x.Request.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
-	return strings.HasPrefix(x.Request.Referer(), h.service.BaseURL()+"/")
+	return h.own.TrustReferer(x)
 }
 
 // issueCode logs in, or registers, with a form for an application.
@@ -251,7 +251,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.
 		query.Del(own)
 	}
 	page.Request = query.Encode()
-	page.LoginURL = authorizePath + "?" + page.Request
+	page.LoginURL = x.Base().Below(authorizePath) + "?" + page.Request
 	if h.service.EmailEnabled() && !h.service.ValidatesFirst() {
 		page.RegisterURL = page.LoginURL + "&" + registerParameter + "=true"
 	}
@@ -268,11 +268,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.
 	if h.service.PasskeysEnabled() {
 		policy += "; script-src 'self'; connect-src 'self'"
 	}
-	x.SetHeader("Content-Security-Policy", policy)
-	x.SetHeader("X-Frame-Options", "DENY")
-	x.SetHeader("Referrer-Policy", "same-origin")
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
+	x.SendPage(policy, body)
 	return nil
 }
 

@@ -175,6 +175,8 @@ func TestALoginForAProgramIsAskedForByAPage(t *testing.T) {
 		{"a referer of another origin", program, "github", []string{"Referer", "http://belfry.example.org.evil.example/"}, true},
 		{"the page itself", program, "github", []string{"Sec-Fetch-Site", "same-origin"}, false},
 		{"the page itself, in a browser without Sec-Fetch-Site", program, "github", []string{"Referer", "http://belfry.example.org/auth/authorize"}, false},
+		{"the page itself, at a name of hosts", program, "github", []string{"Referer", f.URL + "/auth/authorize"}, false},
+		{"no page, at that name", program, "github", []string{"Sec-Fetch-Site", "cross-site", "Referer", f.URL + "/auth/authorize"}, true},
 		{"for a site", site, "github", []string{"Sec-Fetch-Site", "cross-site"}, false},
 		{"for a site without a provider", site, "", []string{"Sec-Fetch-Site", "cross-site"}, true},
 		{"by e-mail", site, "email", nil, true},
@@ -417,10 +419,10 @@ func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 	const path = "/.well-known/oauth-authorization-server"
 	startApplications(t).Do("GET", path, "").Want(404)
 	apitest.StartLogin(t, 1, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
-	for _, none := range []string{"https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
+	for _, none := range []string{"http://belfry.example.org/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
 		startApplications(t, func(o *auth.Options) { o.BaseURL = none }).Do("GET", path, "").Want(404)
 	}
-	for _, issuer := range []string{"https://belfry.example.org", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
+	for _, issuer := range []string{"https://belfry.example.org", "https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
 		f := startApplications(t, func(o *auth.Options) { o.BaseURL = issuer })
 		r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
 		const want = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/auth/authorize","token_endpoint":"ISSUER/auth/token",` +

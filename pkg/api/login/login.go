@@ -56,6 +56,7 @@ type handler struct {
 	service *auth.Service
 	calls   *kit.Calls
 	origins *kit.Origins
+	own     *kit.Origins // belfry's own alone
 	cookies cookies
 
 	success, failure, register, recovery, second, mailLogin, address, account string
@@ -69,7 +70,7 @@ type handler struct {
 // Mount adds the routes below /auth.
 func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
-		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
+		service: o.Service, calls: calls, origins: origins, own: kit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
 		authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
 	}
@@ -106,13 +107,13 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	h.mountDeletion(r)
 	if h.exporter != nil {
-		r.Handle(http.MethodGet, "/auth/export", calls.Limit(kit.List, h.export))
+		r.HandleNavigation("/auth/export", calls.Limit(kit.List, h.export))
 	}
 	if h.service.EmailEnabled() {
 		r.Handle(http.MethodPost, "/auth/email", h.email)
 		r.Handle(http.MethodPut, "/auth/email", h.changePassword)
 		r.Handle(http.MethodPost, "/auth/email/validation", h.resendValidation)
-		r.Handle(http.MethodGet, "/auth/email/callback", h.followLink)
+		r.HandleNavigation("/auth/email/callback", h.followLink)
 		r.Handle(http.MethodPost, "/auth/email/recovery", h.requestRecovery)
 		r.Handle(http.MethodPut, "/auth/email/recovery", h.recover)
 		r.Handle(http.MethodPut, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddress))
@@ -127,19 +128,19 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		h.mountPasskeys(r, calls)
 	}
 	for _, name := range h.service.ProviderNames() {
-		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
+		r.HandleNavigation("/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
 	}
 	if h.service.KeepsTokens() {
 		r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
 	}
-	r.Handle(http.MethodGet, auth.CallbackPath, h.callback)
+	r.HandleNavigation(auth.CallbackPath, h.callback)
 	if h.service.PostsCallback() {
 		r.Handle(http.MethodPost, auth.CallbackPath, h.postedCallback)
 	}
 	if h.service.HasApplications() {
-		r.Handle(http.MethodGet, authorizePath, h.authorize)
+		r.HandleNavigation(authorizePath, h.authorize)
 		r.Handle(http.MethodPost, tokenPath, h.token)
-		mountMetadata(r, h.service.BaseURL())
+		mountMetadata(r, h.service.Base())
 	}
 }
 
@@ -150,14 +151,15 @@ func (h *handler) providers(x *kit.Exchange) error {
 		URL  string `json:"url"`
 	}
 	list := []provider{}
+	add := func(name, path string) { list = append(list, provider{name, x.Base().Below(path)}) }
 	if h.service.EmailEnabled() {
-		list = append(list, provider{"email", "/auth/email"})
+		add("email", "/auth/email")
 	}
 	if h.service.PasskeysEnabled() {
-		list = append(list, provider{auth.PasskeyType, "/auth/passkey"})
+		add(auth.PasskeyType, "/auth/passkey")
 	}
 	for _, name := range h.service.ProviderNames() {
-		list = append(list, provider{name, "/auth/" + name})
+		add(name, "/auth/"+name)
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return x.SendJSON(map[string]any{"providers": list})

@@ -6,11 +6,13 @@ import (
 	"net/url"
 	"strings"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
 )
 
 // metadataPath is where programs find the endpoints of an authorization server (RFC 8414, section 3). That of an
-// issuer with a path is another one, which belfry can't serve.
+// issuer with a path has this path after it. A proxy that passes on no more than what is below the base URL
+// serves it there.
 const metadataPath = "/.well-known/oauth-authorization-server"
 
 // metadata is what RFC 8414, section 2, defines, as far as belfry has it. Where a default would say more than
@@ -27,15 +29,15 @@ type metadata struct {
 	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// mountMetadata adds the route of the metadata, where the base URL can be an issuer: https, and without a path. During
+// mountMetadata adds the routes of the metadata, where the base URL can be an issuer, by https. During
 // development an issuer is on this machine, where nobody else listens, by http.
-func mountMetadata(r *kit.Router, baseURL string) {
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Path != "" || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+func mountMetadata(r *kit.Router, base baseurl.URL) {
+	u, err := url.Parse(base.Origin())
+	if err != nil || !base.Secure() && !isLoopback(u.Hostname()) {
 		return
 	}
 	document, err := json.Marshal(metadata{
-		Issuer: baseURL, Authorization: baseURL + authorizePath, Token: baseURL + tokenPath,
+		Issuer: base.String(), Authorization: base.At(authorizePath), Token: base.At(tokenPath),
 		ResponseTypes: []string{"code"}, ResponseModes: []string{"query"}, Grants: []string{"authorization_code"},
 		Methods: []string{"none"}, Challenges: []string{"S256"}, NamesIssuer: true,
 	})
@@ -43,6 +45,9 @@ func mountMetadata(r *kit.Router, baseURL string) {
 		panic("login: " + err.Error()) // of texts
 	}
 	r.HandleGetPage(metadataPath, kit.Fixed(kit.JSON, document))
+	if known := base.WellKnown(metadataPath); known != metadataPath {
+		r.HandleGetPage(known, kit.Fixed(kit.JSON, document))
+	}
 }
 
 // isLoopback reports whether a host is this machine for itself.

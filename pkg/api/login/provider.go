@@ -44,9 +44,7 @@ func (h *handler) fromTrustedPage(x *kit.Exchange) bool {
 	case "same-origin", "none":
 		return true
 	case "":
-		if referer == "" {
-			return true
-		}
+		return referer == "" || h.origins.TrustReferer(x)
 	}
 	u, err := url.Parse(referer)
 	return err == nil && u.Host != "" && h.origins.Trust(u.Scheme+"://"+u.Host)
@@ -123,6 +121,6 @@ func (h *handler) postedCallback(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
-	redirect(x, http.StatusSeeOther, h.service.BaseURL()+target)
+	redirect(x, http.StatusSeeOther, h.service.Base().At(target))
 	return nil
 }

@@ -20,28 +20,37 @@ var _ kit.Authenticator = (*Sessions)(nil)
 
 // NewSessions returns the Sessions of a service.
 func NewSessions(service *auth.Service) *Sessions {
-	return &Sessions{service, cookiesFor(service.BaseURL())}
+	return &Sessions{service, cookiesFor(service)}
 }
 
 // Authenticate implements kit.Authenticator. A bearer token that is not valid is an
 // error, since a program must not continue as an anonymous client unawares. A
-// cookie that is not valid is ignored: browsers send it in any case.
+// cookie that is not valid is ignored: browsers send it in any case. They send several of
+// one name, which were set for other paths or hosts: the first valid one counts.
 func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 	token, ok := x.BearerToken()
+	tokens := []string{token}
 	if !ok {
 		if len(x.Request.Header["Cookie"]) == 0 {
 			return nil, nil
 		}
-		token = s.cookies.value(x.Request, sessionCookie)
+		tokens = s.cookies.values(x.Request, sessionCookie)
 	}
-	session, err := s.service.Authenticate(x.Context(), token)
+	var session *auth.Session
+	var err error
+	for i := 0; i < len(tokens) && err == nil && session == nil; i++ {
+		session, err = s.service.Authenticate(x.Context(), tokens[i])
+		if session != nil && session.Key != nil && !ok {
+			session = nil // an API key is no cookie: browsers would send it for pages of others
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case session == nil && ok:
 		return nil, errs.Wrap(auth.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
-	case session == nil || session.Key != nil && !ok:
-		return nil, nil // an API key is no cookie: browsers would send it for pages of others
+	case session == nil:
+		return nil, nil
 	}
 	if err := kit.RequireAllowed(x, session.Key, x.RuleBudget(), x.Request.Method, x.Request.URL.Path); err != nil {
 		return nil, err
@@ -69,28 +78,40 @@ func (s *Sessions) Cookie(x *kit.Exchange, name string) string {
 func (s *Sessions) Forget(x *kit.Exchange) { s.cookies.removeSession(x) }
 
 // cookies sets belfry's cookies. Over https their names begin with __Host-: then
-// browsers accept them from this host and for the path / alone.
+// browsers accept them from this host and for the path / alone. Without, they are for the path of the base URL.
 type cookies struct {
 	prefix string
 	secure bool
+	path   string
+	names  func() []string // of the cookie of sessions: that which is set, and those which are read as well
 }
 
+// The names of cookies, where that of sessions is the default one. Another one takes its place in all of them.
 const (
-	sessionCookie = "belfry"
+	sessionCookie = auth.DefaultCookie
 	deviceCookie  = sessionCookie + "-device" // outlives logouts
 )
 
-func cookiesFor(baseURL string) cookies {
-	if strings.HasPrefix(baseURL, "https:") {
-		return cookies{prefix: "__Host-", secure: true}
+// maxTokens is how many cookies of sessions of one request are tried.
+const maxTokens = 4
+
+func cookiesFor(service *auth.Service) cookies {
+	c := cookies{path: service.Base().CookiePath(), names: service.CookieNames}
+	if service.Base().Secure() {
+		c.prefix, c.secure, c.path = "__Host-", true, "/"
 	}
-	return cookies{}
+	return c
+}
+
+// named returns the name of a cookie, where that of sessions has a name.
+func (c cookies) named(session, name string) string {
+	return c.prefix + session + strings.TrimPrefix(name, sessionCookie)
 }
 
 // set sets a cookie for an age in seconds; a negative one removes it.
 func (c cookies) set(x *kit.Exchange, name, value string, age int) {
 	http.SetCookie(x, &http.Cookie{ //nolint:gosec // Secure wherever baseURL is https; over http no browser would send it
-		Name: c.prefix + name, Value: value, Path: "/", MaxAge: age,
+		Name: c.named(c.names()[0], name), Value: value, Path: c.path, MaxAge: age,
 		HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
@@ -131,17 +152,32 @@ func (c cookies) flow(x *kit.Exchange, name string) string {
 	return c.value(x.Request, sessionCookie+"-"+name)
 }
 
+// value returns the first value of a cookie that is not empty, "" for none.
 func (c cookies) value(req *http.Request, name string) string {
-	for _, line := range req.Header["Cookie"] {
-		for pair := range strings.SplitSeq(line, ";") {
-			pair = textproto.TrimString(pair)
-			if given, _, _ := strings.Cut(pair, "="); textproto.TrimString(given) != c.prefix+name {
-				continue
-			}
-			if parsed, err := http.ParseCookie(pair); err == nil {
-				return parsed[0].Value
+	if all := c.values(req, name); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+// values returns the first values of a cookie that are not empty: those of its name in the order of the request, and then those of
+// its former names.
+func (c cookies) values(req *http.Request, name string) (all []string) {
+	for _, session := range c.names() {
+		wanted := c.named(session, name)
+		for _, line := range req.Header["Cookie"] {
+			for pair := range strings.SplitSeq(line, ";") {
+				pair = textproto.TrimString(pair)
+				if given, _, _ := strings.Cut(pair, "="); textproto.TrimString(given) != wanted {
+					continue
+				}
+				if parsed, err := http.ParseCookie(pair); err == nil && parsed[0].Value != "" {
+					if all = append(all, parsed[0].Value); len(all) == maxTokens {
+						return all
+					}
+				}
 			}
 		}
 	}
-	return ""
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/api/problem"
@@ -86,7 +87,7 @@ func (b *batches) post(x *kit.Exchange) error {
 	if applied {
 		reread(ctx, x, operations, results, memory)
 	}
-	reply := encodeResults(results)
+	reply := encodeResults(results, x.Base())
 	memory.Resize(len(reply))
 	x.SetHeader("Cache-Control", kit.NoStore)
 	sendPage(x, reply)
@@ -199,14 +200,14 @@ func reread(ctx context.Context, x *kit.Exchange, operations []operation, result
 }
 
 // encodeResults returns the body of the reply.
-func encodeResults(results []result) []byte {
+func encodeResults(results []result, base baseurl.URL) []byte {
 	body := []byte(`{"results":[`)
 	for i, res := range results {
 		if i > 0 {
 			body = append(body, ',')
 		}
 		body = strconv.AppendInt(append(body, `{"status":`...), int64(res.status), 10)
-		body = res.appendHeaders(body)
+		body = res.appendHeaders(body, base)
 		if res.body != nil {
 			body = append(append(body, `,"body":`...), res.body...)
 		}
@@ -215,13 +216,13 @@ func encodeResults(results []result) []byte {
 	return append(body, `]}`...)
 }
 
-func (r result) appendHeaders(body []byte) []byte {
+func (r result) appendHeaders(body []byte, base baseurl.URL) []byte {
 	replayed := ""
 	if r.replayed {
 		replayed = "true"
 	}
 	before := len(body)
-	for _, h := range [][2]string{{"ETag", r.tag}, {kit.Replayed, replayed}, {"Location", r.location}, {"Retry-After", r.retryAfter}} {
+	for _, h := range [][2]string{{"ETag", r.tag}, {kit.Replayed, replayed}, {"Location", base.Below(r.location)}, {"Retry-After", r.retryAfter}} {
 		if h[1] == "" || r.failed() && h[0] == "Location" {
 			continue
 		}

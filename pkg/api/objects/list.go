@@ -52,7 +52,7 @@ func (r *resource) list(x *kit.Exchange) error {
 		if to.cursor != "" {
 			query.Del(to.other)
 			query.Set(to.parameter, to.cursor)
-			x.Header().Add("Link", "<"+r.url+"?"+query.Encode()+`>; rel="`+to.relation+`"`)
+			x.Header().Add("Link", "<"+x.Base().Below(r.url)+"?"+query.Encode()+`>; rel="`+to.relation+`"`)
 		}
 	}
 	x.SetHeader("Cache-Control", kit.Revalidate)

@@ -65,7 +65,7 @@ func TestAnAppIsAddedByFormsAndItsSecretsAreInNoURL(t *testing.T) {
 
 	once := func(r apitest.Reply) string {
 		t.Helper()
-		r.Want(200).HasHeader("Cache-Control", "no-store").HasHeader("Content-Security-Policy", strict).HasHeader("Referrer-Policy", "no-referrer").HasHeader("X-Frame-Options", "DENY")
+		r.Want(200).HasHeader("Cache-Control", "no-store").HasHeader("Content-Security-Policy", strict).HasHeader("Referrer-Policy", "same-origin").HasHeader("X-Frame-Options", "DENY")
 		contains(t, r, "!<script")
 		return r.Text
 	}

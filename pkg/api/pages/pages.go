@@ -68,7 +68,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 		return
 	}
 	h := &handler{
-		calls: calls, export: o.Export, service: service, templates: o.Templates, stores: o.Stores, base: baseView(service, o.Links),
+		calls: calls, export: o.Export, service: service, templates: o.Templates, stores: storesBelow(o.Stores, service.Base()), base: baseView(service, o.Links),
 		policy: strictPolicy(formTargets(o.Redirects)), second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
 	for name, path := range o.Paths {
@@ -85,13 +85,14 @@ func scriptPolicy(strict string) string { return strict + "; script-src 'self'; 
 
 // baseView is the view of a page for nobody.
 func baseView(service *auth.Service, links Links) View {
+	base := service.Base()
 	v := View{
-		Host: hostOf(service.BaseURL()), Style: stylePath, Links: links, Actions: actionsOf(service),
+		Base: base.Path(), Host: hostOf(service.BaseURL()), Style: base.Below(stylePath), Links: links.below(base), Actions: actionsOf(service).below(base),
 		AddressFirst: service.ValidatesFirst(),
 	}
 	v.Codes, v.MailLinks = service.MailLogins()
 	for _, name := range service.ProviderNames() {
-		v.Providers = append(v.Providers, Provider{name, title(name), "/auth/" + name})
+		v.Providers = append(v.Providers, Provider{name, title(name), base.Below("/auth/" + name)})
 	}
 	return v
 }
@@ -101,12 +102,31 @@ func (o Options) Authorize(service *auth.Service, app Application, urls map[stri
 	v := baseView(service, o.Links)
 	v.Application, v.Reason, v.Message = app, reason, message
 	if service.PasskeysEnabled() {
-		v.Script = scriptPath
+		v.Script = v.Base + scriptPath
 	}
 	for i := range v.Providers {
 		v.Providers[i].URL = urls[v.Providers[i].Name]
 	}
 	return o.Templates.render(authorizePage, v)
+}
+
+// Refusal returns the page of a failure, and its content security policy. Without a service it is that of a start. Without
+// templates it is belfry's own, and leads nowhere.
+func (o Options) Refusal(service *auth.Service, reason, message string) ([]byte, string, error) {
+	v := View{Style: stylePath}
+	if service != nil {
+		v = baseView(service, o.Links)
+	}
+	v.Reason, v.Message = reason, message
+	t := o.Templates
+	if t == nil {
+		var err error
+		if t, err = embedded(); err != nil {
+			return nil, "", err
+		}
+	}
+	body, err := t.render(failedPage, v)
+	return body, strictPolicy(formTargets(nil)), err
 }
 
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the
@@ -136,7 +156,7 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 		}
 	}
 	if h.service.PasskeysEnabled() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
-		v.Script, policy = scriptPath, scriptPolicy(policy)
+		v.Script, policy = v.Base+scriptPath, scriptPolicy(policy)
 	}
 	body, err := h.templates.render(name, v)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 		{later, "/register?login=x&token=%22%3E%3Cimg+src=x%3E", []string{"!<img"}},
 	} {
 		r := c.f.Do("GET", c.path, "").Want(200)
-		r.HasHeader("Content-Type", "text/html; charset=utf-8").HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "no-referrer")
+		r.HasHeader("Content-Type", "text/html; charset=utf-8").HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "same-origin")
 		r.HasHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; "+
 			"form-action 'self' https://app.example.org; frame-ancestors 'none'; base-uri 'none'")
 		contains(t, r, append(c.texts, "!<script", "! style=", "! onclick", "!<style")...)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"belfry/internal/smallfile"
@@ -85,6 +86,9 @@ func Load(folder string) (*Templates, error) {
 	}
 	return t, nil
 }
+
+// embedded returns belfry's own templates.
+var embedded = sync.OnceValues(func() (*Templates, error) { return Load("") })
 
 // parse returns the template of a page: that of its file, inside the layout if it defines
 // content.

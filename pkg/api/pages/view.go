@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
@@ -14,6 +16,7 @@ import (
 
 // View is the data of the templates.
 type View struct {
+	Base  string // the path of belfry's URL, before all paths of its own; "" for none
 	Host  string // of belfry's URL
 	Style string // URL of the style sheet
 
@@ -61,6 +64,29 @@ type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI,
 
 // Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail, and that of a login by mail without it.
 type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address string }
+
+// below returns the links as browsers reach them.
+func (l Links) below(base baseurl.URL) Links {
+	for _, link := range []*string{&l.Start, &l.Login, &l.Register, &l.Recovery, &l.Console, &l.OpenAPI, &l.AsyncAPI, &l.MailLogin, &l.Account} {
+		*link = base.Below(*link)
+	}
+	return l
+}
+
+func (a Actions) below(base baseurl.URL) Actions {
+	for _, action := range []*string{&a.Login, &a.Validation, &a.Recovery, &a.Logout, &a.MailLogin, &a.Address} {
+		*action = base.Below(*action)
+	}
+	return a
+}
+
+func storesBelow(stores []Store, base baseurl.URL) []Store {
+	stores = slices.Clone(stores)
+	for i := range stores {
+		stores[i].URL = base.Below(stores[i].URL)
+	}
+	return stores
+}
 
 // Provider is a provider to log in through.
 type Provider struct{ Name, Title, URL string }

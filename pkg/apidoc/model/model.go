@@ -37,8 +37,9 @@ type Login struct {
 	Providers []string // besides email
 	Email     bool
 	Users     *Store
-	Secure    bool // cookies are those of https
-	Uniform   bool // an unknown login is like a wrong password
+	Cookie    string // the name of that of sessions
+	Secure    bool   // cookies are those of https
+	Uniform   bool   // an unknown login is like a wrong password
 
 	Deletion      bool // users may delete their accounts
 	Passkeys      bool
@@ -125,7 +126,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 		s.shape(c.Stores[s.Name], k)
 	}
 	k.Login = Login{
-		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
+		Cookie: c.Authentication.Cookie, Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
 		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled, Passkeys: c.Authentication.Passkeys != nil,
 		KeepsTokens: len(c.Authentication.Keeping()) > 0, PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
 		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),

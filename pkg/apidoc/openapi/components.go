@@ -141,9 +141,9 @@ func key() *ordered.Object {
 }
 
 func (d *document) securitySchemes() *ordered.Object {
-	cookie := "belfry"
+	cookie := d.contract.Login.Cookie
 	if d.contract.Login.Secure {
-		cookie = "__Host-belfry"
+		cookie = "__Host-" + cookie
 	}
 	return ordered.Of(
 		"sessionCookie", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,

@@ -70,7 +70,7 @@
     const query = new URLSearchParams();
     for (const box of form.querySelectorAll('input:checked')) query.append(box.name, box.value);
     if (last !== undefined) query.set('lastEventId', last);
-    const mine = source = new EventSource('/events?' + query);
+    const mine = source = new EventSource(form.dataset.events + '?' + query);
     const on = (name, act) => mine.addEventListener(name, (message) => {
       if (mine !== source) return;
       if (message.lastEventId) last = message.lastEventId;
