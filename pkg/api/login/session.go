@@ -131,6 +131,19 @@ func (c cookies) flow(x *kit.Exchange, name string) string {
 	return c.value(x.Request, sessionCookie+"-"+name)
 }
 
+// names returns the names of the cookies of a request that begin with a prefix, without that of c.
+func (c cookies) names(req *http.Request, prefix string) (all []string) {
+	for _, line := range req.Header["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(textproto.TrimString(pair), "=")
+			if name, own := strings.CutPrefix(name, c.prefix); own && strings.HasPrefix(name, prefix) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
 func (c cookies) value(req *http.Request, name string) string {
 	for _, line := range req.Header["Cookie"] {
 		for pair := range strings.SplitSeq(line, ";") {
