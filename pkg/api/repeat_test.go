@@ -368,10 +368,17 @@ func TestWhatIsSentTwiceAtOnce(t *testing.T) {
 				all.Go(func() { replies[i] = send(own) })
 			}
 			all.Wait()
+			cookies := 0
 			for _, r := range replies {
+				if len(r.Cookies()) > 0 { // set, or removed
+					cookies++
+				}
 				if !isPlace(r.Header.Get("Location"), rows[row][0]) {
 					t.Errorf("%d %s, want %s", r.StatusCode, r.Header.Get("Location"), rows[row][0])
 				}
+			}
+			if cookies > 1 {
+				t.Errorf("%d replies have cookies", cookies)
 			}
 			if n := p.countSessions(); n > sessions+1 {
 				t.Errorf("%d sessions more", n-sessions)
