@@ -40,6 +40,8 @@ type attackFixture struct {
 	github                          *fakeProvider
 	outbox                          *attackOutbox
 	opts                            auth.Options
+	login                           func(*login.Options) // changes the options of the routes; nil: does not
+	unused                          bool                 // tests of repetitions make no first use themselves
 }
 
 // newAttackFixture starts a server. change may set options before.
@@ -56,8 +58,11 @@ func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 		Log:  slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
-		if c, ok := c.(func(*auth.Options)); ok {
+		switch c := c.(type) {
+		case func(*auth.Options):
 			c(&o)
+		case func(*login.Options):
+			p.login = c
 		}
 	}
 	p.open(&o)
@@ -71,11 +76,11 @@ func (p *attackFixture) serve(s *auth.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
 	store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil)
-	p.Server = httptest.NewServer(api.New(api.Options{
-		Logger:  p.opts.Log,
-		Objects: []objects.Options{{Store: p.users, URL: "/users"}},
-		Login:   &login.Options{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"},
-	}))
+	routes := &login.Options{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"}
+	if p.login != nil {
+		p.login(routes)
+	}
+	p.Server = httptest.NewServer(api.New(api.Options{Logger: p.opts.Log, Objects: []objects.Options{{Store: p.users, URL: "/users"}}, Login: routes}))
 	p.Cleanup(p.Close)
 }
 

@@ -32,7 +32,8 @@ func TestFormsRecoverAnAccountAndLogOut(t *testing.T) {
 	token := p.deliverMails("ada@example.com", "recover")
 	post("/auth/email/recovery", "login=ada%40example.com&password=short&token="+token, "/out?reason=invalid")
 	post("/auth/email/recovery", "login=ada%40example.com&password=a+better+password&token="+token, "/again?password=set")
-	post("/auth/email/recovery", "login=ada%40example.com&password=another+password&token="+token, "/out?reason=token")
+	post("/auth/email/recovery", "login=ada%40example.com&password=another+password&token="+token, "/out?done=password&reason=token")
+	post("/auth/email/recovery", "login=ada%40example.com&password=a+better+password&token="+token, "/again?password=set") // sent again
 	ada.wantStatus(ada.login("ada@example.com", "a better password"), http.StatusNoContent)
 
 	// A page of another origin logs nobody out.

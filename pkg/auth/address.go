@@ -320,10 +320,12 @@ func (s *Service) FinishAddressChange(ctx context.Context, login, token string, 
 	id.validated = true
 	verified, err := s.verifyToken(ctx, id.providerID, token, purposeChange, purposeUndo)
 	if err != nil {
-		return false, err
+		return false, s.repeatedChange(err, from)
 	}
 	if undone = verified.token.For == purposeUndo; undone {
-		err = s.undoChange(ctx, id, verified)
+		if err = s.undoChange(ctx, id, verified, from); errors.Is(err, ErrToken) {
+			err = s.undoneAtOnce(ctx, id, token, err, from)
+		}
 	} else {
 		err = s.confirmChange(ctx, id, verified, from)
 	}
@@ -377,7 +379,7 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 	if ignoreNotFound(err) != nil {
 		return err
 	}
-	if err := ignoreUsed(s.consumeToken(ctx, v)); err != nil {
+	if err := ignoreUsed(s.consumeToken(ctx, v, ActAddress, from)); err != nil {
 		return err
 	}
 	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {

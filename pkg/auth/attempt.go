@@ -50,9 +50,12 @@ func attemptsOf(stored store.Stored) attempts {
 }
 
 // errWrongCode does not say what is wrong with a code.
-func errWrongCode() error {
+func errWrongCode() *errs.Error {
 	return errs.New(errs.Denied, "the code is wrong, has expired or was used")
 }
+
+// errUsedCode is the cause of the error of a right code that was used before. What it says is the same as of a wrong one.
+var errUsedCode = errors.New("auth: the code was used before")
 
 // attempt makes a try to prove a second factor. verify reports whether it is right, and the time step of a code that has one. The
 // try counts as wrong until it is known to be right, so that concurrent ones do not evade the limit.
@@ -85,7 +88,10 @@ func (s *Service) attempt(ctx context.Context, user, method string, verify func(
 		if a.step > stepAt(s.now().Add(clockTolerance))+totpSkew {
 			a.step = 0 // the clock was set back since: nobody waits until it shows that time again
 		}
-		ok := ok && (step == 0 || step > a.step)
+		if ok && step != 0 && step <= a.step { // it was not guessed: whoever sends it twice is no attacker, and one who has seen it gets nothing
+			a.Count = max(0, a.Count-1)
+			return []store.ExtraEvent{}, errs.Wrap(errUsedCode, errs.Denied, "%s", errWrongCode().Message)
+		}
 		a.At = s.now()
 		if !ok {
 			failed := s.audit(event.AuthLoginFailed, user, event.AuthDetails{Method: method, Reason: "second-factor"})

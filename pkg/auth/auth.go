@@ -112,6 +112,7 @@ type Service struct {
 	codes     *ratelimit.Limiter // wrong codes by network address
 	rules     keyRules
 	exports   chan struct{}  // holds those in progress
+	repeats   chan struct{}  // holds the repetitions that wait for a first use
 	pending   sync.WaitGroup // background work that no reply waits for
 }
 
@@ -137,7 +138,7 @@ func New(o Options) *Service {
 		s.now = time.Now
 	}
 	s.limits = o.Limits
-	s.exports = make(chan struct{}, maxExports)
+	s.exports, s.repeats = make(chan struct{}, maxExports), make(chan struct{}, maxRepeatWaits)
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
 	// The hasher may become that of another service, below.
 	o.Passwords.Slot = func(ctx context.Context) (func(), error) { return s.hasher.acquire(ctx) }
@@ -233,6 +234,8 @@ type Client struct {
 	Session   *Session // the session that the request carries; nil for none
 	Device    string   // the secret of the cookie by which the device is known; "" for none
 	Binding   string   // the secret of a login by mail that the client asked for; "" for none
+	Browser   string   // the secret of the cookie by which the browser of a repetition is known; "" for none
+	Cookie    bool     // the secret of what the request continues, such as Binding, comes from a cookie
 
 	// Application is what the login is for. The login ends with a code for it and not with a session,
 	// and leaves the session that the request carries alone. nil: for the client itself.

@@ -45,6 +45,9 @@ func (s *Service) SendSecondCode(ctx context.Context, user store.Stored, login s
 
 func (s *Service) CheckSecondCode(ctx context.Context, user store.Stored, login, code string) (bool, error) {
 	_, ok, err := s.checkSecondCode(ctx, user, login, code)
+	if Repeated(err) != nil { // the code was used: it is right no more
+		err = nil
+	}
 	return ok, err
 }
 
@@ -84,7 +87,7 @@ func (s *Service) SecondFactorOptions(ctx context.Context, user store.Stored, pe
 
 // VerifySecondFactor verifies the answer to SecondFactorOptions.
 func (s *Service) VerifySecondFactor(ctx context.Context, a PasskeyAnswer, user store.Stored, pending string) (by, ident store.Stored, err error) {
-	return s.verifyPasskey(ctx, a, &user, passkeySecondFactor(pending))
+	return s.verifyPasskey(ctx, a, &user, passkeySecondFactor(pending), ActProven)
 }
 
 // StepUpOptions makes the challenge of a step-up.
@@ -94,7 +97,7 @@ func (s *Service) StepUpOptions(ctx context.Context, me *Session) (PasskeyChalle
 
 // VerifyStepUp verifies the answer to StepUpOptions.
 func (s *Service) VerifyStepUp(ctx context.Context, a PasskeyAnswer, me *Session) error {
-	_, _, err := s.verifyPasskey(ctx, a, &me.User, passkeySecondFactor(sessionFlow(me)))
+	_, _, err := s.verifyPasskey(ctx, a, &me.User, passkeySecondFactor(sessionFlow(me)), ActProven)
 	return err
 }
 

@@ -223,7 +223,7 @@ func (s *Service) firstAdmin(ctx context.Context, c Credentials) (registration, 
 
 // useLink ends all links, and then creates the user.
 func (s *Service) useLink(ctx context.Context, link verifiedToken, reg registration) (store.Stored, error) {
-	if err := s.consumeTokenIn(ctx, s.links(), link); err != nil {
+	if err := s.consumeTokenIn(ctx, s.links(), link, "", Client{}); err != nil {
 		if errors.Is(err, errs.Denied) {
 			err = errFirstAdmin()
 		}

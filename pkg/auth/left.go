@@ -62,7 +62,7 @@ var leftOfSessions = func() map[string]left {
 	fields := map[string]left{}
 	for _, name := range []string{
 		fieldUser, "type", fieldExpires, "lastUsed", "address", "userAgent", "_hash", fieldEpoch, "application", fieldName, fieldRule,
-		fieldMethods, fieldAAL, fieldAuthenticatedAt, fieldLimited,
+		fieldMethods, fieldAAL, fieldAuthenticatedAt, fieldLimited, fieldPasswordSet,
 	} {
 		fields[name] = left{ends, ends, ends, ends}
 	}
@@ -81,6 +81,8 @@ var leftOfTokens = map[string]left{
 	fieldLimited:         {ends, ends, ends, ends},
 	"type":               {ends, ends, ends, ends},
 	fieldTries:           {ends, ends, ends, ends},
+	fieldInFlight:        {ends, ends, ends, ends},
+	fieldUse:             {stays, stays, stays, stays}, // nothing else is left of what was used, and it is of no use
 	fieldApplication:     {ends, ends, ends, ends},
 	fieldSession:         {ends, ends, ends, ends},
 	fieldReplayed:        {ends, ends, ends, ends},
@@ -96,8 +98,9 @@ var leftOfTokens = map[string]left{
 	fieldLogin:        {stays, stays, stays, stays},
 	fieldMail:         {stays, stays, stays, stays}, // a mail that is on its way is composed by what the account is then
 	fieldSent:         {stays, stays, stays, stays},
-	fieldMailedTokens: {ends, ends, ends, ends}, // bound to the epoch, or to a change of address
-	fieldMailLogins:   {ends, ends, ends, ends}, // bound to the epoch
+	fieldMailedTokens: {ends, ends, ends, ends},     // bound to the epoch, or to a change of address
+	fieldMailLogins:   {ends, ends, ends, ends},     // bound to the epoch
+	fieldUsed:         {stays, stays, stays, stays}, // hashes of what is of no use any more
 	fieldChange:       {ends, ends, ends, stays},
 	fieldTimes:        {stays, stays, stays, stays}, // how many notices there were
 	fieldAbout:        {stays, stays, stays, stays},

@@ -58,13 +58,14 @@ const (
 	wrongCodesIn = 24 * time.Hour
 )
 
-// tryCode makes a try of a code of a network address; it counts unless it succeeds, or fails for another reason than the code.
+// tryCode makes a try of a code of a network address; it counts unless it succeeds, fails for another reason than the code, or is that of a
+// right code which was used.
 func (s *Service) tryCode(from Client, try func() error) error {
 	if wait := s.codes.Take(from.Address); wait > 0 {
 		return errLimited("too many wrong codes from your network address", wait)
 	}
 	err := try()
-	if !errors.Is(err, errs.Denied) {
+	if !errors.Is(err, errs.Denied) || Repeated(err) != nil || errors.Is(err, errUsedCode) {
 		s.codes.Return(from.Address)
 	}
 	return err

@@ -18,15 +18,16 @@ import (
 // permanent login.
 func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, from Client) (IssuedSession, error) {
 	me := from.Session
-	newPassword, err := s.verifyOrHashPassword(ctx, me, c.Password)
-	if err != nil {
-		return IssuedSession{}, err
-	}
 	if !s.email.PostValidation {
-		// Only those who have the token may learn whether the address is taken.
+		// Only those who have the token may learn whether the address is taken. It comes first: the password that a form is sent with again
+		// is that of another account, and no wrong guess.
 		if _, err := s.verifyToken(ctx, id.providerID, c.Token, purposeValidate); err != nil {
 			return IssuedSession{}, err
 		}
+	}
+	newPassword, err := s.verifyOrHashPassword(ctx, me, c.Password)
+	if err != nil {
+		return IssuedSession{}, err
 	}
 	owner, _, err := s.findOwner(asService(ctx, ""), id)
 	if err != nil {
@@ -45,7 +46,7 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 			return IssuedSession{}, err
 		}
 	}
-	if id.validated, err = s.consumeRegistrationToken(ctx, id, c.Token); err != nil {
+	if id.validated, err = s.consumeRegistrationToken(ctx, id, c.Token, from); err != nil {
 		return IssuedSession{}, err
 	}
 	if err := s.linkIdent(ctx, id, me); err != nil {
@@ -212,4 +213,14 @@ func (s *Service) confirmLink(ctx context.Context, me *Session, ident store.Stor
 		}
 	}
 	return errContention()
+}
+
+// HasAddress reports whether an address is one of the user who is logged in, who has a password: a form that adds it, or that has
+// registered it, does nothing more.
+func (s *Service) HasAddress(ctx context.Context, me *Session, address string) (bool, error) {
+	if !hasPassword(me) {
+		return false, nil
+	}
+	owner, _, err := s.findOwner(asService(ctx, ""), emailIdentity(address))
+	return owner.UUID == me.User.UUID, err
 }

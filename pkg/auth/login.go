@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -162,6 +163,12 @@ func (s *Service) verifyPassword(ctx context.Context, user store.Stored, passwor
 // verifyCurrentPassword reports Denied unless the password is that of the user
 // who is logged in. The limits of a login apply.
 func (s *Service) verifyCurrentPassword(ctx context.Context, me *Session, password string) error {
+	return s.verifyCurrentPasswordOr(ctx, me, password, "")
+}
+
+// verifyCurrentPasswordOr is verifyCurrentPassword for a form that sets a new password. If it is wrong because the same form has
+// changed it, in the session that this session has replaced, that is a Repetition.
+func (s *Service) verifyCurrentPasswordOr(ctx context.Context, me *Session, password, next string) error {
 	key := "user:" + me.User.UUID
 	if err := s.accounts.try(key, failures{}); err != nil {
 		return err
@@ -170,6 +177,13 @@ func (s *Service) verifyCurrentPassword(ctx context.Context, me *Session, passwo
 	if err != nil {
 		s.accounts.undo(key)
 		return err
+	}
+	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL {
+		repeated, err := s.verifyPassword(ctx, me.User, next)
+		if repeated || err != nil {
+			s.accounts.undo(key)
+			return cmp.Or(err, errRepeated(Repetition{Act: ActChanged, Known: true}, errs.Denied))
+		}
 	}
 	if !right {
 		s.accounts.fail(key)

@@ -107,12 +107,17 @@ func (s *Service) addMailLogin(l mailLogin, replaced string) func([]byte, mailRe
 // write of the mailbox's record counts a wrong code, so that the tries are those of all processes together: against
 // the login, which ends after maxTries of them, and against the mailbox, which has to wait after
 // Limits.Account of them, longer after each further one, so that it is of no use to ask for mail after mail. As
-// many reads and writes are made for a login that is for nobody.
-func (s *Service) tryMailLogin(ctx context.Context, mailbox, binding, code string) (login mailLogin, right bool, err error) {
+// many reads and writes are made for a login that is for nobody. A code that was used is no try: its error has a Repetition.
+func (s *Service) tryMailLogin(ctx context.Context, mailbox, binding, code string, act Act, from Client) (login mailLogin, right bool, err error) {
 	_, err = s.tokens.Mutate(ctx, mailbox, func(stored store.Stored) (store.Mutation, error) {
 		login, right = mailLogin{}, false
 		now, all := s.now(), mailLoginsOf(stored.Body)
 		at := slices.IndexFunc(all, func(l mailLogin) bool { return l.Binding == binding && l.valid(now) })
+		if at < 0 || !all[at].matches(code) {
+			if r := s.repeatedLogin(stored.Body, binding, code, from); r != nil {
+				return store.Mutation{}, errRepeated(*r, errs.Denied)
+			}
+		}
 		if at < 0 {
 			return store.Mutation{}, nil
 		}
@@ -124,6 +129,7 @@ func (s *Service) tryMailLogin(ctx context.Context, mailbox, binding, code strin
 		login, right = all[at], all[at].matches(code)
 		if right {
 			all, failed = slices.Delete(all, at, at+1), failures{At: now}
+			s.setUsed(m.Fields, stored.Body, usedSecret{Hash: login.Hash, For: purpose(login.Method), Act: act, Browser: browserDigest(from), Binding: login.Binding})
 		} else {
 			all[at].Tries++
 			failed = failures{Count: failed.unexpired(now).Count + 1, At: now}

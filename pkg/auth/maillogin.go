@@ -82,14 +82,14 @@ func (s *Service) mailMethod(kind string) (string, error) {
 
 // errWrongMailCode does not say what is wrong with a code.
 func errWrongMailCode() error {
-	return errs.New(errs.Denied, "the code is wrong, was used, has expired, or was asked for elsewhere: request another mail")
+	return errs.Wrap(ErrToken, errs.Denied, "the code is wrong, was used, has expired, or was asked for elsewhere: request another mail")
 }
 
 // LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. It is used
 // up by that. Who has it has the address: an account whose address nobody had proven is taken from whoever else has
 // access to it, as by a recovery.
 //
-// Errors: Invalid without a login or a code; Denied, the same for an unknown login; Limited; Unavailable.
+// Errors: Invalid without a login or a code; Denied, the same for an unknown login, and with a Repetition for one that was used; Limited; Unavailable.
 func (s *Service) LoginByMail(ctx context.Context, login, code string, from Client) (IssuedSession, error) {
 	if _, err := s.mailMethod(""); err != nil {
 		return IssuedSession{}, err
@@ -105,13 +105,16 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	var asked mailLogin
 	if err := s.tryCode(from, func() (err error) {
 		var right bool
-		asked, right, err = s.tryMailLogin(ctx, mailboxUUID(id.providerID, loginMailbox), digest(from.Binding), code)
+		asked, right, err = s.tryMailLogin(ctx, mailboxUUID(id.providerID, loginMailbox), digest(from.Binding), code, ActLoggedIn, from)
 		if err == nil && !right {
 			err = errWrongMailCode()
 		}
 		return err
 	}); err != nil {
-		return IssuedSession{}, err
+		if Repeated(err) != nil {
+			s.returnAttempt(from)
+		}
+		return IssuedSession{}, recognize(err, from)
 	}
 	user, ident, err := s.findOwner(ctx, id)
 	if err != nil {
@@ -155,6 +158,9 @@ func (s *Service) followLogin(ctx context.Context, id identity, token string, fr
 	mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(id.providerID, loginMailbox))
 	if err != nil {
 		return 0, false, ignoreNotFound(err)
+	}
+	if r := s.repeatedLogin(mailbox.Body, digest(from.Binding), token, from); r != nil && r.Act == ActLoggedIn {
+		return 0, true, errRepeated(*r, errs.Denied)
 	}
 	for _, l := range mailLoginsOf(mailbox.Body) {
 		if l.Method != MethodLink || !l.valid(s.now()) || !l.matches(token) {
@@ -232,7 +238,7 @@ func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login s
 // checkSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, with the address that it was
 // sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
 func (s *Service) checkSecondCode(ctx context.Context, user store.Stored, login, code string) (address string, right bool, err error) {
-	asked, right, err := s.tryMailLogin(asService(ctx, user.UUID), secondMailbox(user.UUID), secondBinding(login), code)
+	asked, right, err := s.tryMailLogin(asService(ctx, user.UUID), secondMailbox(user.UUID), secondBinding(login), code, ActProven, Client{})
 	return asked.To, right && asked.isFor(user), err
 }
 

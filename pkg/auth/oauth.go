@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -116,15 +118,25 @@ func errBadState() error {
 // flow may be in progress in it. A flow for an application issues a code, and leaves
 // the session of the browser alone.
 //
-// Errors: Mismatch when the flow is not this browser's, is finished or has
+// Errors: Mismatch when the flow is not this browser's, is finished, with a Repetition if it has succeeded, or has
 // expired; Denied when the user refused, or the identity cannot be distinguished
 // from another; Exists when it belongs to another user; Invalid when the
 // provider's reply can't be used or the user schema refuses the user; Unavailable.
 func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret string, from Client) (session IssuedSession, provider string, err error) {
-	flow, err := s.consumeFlow(ctx, query, secret)
+	uuid, flow, err := s.consumeFlow(ctx, query, secret, from)
+	if r := Repeated(err); r != nil {
+		return session, r.Provider, recognize(err, from)
+	}
 	if err != nil {
 		return session, "", err
 	}
+	session, provider, err = s.finishFlow(ctx, query, secret, flow, from)
+	s.settle(ctx, uuid, err == nil || Pending(err) != nil)
+	return session, provider, err
+}
+
+// finishFlow does what a flow was begun for.
+func (s *Service) finishFlow(ctx context.Context, query url.Values, secret string, flow object.Object, from Client) (session IssuedSession, provider string, err error) {
 	provider, _ = flow.Text(fieldProvider)
 	if from.Application, err = s.flowApplication(flow); err != nil {
 		return session, provider, err
@@ -159,38 +171,73 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 	return session, provider, err
 }
 
-// consumeFlow returns a flow and deletes it: a callback is valid once.
-func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret string) (object.Object, error) {
+// consumeFlow returns a flow and uses it up: a callback is valid once. Who has the callback without the secret of its browser learns
+// from it alone whether it was finished.
+func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret string, from Client) (uuid string, flow object.Object, err error) {
 	ctx = asService(ctx, "")
 	key := flowKey(query)
-	if key == "" || secret == "" {
-		return nil, errBadState()
+	if key == "" {
+		return "", nil, errBadState()
 	}
-	stored, err := s.tokens.Get(ctx, flowUUID(key))
-	if errors.Is(err, errs.NotFound) {
-		return nil, errBadState()
+	uuid = flowUUID(key)
+	if secret == "" {
+		return uuid, nil, s.repeatedFlow(ctx, uuid, "")
 	}
+	repeated := false
+	_, err = s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
+		o, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		if _, repeated = useOf(o); repeated {
+			return store.Mutation{}, nil
+		}
+		browser, _ := o.Text(fieldBrowser)
+		if !secretMatches(secret, browser) {
+			return store.Mutation{}, errBadState() // it stays: the browser that it belongs to may still finish it
+		}
+		flow = o
+		provider, _ := o.Text(fieldProvider)
+		return store.Mutation{Fields: s.usedFields(o, use{Act: ActLoggedIn, Provider: provider, Browser: browserDigest(from), Secret: browser})}, nil
+	})
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return uuid, nil, errBadState()
+	case err != nil:
+		return uuid, nil, err
+	case repeated:
+		return uuid, nil, s.repeatedFlow(ctx, uuid, secret)
+	case !s.now().Before(timeField(flow, fieldExpires)):
+		s.settle(ctx, uuid, false)
+		return uuid, nil, errBadState()
+	}
+	return uuid, flow, nil
+}
+
+// repeatedFlow returns the error of a callback whose flow was used before, or is none. The browser of the flow, which has its secret, waits
+// for a callback in progress.
+func (s *Service) repeatedFlow(ctx context.Context, uuid, secret string) error {
+	stored, err := s.tokens.Get(ctx, uuid)
 	if err != nil {
-		return nil, err
+		return cmp.Or(ignoreNotFound(err), errBadState())
 	}
-	flow, err := stored.Object()
+	o, err := stored.Object()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if browser, _ := flow.Text(fieldBrowser); !secretMatches(secret, browser) {
-		return nil, errBadState() // not deleted: the browser that it belongs to may still finish it
+	u, used := useOf(o)
+	own := used && secretMatches(secret, u.Secret)
+	if own && !u.Done {
+		if u, used, err = s.awaitUse(ctx, uuid, noneElse); err != nil {
+			return err
+		}
 	}
-	err = s.tokens.Delete(ctx, stored.UUID, stored.Revision)
-	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
-		return nil, errBadState() // another callback has consumed it
+	if !used || !u.Done {
+		return errBadState()
 	}
-	if err != nil {
-		return nil, err
-	}
-	if !s.now().Before(timeField(flow, fieldExpires)) {
-		return nil, errBadState()
-	}
-	return flow, nil
+	repeated := u.repeated(errs.Mismatch)
+	Repeated(repeated).Known = own
+	return repeated
 }
 
 // flowApplication returns the application that a flow was begun for; nil for none. Its redirect

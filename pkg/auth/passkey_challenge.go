@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/go-webauthn/webauthn/protocol"
 
@@ -36,13 +37,34 @@ const fieldPurpose = "_purpose"
 type PasskeyChallenge struct {
 	Options json.RawMessage // {"publicKey": ...}, for navigator.credentials
 	Secret  string          // binds the challenge to the client: a cookie, or a field of the answer
+	Name    string          // distinguishes the cookies of challenges, of which each tab has its own
 }
 
 // PasskeyAnswer is the answer to a challenge.
 type PasskeyAnswer struct {
 	Credential json.RawMessage // a PublicKeyCredential, as its toJSON makes it
 	Secret     string          // of the challenge
+	Cookie     bool            // Secret comes from a cookie
 }
+
+// AnswerName is the name of the challenge that an answer is to, as in PasskeyChallenge; "" for what is no answer.
+func AnswerName(credential json.RawMessage) string {
+	var answer struct {
+		Response struct {
+			ClientData protocol.URLEncodedBase64 `json:"clientDataJSON"`
+		} `json:"response"`
+	}
+	var data struct {
+		Challenge string `json:"challenge"`
+	}
+	if json.Unmarshal(credential, &answer) != nil || json.Unmarshal(answer.Response.ClientData, &data) != nil || data.Challenge == "" {
+		return ""
+	}
+	return challengeName(strings.TrimRight(data.Challenge, "="))
+}
+
+// challengeName is the name of a challenge: a part of its hash.
+func challengeName(challenge string) string { return hexDigest(challenge)[:12] }
 
 // passkeyUUID is the uuid of a challenge in the store of tokens.
 func passkeyUUID(secret string) string { return "passkey-" + hexDigest(secret) }
@@ -69,35 +91,56 @@ func errChallenge() error {
 	return errs.New(errs.Denied, "the challenge of this passkey was not asked for here, has been answered, or is older than 5 minutes: begin again")
 }
 
-// consumeChallenge deletes a challenge, so that it is answered once, whether or not the answer is right. Of two
-// concurrent calls one is Denied.
-func (s *Service) consumeChallenge(ctx context.Context, secret string, why passkeyPurpose) error {
+// consumeChallenge uses up a challenge, so that it is answered once, whether or not the answer is right. Of two
+// concurrent calls one is Denied: with a Repetition, once the same answer has succeeded.
+func (s *Service) consumeChallenge(ctx context.Context, a PasskeyAnswer, why passkeyPurpose, act Act) error {
 	ctx = asService(ctx, "")
-	if len(secret) != b64.EncodedLen(secretSize) {
+	if len(a.Secret) != b64.EncodedLen(secretSize) {
 		return errChallenge()
 	}
-	stored, err := s.tokens.Get(ctx, passkeyUUID(secret))
-	if errors.Is(err, errs.NotFound) {
+	uuid, answer := passkeyUUID(a.Secret), digest(string(a.Credential))
+	late, repeated := false, false
+	_, err := s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
+		o, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		u, used := useOf(o)
+		if repeated = used && u.Answer == answer && u.Act == act; repeated {
+			return store.Mutation{}, nil
+		}
+		if is, _ := o.Text(fieldPurpose); used || is != string(why) {
+			return store.Mutation{}, errChallenge()
+		}
+		late = !s.now().Before(timeField(o, fieldExpires))
+		return store.Mutation{Fields: s.usedFields(o, use{Act: act, Provider: PasskeyType, Answer: answer})}, nil
+	})
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return errChallenge()
+	case err != nil:
+		return err
+	case repeated:
+		return s.repeatedAnswer(ctx, a)
+	case late:
+		s.settle(ctx, uuid, false)
 		return errChallenge()
 	}
+	return nil
+}
+
+// repeatedAnswer returns the error of an answer that was sent before, once it is known how that has ended.
+func (s *Service) repeatedAnswer(ctx context.Context, a PasskeyAnswer) error {
+	u, used, err := s.awaitUse(ctx, passkeyUUID(a.Secret), noneElse)
 	if err != nil {
 		return err
 	}
-	o, err := stored.Object()
-	if err != nil {
-		return err
-	}
-	if is, _ := o.Text(fieldPurpose); is != string(why) {
+	if !used {
 		return errChallenge()
 	}
-	err = s.tokens.Delete(ctx, stored.UUID, stored.Revision)
-	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
-		return errChallenge()
-	}
-	if err == nil && !s.now().Before(timeField(o, fieldExpires)) {
-		err = errChallenge()
-	}
-	return err
+	repeated := u.repeated(errs.Denied)
+	Repeated(repeated).Known = a.Cookie
+	return repeated
 }
 
 // passkeyOptions makes a challenge for a purpose. With a user, who is known already, only their passkeys answer it;
@@ -124,7 +167,7 @@ func (s *Service) passkeyOptions(ctx context.Context, user *store.Stored, why pa
 	}
 	options.Challenge = challenge
 	text, err := json.Marshal(protocol.CredentialAssertion{Response: options})
-	return PasskeyChallenge{Options: text, Secret: secret}, err
+	return PasskeyChallenge{Options: text, Secret: secret, Name: challengeName(passkeyChallenge(secret))}, err
 }
 
 // BeginPasskeyLogin makes the challenge of a login. It is the same for everybody.

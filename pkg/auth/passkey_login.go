@@ -35,11 +35,17 @@ func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Clie
 	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
-	user, _, err := s.verifyPasskey(ctx, a, nil, passkeyLogin)
+	user, _, err := s.verifyPasskey(ctx, a, nil, passkeyLogin, ActLoggedIn)
+	if r := Repeated(err); r != nil {
+		r.nowhere = from.Application != nil
+		err = recognize(err, from)
+		s.returnAttempt(from)
+	}
 	if err != nil {
 		return IssuedSession{}, err
 	}
 	session, err := s.completeLogin(asService(ctx, ""), user, s.proofBy(PasskeyType, MethodPasskey, 2), from)
+	s.settle(ctx, passkeyUUID(a.Secret), err == nil)
 	if err == nil {
 		s.returnAttempts(from, MethodPasskey)
 	}
@@ -48,10 +54,11 @@ func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Clie
 
 // verifyPasskey verifies the answer to a challenge that passkeyOptions made for a purpose, and returns the user and
 // the ident of the passkey. expected is the user who has to answer; nil: any. The answer is valid once: the challenge
-// is consumed before it counts, and its signature counter is recorded before the user has proven anything.
+// is consumed before it counts, and its signature counter is recorded before the user has proven anything. The caller settles what
+// the challenge was used for, unless there is an error.
 //
-// Errors: Invalid for an answer that can't be read; Denied.
-func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *store.Stored, why passkeyPurpose) (user, ident store.Stored, err error) {
+// Errors: Invalid for an answer that can't be read; Denied, with a Repetition for an answer that was sent before.
+func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *store.Stored, why passkeyPurpose, act Act) (user, ident store.Stored, err error) {
 	if err := s.requirePasskeys(); err != nil {
 		return user, ident, err
 	}
@@ -59,9 +66,17 @@ func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *
 	if err != nil {
 		return user, ident, errCredential(err)
 	}
-	if err := s.consumeChallenge(ctx, a.Secret, why); err != nil {
+	if err := s.consumeChallenge(ctx, a, why, act); err != nil {
 		return user, ident, err
 	}
+	if user, ident, err = s.verifyAnswer(ctx, a, expected, parsed); err != nil {
+		s.settle(ctx, passkeyUUID(a.Secret), false)
+	}
+	return user, ident, err
+}
+
+// verifyAnswer verifies an answer whose challenge was used up for it.
+func (s *Service) verifyAnswer(ctx context.Context, a PasskeyAnswer, expected *store.Stored, parsed *protocol.ParsedCredentialAssertionData) (user, ident store.Stored, err error) {
 	ctx = asService(ctx, "")
 	user, ident, err = s.findOwner(ctx, passkeyIdentity(parsed.RawID))
 	if err != nil {

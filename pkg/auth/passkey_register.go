@@ -59,7 +59,7 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 		},
 		Attestation: protocol.PreferNoAttestation,
 	}})
-	return PasskeyChallenge{Options: text, Secret: secret}, err
+	return PasskeyChallenge{Options: text, Secret: secret, Name: challengeName(passkeyChallenge(secret))}, err
 }
 
 // AddPasskey adds a passkey to the account of the user who is logged in, by the answer to BeginPasskey.
@@ -83,9 +83,16 @@ func (s *Service) AddPasskey(ctx context.Context, name string, a PasskeyAnswer, 
 	if err != nil {
 		return PasskeyInfo{}, errCredential(err)
 	}
-	if err := s.consumeChallenge(ctx, a.Secret, passkeyRegistration(me)); err != nil {
+	if err := s.consumeChallenge(ctx, a, passkeyRegistration(me), ActPasskey); err != nil {
 		return PasskeyInfo{}, err
 	}
+	added, err := s.addVerified(ctx, name, a, parsed, me)
+	s.settle(ctx, passkeyUUID(a.Secret), err == nil)
+	return added, err
+}
+
+// addVerified adds a passkey by an answer whose challenge was used up for it.
+func (s *Service) addVerified(ctx context.Context, name string, a PasskeyAnswer, parsed *protocol.ParsedCredentialCreationData, me *Session) (PasskeyInfo, error) {
 	p, err := s.verifyRegistration(parsed, passkeyChallenge(a.Secret))
 	if err != nil {
 		return PasskeyInfo{}, err

@@ -68,9 +68,17 @@ func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from 
 
 // provesPasskey reports whether an answer is that of a passkey of a user to a challenge for a pending login or a session.
 func (s *Service) provesPasskey(ctx context.Context, user store.Stored, a PasskeyAnswer, flow string) (bool, error) {
-	_, _, err := s.verifyPasskey(ctx, a, &user, passkeySecondFactor(flow))
-	if errors.Is(err, errs.Denied) {
+	err := s.provePasskey(ctx, user, a, flow)
+	if errors.Is(err, errs.Denied) && Repeated(err) == nil {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+func (s *Service) provePasskey(ctx context.Context, user store.Stored, a PasskeyAnswer, flow string) error {
+	_, _, err := s.verifyPasskey(ctx, a, &user, passkeySecondFactor(flow), ActProven)
+	if err == nil {
+		s.settle(ctx, passkeyUUID(a.Secret), true)
+	}
+	return err
 }

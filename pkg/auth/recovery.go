@@ -48,6 +48,9 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	}
 	id := emailIdentity(c.Login)
 	token, err := s.verifyToken(ctx, id.providerID, c.Token, purposeRecover)
+	if Repeated(err) != nil {
+		return s.repeatedForm(ctx, id, c.Password, err, from)
+	}
 	if err != nil {
 		return err
 	}
@@ -56,6 +59,9 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 		return err
 	}
 	if !token.token.recovers(user) || IsDisabled(user) {
+		if _, err := s.verifyToken(ctx, id.providerID, c.Token, purposeRecover); Repeated(err) != nil { // at the same time
+			return s.repeatedForm(ctx, id, c.Password, err, from)
+		}
 		return errWrongToken()
 	}
 	hash, err := s.hasher.hash(ctx, c.Password)
@@ -65,7 +71,9 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.announceRecovery(asService(ctx, user.UUID), id, user, ident); err != nil {
 		return err
 	}
-	if err := s.consumeToken(ctx, token); err != nil {
+	if err := s.consumeToken(ctx, token, ActPassword, from); Repeated(err) != nil {
+		return s.repeatedForm(ctx, id, c.Password, err, from)
+	} else if err != nil {
 		return err
 	}
 	if _, err = s.recoverAccount(ctx, id, user, ident, hash); err != nil {
@@ -275,7 +283,10 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := s.checkNew(ctx, fieldNewPassword, next, own); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.requireProof(ctx, me, current); err != nil {
+	if err := s.requireProofOr(ctx, me, current, next); err != nil {
+		if Repeated(err) != nil {
+			s.returnAttempt(from)
+		}
 		return IssuedSession{}, err
 	}
 	hash, err := s.hasher.hash(ctx, next)
@@ -293,5 +304,5 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return s.replaceSession(ctx, user, me.proof(), from)
+	return s.replaceBy(ctx, user, newSession{proof: me.proof(), passwordSet: true}, from)
 }

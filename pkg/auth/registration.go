@@ -19,7 +19,7 @@ type registration struct {
 // and mailed is true. While somebody is logged in, the address is added to their
 // account and no user is created.
 //
-// Errors: Invalid; Denied for a wrong token, or a password that is not that of
+// Errors: Invalid; Denied for a wrong token, with a Repetition for one that was used, or a password that is not that of
 // the account; Exists when the login is taken; Limited; TooLarge.
 func (s *Service) Register(ctx context.Context, c Credentials, from Client) (session IssuedSession, mailed bool, err error) {
 	if err := s.requireEmail(); err != nil {
@@ -60,7 +60,40 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	} else {
 		session, err = s.registerByEmail(ctx, id, c, from)
 	}
+	if Repeated(err) != nil {
+		err = s.repeatedForm(ctx, id, c.Password, err, from)
+	}
 	return session, false, err
+}
+
+// repeatedForm returns the error of a form with a password that was sent before. It was another form if the password was: whoever
+// has chosen another one by then learns that it was not set. Where the act has not succeeded after all, the token is of no use.
+func (s *Service) repeatedForm(ctx context.Context, id identity, password string, err error, from Client) error {
+	ctx = asService(ctx, "")
+	r := Repeated(recognize(err, from))
+	exists, before := false, ""
+	same, failed := s.await(ctx, r.at, func() (bool, bool, error) {
+		user, _, err := s.findOwner(ctx, id)
+		if exists = user.UUID != ""; err != nil || !exists || !r.Known {
+			return exists, false, err
+		}
+		hash, _ := object.Text(object.Field(user.Body, fieldPassword))
+		if hash == before {
+			return false, false, nil
+		}
+		before = hash
+		right, err := s.verifyPassword(ctx, user, password)
+		return right, false, err
+	})
+	if failed != nil {
+		return failed
+	}
+	if !exists {
+		return errWrongToken()
+	}
+	r.Known = r.Known && same
+	s.returnAttempt(from)
+	return err
 }
 
 // registerByEmail creates a user and logs them in.
@@ -69,7 +102,7 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if reg.validated, err = s.consumeRegistrationToken(ctx, id, c.Token); err != nil {
+	if reg.validated, err = s.consumeRegistrationToken(ctx, id, c.Token, from); err != nil {
 		return IssuedSession{}, err
 	}
 	user, err := s.createUser(ctx, reg)
@@ -133,7 +166,7 @@ func (s *Service) requireRegistrable(ctx context.Context, id identity, token str
 
 // consumeRegistrationToken consumes the token of a registration and reports
 // whether that validates the address. With PostValidation there is no token.
-func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, token string) (validated bool, err error) {
+func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, token string, from Client) (validated bool, err error) {
 	if s.email.PostValidation {
 		return false, nil
 	}
@@ -141,7 +174,7 @@ func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, tok
 	if err != nil {
 		return false, err
 	}
-	if err := s.consumeToken(ctx, t); err != nil {
+	if err := s.consumeToken(ctx, t, ActRegistered, from); err != nil {
 		return false, err
 	}
 	return true, nil

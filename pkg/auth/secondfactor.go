@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -18,8 +17,6 @@ import (
 
 // PendingTTL is how long somebody has for their second factor.
 const PendingTTL = 10 * time.Minute
-
-const fieldTries = "_tries"
 
 func pendingUUID(secret string) string { return "pending-" + hexDigest(secret) }
 
@@ -94,15 +91,35 @@ type SecondFactor struct {
 // CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
 // returns a code, as the login would have.
 //
-// Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again; Invalid; Limited.
+// Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again, with a
+// Repetition where it was completed by the same; Invalid; Limited.
 func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFactor, from Client) (IssuedSession, error) {
 	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
-	flow, login, err := s.countTry(asService(ctx, ""), secret)
+	answer := f.digest(secret)
+	flow, login, err := s.beginTry(asService(ctx, ""), secret, answer)
 	if err != nil {
-		return IssuedSession{}, err
+		if r := Repeated(err); r != nil {
+			r.Known = from.Cookie
+			s.returnAttempt(from)
+		}
+		return IssuedSession{}, recognize(err, from)
 	}
+	session, err := s.completePending(ctx, flow, login, answer, f, from) // settles what it uses up
+	if err != nil {
+		s.endTry(asService(ctx, ""), flow.UUID, answer)
+	}
+	return session, err
+}
+
+// digest identifies what proves a second factor of a pending login: it has a secret that nobody else knows.
+func (f SecondFactor) digest(secret string) string {
+	return digest(secret + "\n" + f.Type + "\n" + typedCode(f.Code) + "\n" + string(f.Passkey.Credential))
+}
+
+// completePending completes a login whose try was counted.
+func (s *Service) completePending(ctx context.Context, flow store.Stored, login object.Object, answer string, f SecondFactor, from Client) (_ IssuedSession, err error) {
 	if from.Application, err = s.flowApplication(login); err != nil {
 		return IssuedSession{}, errPending()
 	}
@@ -115,41 +132,20 @@ func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFact
 	if err != nil {
 		return IssuedSession{Application: from.Application}, err
 	}
-	if err := s.consumePending(asService(ctx, ""), flow.UUID); err != nil {
+	used := use{Act: ActLoggedIn, Provider: p.provider, Browser: browserDigest(from), Answer: answer, Done: true}
+	if err := s.consumePending(asService(ctx, ""), flow.UUID, used); err != nil {
 		return IssuedSession{Application: from.Application}, err
 	}
 	s.returnAttempts(from, method)
 	p.methods, p.aal, p.at = append(p.methods, method), 2, s.now()
-	if err := s.passwordKnown(ctx, user, p.methods); err != nil {
-		return IssuedSession{Application: from.Application}, err
+	session := IssuedSession{Application: from.Application}
+	if err = s.passwordKnown(ctx, user, p.methods); err == nil {
+		session, err = s.startSession(ctx, user, p, from)
 	}
-	return s.startSession(ctx, user, p, from)
-}
-
-// countTry returns a pending login after it has counted a try of its second factor.
-func (s *Service) countTry(ctx context.Context, secret string) (flow store.Stored, login object.Object, err error) {
-	if secret == "" {
-		return flow, nil, errPending()
+	if err != nil {
+		s.settle(ctx, flow.UUID, false)
 	}
-	flow, err = s.tokens.Mutate(ctx, pendingUUID(secret), func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		tries := 0
-		_ = json.Unmarshal(o[fieldTries], &tries)
-		if tries >= maxTries || !s.now().Before(timeField(o, fieldExpires)) {
-			return store.Mutation{}, errPending()
-		}
-		login = o
-		fields := object.Object{}
-		fields.Set(fieldTries, tries+1)
-		return store.Mutation{Fields: fields}, nil
-	})
-	if errors.Is(err, errs.NotFound) {
-		err = errPending()
-	}
-	return flow, login, err
+	return session, err
 }
 
 // pendingUser returns the user of a pending login, unless all their sessions were ended since it began.
@@ -176,19 +172,21 @@ func (s *Service) pendingUser(ctx context.Context, login object.Object) (store.S
 
 // consumePending ends a pending login. Of two that complete it at once, one does. Others count their tries in the same record: that
 // they write it keeps nobody from completing, whose recovery code is used up by now.
-func (s *Service) consumePending(ctx context.Context, uuid string) error {
-	for {
-		now, err := s.tokens.Get(ctx, uuid)
-		if err == nil {
-			err = s.tokens.Delete(ctx, uuid, now.Revision)
+func (s *Service) consumePending(ctx context.Context, uuid string, u use) error {
+	_, err := s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
+		o, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
 		}
-		switch {
-		case errors.Is(err, errs.NotFound):
-			return errPending()
-		case !errors.Is(err, errs.Mismatch): // at most maxTries of them
-			return err
+		if _, used := useOf(o); used {
+			return store.Mutation{}, errPending()
 		}
+		return store.Mutation{Fields: s.usedFields(o, u)}, nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		err = errPending()
 	}
+	return err
 }
 
 // pendingLogin returns a pending login without counting a try.
@@ -200,7 +198,8 @@ func (s *Service) pendingLogin(ctx context.Context, secret string) (flow store.S
 	if err != nil {
 		return flow, nil, err
 	}
-	if login, err = flow.Object(); err == nil && !s.now().Before(timeField(login, fieldExpires)) {
+	login, err = flow.Object()
+	if _, used := useOf(login); err == nil && (used || !s.now().Before(timeField(login, fieldExpires))) {
 		err = errPending()
 	}
 	return flow, login, err

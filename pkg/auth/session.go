@@ -33,6 +33,8 @@ const (
 	fieldExpires  = "expires"
 	fieldEpoch    = "_epoch"
 	fieldPassword = "password"
+
+	fieldPasswordSet = "_passwordSet" // when a session began because its user changed the password
 )
 
 // Session is a session of a user who is logged in.
@@ -49,6 +51,7 @@ type Session struct {
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
 	limited         bool      // the user has a second factor that could not be asked for
+	passwordSet     time.Time // when the session began because its user changed the password; zero otherwise
 	Missing         string    // a step that the user has to take before the session is of use, as in errs.StepUp; "" for none
 }
 
@@ -112,9 +115,14 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 // replaceSession starts a session in place of that of the client, of the same browser, program or application. The former one has
 // ended when it returns: somebody else may have its token.
 func (s *Service) replaceSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
+	return s.replaceBy(ctx, user, newSession{proof: p}, c)
+}
+
+func (s *Service) replaceBy(ctx context.Context, user store.Stored, n newSession, c Client) (IssuedSession, error) {
 	ctx, before := asService(ctx, user.UUID), c.Session
 	c.Session = nil
-	session, err := s.saveSession(ctx, user, newSession{id: randomText(idSize), proof: p, application: before.Application}, c)
+	n.id, n.application = randomText(idSize), before.Application
+	session, err := s.saveSession(ctx, user, n, c)
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -136,6 +144,7 @@ func (s *Service) requireOpen(user object.Object) error {
 type newSession struct {
 	proof
 	id, application string
+	passwordSet     bool
 }
 
 func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSession, c Client) (IssuedSession, error) {
@@ -156,6 +165,9 @@ func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSessi
 	session.Set(fieldExpires, timestamp(expires))
 	session.Set("lastUsed", timestamp(now))
 	n.write(session)
+	if n.passwordSet {
+		session.Set(fieldPasswordSet, timestamp(now))
+	}
 	session.Set("address", c.Address)
 	session.Set("userAgent", c.UserAgent)
 	session.Set("_hash", digest(secret))
@@ -226,6 +238,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	me := &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}
 	p := proofOf(session)
 	me.Type, me.Methods, me.AAL, me.AuthenticatedAt, me.limited = p.provider, p.methods, p.aal, p.at, p.limited
+	me.passwordSet = timeField(session, fieldPasswordSet)
 	me.Application, _ = session.Text("application")
 	me.Missing = s.missingStep(ctx, me)
 	return me, nil

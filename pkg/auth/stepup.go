@@ -56,13 +56,18 @@ func (s *Service) requireSecond(ctx context.Context, me *Session) error {
 // requireProof verifies the password of the user who is logged in; who has none, or has a second factor that the session is
 // without, needs what requireFresh asks for.
 func (s *Service) requireProof(ctx context.Context, me *Session, password string) error {
+	return s.requireProofOr(ctx, me, password, "")
+}
+
+// requireProofOr is requireProof for a form that sets a new password, which may be sent again.
+func (s *Service) requireProofOr(ctx context.Context, me *Session, password, next string) error {
 	if !hasPassword(me) || me.AAL < 2 && s.asksForSecond(ctx, me) {
 		return s.requireFresh(ctx, me)
 	}
 	if err := RequireComplete(me); err != nil {
 		return err
 	}
-	return s.verifyCurrentPassword(ctx, me, password)
+	return s.verifyCurrentPasswordOr(ctx, me, password, next)
 }
 
 // asksForSecond reports whether a login of the user would be asked for a second factor.
@@ -114,6 +119,10 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 		return IssuedSession{}, err
 	}
 	method, err := s.proveAgain(ctx, password, f, from)
+	if r := Repeated(err); r != nil {
+		r.Known = true // by the session, for which the code or the challenge was made
+		s.returnAttempt(from)
+	}
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -128,8 +137,7 @@ func (s *Service) proveAgain(ctx context.Context, password string, f SecondFacto
 	case s.asksForSecond(ctx, me):
 		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me), from)
 	case f.Type == FactorPasskey:
-		_, _, err := s.verifyPasskey(ctx, f.Passkey, &me.User, passkeySecondFactor(sessionFlow(me)))
-		return MethodPasskey, err
+		return MethodPasskey, s.provePasskey(ctx, me.User, f.Passkey, sessionFlow(me))
 	case password != "" && hasPassword(me):
 		return MethodPassword, s.verifyCurrentPassword(ctx, me, password)
 	case hasPassword(me):

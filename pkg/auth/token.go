@@ -180,9 +180,12 @@ func mailedTokensOf(body []byte) (all []mailedToken) {
 	return all
 }
 
+// ErrToken is the cause of errors of a token of a mail that is of no use.
+var ErrToken = errors.New("the token of a mail is not valid")
+
 // errWrongToken does not say what is wrong with the token.
 func errWrongToken() error {
-	return errs.New(errs.Denied, "the token is wrong, was used, or has expired: request another mail")
+	return errs.Wrap(ErrToken, errs.Denied, "the token is wrong, was used, or has expired: request another mail")
 }
 
 // verifiedToken is a valid token that has not been consumed.
@@ -192,7 +195,7 @@ type verifiedToken struct {
 }
 
 // verifyToken finds a token that was mailed to an address for one of some
-// purposes. Denied when there is none.
+// purposes. Denied when there is none; with a Repetition for one that was used.
 func (s *Service) verifyToken(ctx context.Context, address, token string, purposes ...purpose) (verifiedToken, error) {
 	now, token := timestamp(s.now()), typedToken(token)
 	kinds := [...]string{validationMailbox, recoveryMailbox}
@@ -209,27 +212,43 @@ func (s *Service) verifyToken(ctx context.Context, address, token string, purpos
 				return verifiedToken{mailbox, t}, nil
 			}
 		}
+		if r := s.repeatedToken(mailbox.Body, token, purposes); r != nil {
+			return verifiedToken{}, errRepeated(*r, errs.Denied)
+		}
 	}
 	return verifiedToken{}, errWrongToken()
 }
 
 // consumeToken invalidates a token and all others for the same purpose; of those that undo changes, which may be of other accounts, that
-// of the same change alone. Of two concurrent calls one is Denied.
-func (s *Service) consumeToken(ctx context.Context, v verifiedToken) error {
-	return s.consumeTokenIn(ctx, s.tokens, v)
+// of the same change alone. Of two concurrent calls one is Denied, as a repetition. All that it invalidates are remembered as used for the act; for none, none is.
+func (s *Service) consumeToken(ctx context.Context, v verifiedToken, act Act, from Client) error {
+	return s.consumeTokenIn(ctx, s.tokens, v, act, from)
 }
 
-func (s *Service) consumeTokenIn(ctx context.Context, tokens *store.Store, v verifiedToken) error {
+func (s *Service) consumeTokenIn(ctx context.Context, tokens *store.Store, v verifiedToken, act Act, from Client) error {
 	_, err := tokens.Mutate(asService(ctx, ""), v.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
 		all := mailedTokensOf(mailbox.Body)
+		var used []usedSecret
 		left := slices.DeleteFunc(slices.Clone(all), func(t mailedToken) bool {
-			return t.For == v.token.For && (t.For != purposeUndo || t.User == v.token.User && t.Change == v.token.Change)
+			ends := t.For == v.token.For && (t.For != purposeUndo || t.User == v.token.User && t.Change == v.token.Change)
+			if ends && act != "" {
+				used = append(used, usedSecret{Hash: t.Hash, For: t.For, Act: act, Browser: browserDigest(from)})
+			}
+			return ends
 		})
 		if !slices.ContainsFunc(all, func(t mailedToken) bool { return t.Hash == v.token.Hash }) {
+			for _, u := range s.unexpiredUsed(mailbox.Body) {
+				if u.Hash == v.token.Hash {
+					return store.Mutation{}, errRepeated(*u.repetition(), errs.Denied)
+				}
+			}
 			return store.Mutation{}, errWrongToken()
 		}
 		fields := object.Object{}
 		fields.Set(fieldMailedTokens, left)
+		if used != nil {
+			s.setUsed(fields, mailbox.Body, used...)
+		}
 		return store.Mutation{Fields: fields}, nil
 	})
 	if errors.Is(err, errs.NotFound) {

@@ -17,7 +17,7 @@ import (
 // user ends all sessions, removes the password, and ends this change and all others that the address can undo or that came after
 // it, with their tokens: those of a thief's own mailbox too, and a deletion that was planned since. Then the addresses of before are
 // restored, and the idents are removed that were added since the change was requested. What is older than the change stays.
-func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken) error {
+func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, from Client) error {
 	user, err := s.users.Get(asService(ctx, ""), v.token.User)
 	if errors.Is(err, errs.NotFound) || err == nil && IsDisabled(user) {
 		return errWrongToken()
@@ -59,7 +59,7 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken) 
 		return err
 	}
 	// Without the change the token is of no use any more.
-	if err := ignoreUsed(s.consumeToken(ctx, v)); err != nil {
+	if err := ignoreUsed(s.consumeToken(ctx, v, ActUndone, from)); err != nil {
 		s.log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; it is of no use", "error", err)
 	}
 	s.accounts.succeed(id.uuid())
@@ -312,7 +312,7 @@ func (s *Service) KeepChanges(ctx context.Context, login, token string, from Cli
 	id := emailIdentity(login)
 	v, err := s.verifyToken(ctx, id.providerID, token, purposeUndo)
 	if err != nil {
-		return err
+		return s.repeatedChange(err, from)
 	}
 	_, err = s.keepChanges(asService(ctx, v.token.User), v.token.User, event.AuthDetails{Factor: id.uuid(), Reason: "kept"}, func(all []addressChange) error {
 		if at := changeAt(all, v.token.Change); at < 0 || all[at].Undoing {
@@ -327,7 +327,7 @@ func (s *Service) KeepChanges(ctx context.Context, login, token string, from Cli
 		return err
 	}
 	s.returnAttempt(from)
-	return ignoreUsed(s.consumeToken(ctx, v))
+	return ignoreUsed(s.consumeToken(ctx, v, ActKept, from))
 }
 
 // KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict when there are none;

@@ -57,12 +57,22 @@ const (
 	OpenAddressUndo                       // show a button that undoes it
 )
 
+// HasForm reports whether a form has to be sent with the token.
+func (o LinkOutcome) HasForm() bool {
+	return o == OpenRegistration || o == OpenRecovery || o == OpenAddressChange || o == OpenAddressUndo
+}
+
 // FollowLink handles the link of a mail. A token that a form has to be sent with
-// is not consumed. Denied for a wrong token.
+// is not consumed. Denied for a wrong token; with a Repetition for one that was used.
 //
 // Programs that scan mails follow links too, and so do people who never
 // registered: only a user who is logged in proves that the account is theirs.
 func (s *Service) FollowLink(ctx context.Context, login, token string, from Client) (LinkOutcome, error) {
+	outcome, err := s.followLink(ctx, login, token, from)
+	return outcome, recognize(err, from)
+}
+
+func (s *Service) followLink(ctx context.Context, login, token string, from Client) (LinkOutcome, error) {
 	if err := s.requireEmail(); err != nil {
 		return 0, err
 	}
@@ -75,10 +85,13 @@ func (s *Service) FollowLink(ctx context.Context, login, token string, from Clie
 			return OpenAddressUndo, nil
 		}
 		return OpenAddressChange, nil
-	} else if !errors.Is(err, errs.Denied) {
+	} else if !errors.Is(err, errs.Denied) || Repeated(err) != nil {
 		return 0, err
 	}
 	verified, err := s.verifyToken(ctx, id.providerID, token, purposeValidate, purposeRecover)
+	if r := Repeated(err); r != nil {
+		return 0, s.whetherStill(ctx, id, r.Act, err)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -95,9 +108,24 @@ func (s *Service) FollowLink(ctx context.Context, login, token string, from Clie
 	case recovery:
 		return OpenRecovery, nil
 	}
-	if err := s.consumeToken(ctx, verified); err != nil {
+	if err := s.consumeToken(ctx, verified, ActConfirmed, from); err != nil {
 		return 0, err
 	}
 	proven := from.Session != nil && from.Session.User.UUID == user.UUID
 	return AddressValidated, s.markValidated(ctx, ident.UUID, proven)
+}
+
+// whetherStill returns the error of a link that was used unless what it has led to is not the case, or not any more.
+func (s *Service) whetherStill(ctx context.Context, id identity, act Act, repeated error) error {
+	is, err := s.await(ctx, Repeated(repeated).at, func() (is, final bool, err error) {
+		user, ident, err := s.findOwner(asService(ctx, ""), id)
+		return user.UUID != "" && (act != ActConfirmed || string(object.Field(ident.Body, "validated")) == "true"), false, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !is:
+		return errWrongToken()
+	}
+	return repeated
 }

@@ -57,10 +57,14 @@ func TestACallbackIsBoundToTheBrowser(t *testing.T) {
 			// None of this has consumed the flow.
 			w.wantText(b.finish(callback), "in "+name)
 			user, cookie := b.userUUID(), b.session()
-			b.wantText(b.finish(callback), "out state")
+			b.wantText(b.finish(callback), "in "+name) // where the first has led, and no more
 			replay := w.browser()
 			replay.header.Set("Cookie", begun.Name+"="+begun.Value)
-			replay.wantText(replay.finish(callback), "out state")
+			replay.wantText(replay.finish(callback), "in "+name) // it has the cookie of the flow
+			replay.wantText(replay.session(), "")
+			other := w.browser()
+			other.wantText(other.finish(callback), "out state")
+			other.wantText(other.session(), "")
 			b.wantText(b.userUUID(), user)
 			b.wantText(b.session(), cookie)
 		})

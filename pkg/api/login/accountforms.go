@@ -150,6 +150,9 @@ func (f form) requireRemove() error {
 // changePasswordForm sets a new password, for an HTML form.
 func (h *handler) changePasswordForm(x *kit.Exchange, f form) error {
 	session, err := h.newPassword(x, f)
+	if h.repeated(x, err, true) {
+		return nil
+	}
 	if err == nil {
 		h.cookies.setSession(x, session)
 	}
@@ -191,6 +194,9 @@ func (h *handler) stepUpForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(_ *auth.Session, f form) error {
 		kind, _ := object.Text(f.Object["type"])
 		session, err := h.proveAgain(x, f)
+		if h.repeated(x, err, true) {
+			return nil
+		}
 		if err == nil {
 			h.cookies.setSession(x, session)
 		} else if kind == auth.FactorEmail { // the mailed code can be tried again

@@ -43,6 +43,7 @@ func (h *handler) finishAddress(x *kit.Exchange) error {
 		keep, undone, err = h.finishChange(x, f)
 	}
 	switch {
+	case h.repeated(x, err, f.html):
 	case err != nil && f.html:
 		return h.redirectFailure(x, err, formReason(err))
 	case err != nil:
@@ -75,6 +76,9 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 	if err != nil {
 		return false, false, err
 	}
+	if f.html {
+		client = h.knownBrowser(client)
+	}
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if keep {
 			return h.service.KeepChanges(ctx, login, values[0], client)
@@ -82,5 +86,8 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 		undone, err = h.service.FinishAddressChange(ctx, login, values[0], client)
 		return err
 	})
+	if err == nil && f.html {
+		h.cookies.setBrowser(x, client)
+	}
 	return keep, undone, err
 }

@@ -104,6 +104,8 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, i
 		}
 	}
 	switch reason := formReasonOf(err); {
+	case h.repeated(x, err, true):
+		return nil
 	case x.Replied(), h.toSecondFactor(x, err, http.StatusSeeOther):
 		return nil
 	case err != nil && reason != "":

@@ -29,6 +29,9 @@ func (h *handler) requestLogin(x *kit.Exchange) error {
 	} else if err == nil {
 		err = h.sendLogin(x, f)
 	}
+	if h.repeated(x, err, f.html) {
+		return nil
+	}
 	if err != nil && f.html {
 		if h.toSecondFactor(x, err, http.StatusSeeOther) {
 			return nil
@@ -81,7 +84,7 @@ type binding struct {
 func (h *handler) boundClient(x *kit.Exchange, secret string) (auth.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
-		client.Binding = h.cookies.value(x.Request, bindingCookie)
+		client.Binding, client.Cookie = h.cookies.value(x.Request, bindingCookie), true
 	}
 	return client, err
 }
@@ -92,7 +95,10 @@ func (h *handler) loginByMail(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	return h.stepError(x, h.enterByMail(x, f))
+	if err = h.enterByMail(x, f); h.repeated(x, err, false) {
+		return nil
+	}
+	return h.stepError(x, err)
 }
 
 // enterByMail logs in by what a mail brought. The reply to an HTML form that succeeded is left to the caller.
@@ -109,6 +115,9 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
+	if f.html {
+		client = h.knownBrowser(client)
+	}
 	code := values[0]
 	if code == "" {
 		code = values[1]
@@ -124,6 +133,7 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 	h.cookies.set(x, bindingCookie, "", -1)
 	if f.html {
 		h.cookies.setSession(x, session)
+		h.cookies.setBrowser(x, client)
 		return nil
 	}
 	return h.sendSession(ctx, x, session)

@@ -26,6 +26,7 @@ func (h *handler) email(x *kit.Exchange) error {
 		err = h.enter(x, f)
 	}
 	switch {
+	case h.repeated(x, err, f.html):
 	case !f.html:
 		return h.stepError(x, err)
 	case h.toSecondFactor(x, err, http.StatusSeeOther):
@@ -74,6 +75,16 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
+	if f.html && register && c.Token == "" && client.Session != nil && !h.service.ValidatesFirst() {
+		// The form was sent again, in the session that it has begun, which continues.
+		if has, err := h.service.HasAddress(x.Context(), client.Session, c.Login); has || err != nil {
+			return err
+		}
+	}
+	once := f.html && c.Token != ""
+	if once {
+		client = h.knownBrowser(client)
+	}
 	var session auth.IssuedSession
 	mailed := false
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
@@ -95,6 +106,9 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	}
 	if f.html {
 		h.cookies.setSession(x, session)
+		if once {
+			h.cookies.setBrowser(x, client)
+		}
 		return nil
 	}
 	return h.sendSession(ctx, x, session)
@@ -172,6 +186,9 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 		return err
 	}
 	session, err := h.newPassword(x, f)
+	if h.repeated(x, err, false) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -219,6 +236,9 @@ func (h *handler) recover(x *kit.Exchange) error {
 	if err == nil {
 		err = h.setPassword(x, f)
 	}
+	if h.repeated(x, err, false) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -246,6 +266,7 @@ func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome
 		o, err = act(f)
 	}
 	switch {
+	case h.repeated(x, err, f.html):
 	case !f.html && err != nil:
 		return err
 	case !f.html:
@@ -284,7 +305,14 @@ func (h *handler) setPassword(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
-	return h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) })
+	if f.html {
+		client = h.knownBrowser(client)
+	}
+	err = h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) })
+	if err == nil && f.html {
+		h.cookies.setBrowser(x, client)
+	}
+	return err
 }
 
 // followLink serves the link of a mail. A page with a form gets the token in its
@@ -296,9 +324,13 @@ func (h *handler) followLink(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, formReason(err))
 	}
-	client.Binding = h.cookies.value(x.Request, bindingCookie)
+	client.Binding, client.Cookie = h.cookies.value(x.Request, bindingCookie), true
 	landing, err := h.service.FollowLink(x.Context(), login, token, client)
+	if err == nil && landing.HasForm() {
+		h.cookies.setBrowser(x, h.knownBrowser(client)) // so that a double click of the form is known
+	}
 	switch {
+	case h.repeated(x, err, true):
 	case errors.Is(err, errs.Denied):
 		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "token"))
 	case err != nil:

@@ -318,5 +318,5 @@ func (h *handler) client(x *kit.Exchange) (auth.Client, error) {
 	if err == nil {
 		err = auth.RequireLogin(session)
 	}
-	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Device: h.cookies.value(x.Request, deviceCookie)}, err
+	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Device: h.cookies.value(x.Request, deviceCookie), Browser: h.cookies.value(x.Request, browserCookie)}, err
 }

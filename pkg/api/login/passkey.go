@@ -30,8 +30,13 @@ func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
 	r.Handle(http.MethodPost, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.changePasskeyForm))
 }
 
-// passkeyCookie holds the secret of a challenge.
-const passkeyCookie = sessionCookie + "-passkey"
+const (
+	// passkeyCookie begins the names of cookies that hold the secret of a challenge each: every tab has its own.
+	passkeyCookie = sessionCookie + "-passkey-"
+
+	// maxChallenges is how many challenges of a browser have a cookie, so that pages which are opened again and again do not fill its requests.
+	maxChallenges = 8
+)
 
 // SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't read.
 func (s *Sessions) SendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error {
@@ -40,7 +45,7 @@ func (s *Sessions) SendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error
 }
 
 // TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
-// the challenge's cookie, which is of no use any more. Invalid without an answer; TooLarge, as the routes of this package.
+// the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
 func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (auth.PasskeyAnswer, error) {
 	if len(credential) > maxBody {
 		return auth.PasskeyAnswer{}, tooLarge()
@@ -49,19 +54,25 @@ func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (auth.PasskeyA
 }
 
 func (c cookies) setChallenge(x *kit.Exchange, challenge auth.PasskeyChallenge) {
-	c.set(x, passkeyCookie, challenge.Secret, int(auth.PasskeyTTL.Seconds()))
+	others := c.beginning(x.Request, passkeyCookie)
+	for _, oldest := range others[:max(0, len(others)-maxChallenges+1)] { // browsers send the oldest ones first
+		c.set(x, oldest, "", -1)
+	}
+	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(auth.PasskeyTTL.Seconds()))
 }
 
-// takeAnswer adds the secret of the cookie to an answer without one, and removes the cookie.
+// takeAnswer adds the secret of the cookie of its challenge to an answer without one. The cookie stays: its browser is known by it if it
+// sends the same again, and it is of no use for anything else.
 func (c cookies) takeAnswer(x *kit.Exchange, a auth.PasskeyAnswer) (auth.PasskeyAnswer, error) {
 	if len(a.Credential) == 0 {
 		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
 			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
 	}
-	if secret := c.value(x.Request, passkeyCookie); secret != "" && a.Secret == "" {
-		a.Secret = secret
-		c.set(x, passkeyCookie, "", -1)
+	name := auth.AnswerName(a.Credential)
+	if a.Secret != "" || name == "" {
+		return a, nil
 	}
+	a.Secret, a.Cookie = c.value(x.Request, passkeyCookie+name), true
 	return a, nil
 }
 
@@ -118,6 +129,8 @@ func (h *handler) passkeyLogin(x *kit.Exchange) error {
 		err = h.enterByPasskey(x, f)
 	}
 	switch {
+	case h.repeated(x, err, f.html):
+		return nil
 	case !f.html:
 		return err
 	case err != nil:
@@ -195,6 +208,9 @@ func (h *handler) beginPasskey(x *kit.Exchange) error {
 
 func (h *handler) addPasskey(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
+	if err != nil && h.isForm(x) {
+		return h.redirectToAccount(x, "", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -202,6 +218,9 @@ func (h *handler) addPasskey(x *kit.Exchange) error {
 	var added auth.PasskeyInfo
 	if err == nil {
 		added, err = h.addPasskeyOf(x, f, session)
+	}
+	if h.repeated(x, err, f.html) {
+		return nil
 	}
 	if f.html {
 		return h.redirectToAccount(x, "passkey-added", err)

@@ -73,6 +73,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
+	client = h.knownBrowser(client)
 	var session auth.IssuedSession
 	var provider string
 	err = h.write(x, func(ctx context.Context) (err error) {
@@ -80,6 +81,8 @@ func (h *handler) callback(x *kit.Exchange) error {
 		return err
 	})
 	switch {
+	case h.repeated(x, err, true):
+		return nil
 	case h.toSecondFactor(x, err, http.StatusFound):
 		return nil
 	case session.Application != nil:
@@ -90,6 +93,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 	if session.Token != "" {
 		h.cookies.setSession(x, session)
 	}
+	h.cookies.setBrowser(x, client)
 	redirect(x, http.StatusFound, withQuery(h.success, "validation", provider))
 	return nil
 }

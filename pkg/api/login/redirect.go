@@ -3,7 +3,6 @@ package login
 import (
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/url"
 
 	"belfry/pkg/api/kit"
@@ -20,13 +19,15 @@ func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) err
 
 // redirectFailureTo is redirectFailure to another page.
 func redirectFailureTo(x *kit.Exchange, target string, err error, reason string) error {
-	level := slog.LevelInfo
+	level, given := slog.LevelInfo, reason
 	var step *errs.StepUp
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated:
 		switch reason = "denied"; {
 		case errors.Is(err, auth.ErrDisabled):
 			reason = "disabled"
+		case errors.Is(err, auth.ErrToken) && given != "denied": // else it is a code, which can be tried again
+			reason = "token"
 		case errors.As(err, &step):
 			reason = "step-up"
 		}
@@ -42,11 +43,7 @@ func redirectFailureTo(x *kit.Exchange, target string, err error, reason string)
 		level = slog.LevelError
 	}
 	x.Log(level, "a login failed", slog.String("reason", reason), slog.String("error", err.Error()))
-	status := http.StatusFound
-	if x.Request.Method != http.MethodGet {
-		status = http.StatusSeeOther
-	}
-	redirect(x, status, withQuery(target, reasonParameter, reason))
+	redirect(x, redirectStatus(x), withQuery(target, reasonParameter, reason))
 	return nil
 }
 

@@ -14,6 +14,9 @@ import (
 // pendingCookie holds the secret of a login whose second factor is missing: another browser can't complete it.
 const pendingCookie = sessionCookie + "-second"
 
+// completedCookie holds that secret once the login is completed: its browser is known by it, and nothing else can be done with it.
+const completedCookie = pendingCookie + "-done"
+
 // stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
 // secret of the login in a cookie, and a program that asks for the representation in the reply.
 func (h *handler) stepError(x *kit.Exchange, err error) error {
@@ -60,13 +63,22 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if secret == "" {
+		secret = h.cookies.value(x.Request, completedCookie)
+	}
 	var session auth.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.CompleteLogin(ctx, secret, factor, client)
 		return err
 	})
+	if h.repeated(x, err, f.html) {
+		return nil
+	}
 	if errs.KindOf(err) == errs.Unauthenticated || err == nil && session.Application != nil { // with a session it is removed anyway
 		h.cookies.set(x, pendingCookie, "", -1)
+	}
+	if err == nil && client.Cookie {
+		h.cookies.set(x, completedCookie, secret, int(auth.UsedTTL.Seconds()))
 	}
 	switch {
 	case !f.html && session.Application == nil && err == nil:
@@ -176,10 +188,10 @@ func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client auth
 	if err != nil {
 		return "", client, err
 	}
-	if secret = values[0]; secret == "" {
-		secret = h.cookies.value(x.Request, pendingCookie)
-	}
 	client, err = h.client(x)
+	if secret = values[0]; secret == "" {
+		secret, client.Cookie = h.cookies.value(x.Request, pendingCookie), true
+	}
 	return secret, client, err
 }
 
@@ -196,6 +208,9 @@ func (h *handler) stepUp(x *kit.Exchange) error {
 		return err
 	}
 	session, err := h.proveAgain(x, f)
+	if h.repeated(x, err, false) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -152,6 +152,20 @@ func (c cookies) flow(x *kit.Exchange, name string) string {
 	return c.value(x.Request, sessionCookie+"-"+name)
 }
 
+// beginning returns the names of the cookies of a request that begin with one.
+func (c cookies) beginning(req *http.Request, prefix string) (all []string) {
+	wanted := c.named(c.names()[0], prefix)
+	for _, line := range req.Header["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(textproto.TrimString(pair), "=")
+			if rest, own := strings.CutPrefix(name, wanted); own {
+				all = append(all, prefix+rest)
+			}
+		}
+	}
+	return all
+}
+
 // value returns the first value of a cookie that is not empty, "" for none.
 func (c cookies) value(req *http.Request, name string) string {
 	if all := c.values(req, name); len(all) > 0 {

@@ -40,6 +40,7 @@ type View struct {
 	PasswordSet  bool
 
 	Reason, Message string // of a failure
+	Done            string // what was done before, of a failure that is none: the same was sent twice
 
 	Factors     []string // with which the login can be completed; of the page second-factor alone
 	FactorNames string   // the same, for the field factors of its forms
@@ -119,6 +120,20 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 
 const unknownFailure = "The login failed."
 
+// doneMessages say what was done before by what was sent again. They are the same for every account.
+var doneMessages = map[string]string{
+	string(auth.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
+	string(auth.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
+	string(auth.ActPassword):   "A new password was set by this link. Log in with it, or ask for another mail if you did not choose it.",
+	string(auth.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
+	string(auth.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
+	string(auth.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
+	string(auth.ActKept):       "The changes of the address stay, as this link was used to say.",
+	string(auth.ActPasskey):    "The passkey was added.",
+	string(auth.ActChanged):    "The new password is set.",
+	string(auth.ActProven):     "You have proven again who you are.",
+}
+
 // titles are the names of providers for people.
 var titles = map[string]string{
 	"github": "GitHub", "google": "Google", "facebook": "Facebook", "amazon": "Amazon", "twitter": "Twitter",
@@ -146,7 +161,10 @@ func (h *handler) view(x *kit.Exchange) (View, *auth.Session) {
 	if reason := query.Get("reason"); messages[reason] != "" {
 		v.Reason = reason
 	}
-	v.Message = cmp.Or(messages[v.Reason], unknownFailure)
+	if done := query.Get("done"); doneMessages[done] != "" {
+		v.Done = done
+	}
+	v.Message = cmp.Or(doneMessages[v.Done], messages[v.Reason], unknownFailure)
 	return v, session
 }
 
@@ -181,7 +199,7 @@ func samples() []View {
 	sent, set, first := full, full, full
 	set.OtherBrowser, set.Undo = true, true
 	sent.MailSent, set.PasswordSet = true, true
-	first.Kept = true
+	first.Kept, first.Done = true, "confirmed"
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
 	return append(accountSamples(full), full, sent, set, first, View{})

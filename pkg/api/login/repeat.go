@@ -1,0 +1,101 @@
+package login
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+const (
+	// browserCookie is how the browser of a repetition is known. It gives no right to anything.
+	browserCookie = sessionCookie + "-once"
+
+	// browserAge is how long that is, in seconds: as long as somebody may take for the form that a link leads to.
+	browserAge = 60 * 60
+
+	// doneParameter is what was done before, of the page of failures.
+	doneParameter = "done"
+)
+
+// knownBrowser is a client whose browser will be known, by the cookie that it has or by a new one, which setBrowser sets.
+func (h *handler) knownBrowser(client auth.Client) auth.Client {
+	if client.Browser == "" {
+		client.Browser = auth.NewBrowser()
+	}
+	return client
+}
+
+// setBrowser sets the cookie by which the browser of a client is known, unless it has it.
+func (c cookies) setBrowser(x *kit.Exchange, client auth.Client) {
+	if client.Browser != c.value(x.Request, browserCookie) {
+		c.set(x, browserCookie, client.Browser, browserAge)
+	}
+}
+
+// repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of
+// the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
+// reply sets no cookie, and removes none.
+func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
+	r := auth.Repeated(err)
+	if r == nil {
+		return false
+	}
+	x.Header().Del("Set-Cookie")
+	switch {
+	case r.Known && !html && r.Act != auth.ActPasskey: // a program reads the passkey in the reply
+		_ = x.SendStatus(http.StatusNoContent) // fails for no status without a body
+	case !html:
+		return false
+	case r.Known:
+		x.Log(slog.LevelInfo, "a request was repeated by its browser", slog.String("done", string(r.Act)))
+		redirect(x, redirectStatus(x), h.placeOf(x, r))
+	default:
+		reason := "token"
+		if errs.KindOf(err) != errs.Denied || r.Provider != "" {
+			reason = "state"
+		}
+		x.Log(slog.LevelInfo, "a request was repeated", slog.String("done", string(r.Act)), slog.String("reason", reason))
+		redirect(x, redirectStatus(x), withQuery(withQuery(h.failure, reasonParameter, reason), doneParameter, string(r.Act)))
+	}
+	return true
+}
+
+// placeOf is where the browser of the first use was sent.
+func (h *handler) placeOf(x *kit.Exchange, r *auth.Repetition) string {
+	switch r.Act {
+	case auth.ActPassword:
+		return withQuery(h.recovery, "password", "set")
+	case auth.ActUndone:
+		return withQuery(h.recovery, "mail", "sent")
+	case auth.ActKept:
+		return withQuery(h.address, "change", "kept")
+	case auth.ActPasskey:
+		return withQuery(h.account, outcomeParameter, "passkey-added")
+	case auth.ActChanged:
+		return withQuery(h.account, outcomeParameter, "password-set")
+	case auth.ActProven:
+		return withQuery(h.account, outcomeParameter, "proven")
+	}
+	provider := r.Provider
+	if provider == "" {
+		provider = "email"
+	}
+	if secret := h.cookies.value(x.Request, pendingCookie); r.Act == auth.ActLoggedIn && secret != "" {
+		if factors, err := h.service.PendingFactors(x.Context(), secret); err == nil {
+			return withQuery(h.second, "factors", strings.Join(factors, " "))
+		}
+	}
+	return withQuery(h.success, "validation", provider)
+}
+
+// redirectStatus is the status of a redirect after a request.
+func redirectStatus(x *kit.Exchange) int {
+	if x.Request.Method == http.MethodGet {
+		return http.StatusFound
+	}
+	return http.StatusSeeOther
+}
