@@ -26,16 +26,16 @@ func (r *Router) within(req *http.Request) *http.Request {
 }
 
 // Base is where clients reach this server.
-func (x *Exchange) Base() baseurl.URL { return x.router.base }
+func (x *Exchange) Base() baseurl.URL { return x.base }
 
 // place has the headers of a reply that name a path of belfry's name it as clients reach it.
 func (x *Exchange) place() {
-	if x.router.base.Path() == "" {
+	if x.base.Path() == "" {
 		return
 	}
 	for _, name := range [...]string{"Location", "Hx-Redirect"} {
 		if set := x.Header()[name]; len(set) == 1 {
-			x.SetHeader(name, x.router.base.Below(set[0]))
+			x.SetHeader(name, x.base.Below(set[0]))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"belfry/internal/baseurl"
 	"belfry/internal/ratelimit"
 	"belfry/pkg/auth"
 	"belfry/pkg/store"
@@ -34,6 +35,7 @@ type Exchange struct {
 	Address string // network address of the client
 
 	router    *Router
+	base      baseurl.URL // where clients reach the server
 	params    echo.Context // nil until a route is found
 	route     *route
 	unexposed string // why the path has no route for the method; "" if it never has one

@@ -177,7 +177,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x := r.exchanges.Get().(*Exchange)
 	*x = Exchange{
 		ResponseWriter: w, Request: req, ID: requestID(req.Header), Address: r.forwarded.client(req),
-		router: r, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8), failureLevel: slog.LevelError, body: req.Body,
+		router: r, base: r.base, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8), failureLevel: slog.LevelError, body: req.Body,
 	}
 	x.SetHeader("X-Request-Id", x.ID)
 	x.SetHeader("X-Content-Type-Options", "nosniff")
