@@ -35,7 +35,7 @@ type Exchange struct {
 	Address string // network address of the client
 
 	router    *Router
-	base      baseurl.URL // where clients reach the server
+	base      baseurl.URL  // where clients reach the server
 	params    echo.Context // nil until a route is found
 	route     *route
 	unexposed string // why the path has no route for the method; "" if it never has one
