@@ -43,7 +43,7 @@ const (
 var actTexts = map[Act]string{
 	ActConfirmed:  "this link was opened before: the address is confirmed",
 	ActRegistered: "the token was used before: the address is registered. Log in",
-	ActPassword:   "the token was used before: a new password is set. Log in with it, or request another mail",
+	ActPassword:   "the token was used before: the new password is set. Log in with it, or request another mail",
 	ActLoggedIn:   "this login is finished already. To log in once more, begin again",
 	ActAddress:    "the token was used before: the new address is confirmed",
 	ActUndone:     "the token was used before: the change of the address was undone",
