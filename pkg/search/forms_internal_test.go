@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// TestAFormIsKeptOfTextsAlone: so the time of a search tells no word that others have written, and texts keep so much memory at most.
+// TestAFormIsKeptOfTextsAlone: searches neither use nor fill the forms that are kept, so their time reveals nothing of what others have written. Memory is bounded.
 func TestAFormIsKeptOfTextsAlone(t *testing.T) {
 	l, err := languageOf("hu")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestAFormIsKeptOfTextsAlone(t *testing.T) {
 	}
 }
 
-// TestAFormKeepsNoText: a word that is kept for later is none of the bytes of its text, which would be kept as well.
+// TestAFormKeepsNoText: a word that is kept for later is a copy, so it does not keep the memory of its text.
 func TestAFormKeepsNoText(t *testing.T) {
 	l, err := languageOf("fi")
 	if err != nil {
