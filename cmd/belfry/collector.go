@@ -20,6 +20,18 @@ const (
 
 func headroom(memory uint64) uint64 { return min(max(memory/headroomPart, minHeadroom), maxHeadroom) }
 
+// A process with less than smallMemory has no room for the headroom beside the buffers of two hashes and its caches: the kernel
+// would end it. The runtime then keeps to a limit instead, and has no ballast, which would count.
+const (
+	smallMemory = 512 << 20
+	memoryPart  = 0.8 // of it; the rest is for the pages of files and of the program
+)
+
+// runtimeLimit returns the limit of a process that may use so many bytes, and whether it has one.
+func runtimeLimit(memory uint64) (limit int64, small bool) {
+	return int64(memoryPart * float64(memory)), memory < smallMemory
+}
+
 const ballastSize = 256 << 20
 
 // newBallast returns memory that is to stay live, and is never written to: it takes addresses and no memory. The headroom is set as a
@@ -30,7 +42,7 @@ const ballastSize = 256 << 20
 //
 // It is called when belfry has started, before a collection: it needs one, for which the start does not wait.
 func newBallast() []byte {
-	if isTunedByEnvironment() {
+	if _, small := runtimeLimit(app.Memory()); small || isTunedByEnvironment() {
 		return nil
 	}
 	debug.SetGCPercent(collectorPercent(ballastSize, 0, minHeadroom)) // until it is set after that collection
@@ -39,10 +51,17 @@ func newBallast() []byte {
 
 // tuneCollector lets the heap grow by twice the bytes that the collector scans, plus the headroom, before it runs. By default
 // it runs when the heap has doubled: with 20 MB of live objects many times a second, and with a large cache of blocks, which
-// it does not scan, only after as much memory again is used. The percentage is set again after each collection.
-// GOGC or GOMEMLIMIT in the environment take precedence.
+// it does not scan, only after as much memory again is used. The percentage is set again after each collection. With little
+// memory it sets the runtime's limit. GOGC or GOMEMLIMIT in the environment take precedence.
 func tuneCollector() {
-	room := headroom(app.Memory())
+	memory := app.Memory() // before a limit is set, which would count
+	if limit, small := runtimeLimit(memory); small {
+		if !isTunedByEnvironment() {
+			debug.SetMemoryLimit(limit)
+		}
+		return
+	}
+	room := headroom(memory)
 	tuneCollectorBy(func(live, scanned uint64) int { return collectorPercent(live, scanned, room) })
 }
 

@@ -33,6 +33,18 @@ func TestTheHeadroomIsAPartOfTheMemory(t *testing.T) {
 	}
 }
 
+func TestAProcessWithLittleMemoryHasALimit(t *testing.T) {
+	for memory, small := range map[uint64]bool{128 << 20: true, 511 << 20: true, 512 << 20: false, 64 << 30: false, 1<<63 - 1: false} {
+		limit, got := runtimeLimit(memory)
+		if got != small {
+			t.Errorf("with %d MiB: a limit: %t", memory>>20, got)
+		}
+		if small && (uint64(limit) > memory-memory/8 || uint64(limit) < memory/2) {
+			t.Errorf("with %d MiB: a limit of %d", memory>>20, limit>>20)
+		}
+	}
+}
+
 func TestLimitedPercentBoundsWhatACommandUses(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 100, commandHeadroom / 2: 100, commandHeadroom: 100, // as by default

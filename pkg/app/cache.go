@@ -16,7 +16,7 @@ import (
 // holds stays in memory, beside all else that belfry needs.
 const (
 	cachePart = 8
-	minCache  = 64 << 20
+	minCache  = 8 << 20
 	maxCache  = 1 << 30
 )
 
