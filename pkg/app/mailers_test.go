@@ -176,7 +176,7 @@ func TestAMailIsTried(t *testing.T) {
 			{To: "ada"}:                   "expected the address to which the mail is sent",
 			{To: "Ada <ada@example.com>"}: "expected the address to which the mail is sent",
 			{To: ""}:                      "expected the address to which the mail is sent",
-			{To: "ada@example.com", Mailer: "defualt"}: `no mailer "defualt" is configured; there are default`,
+			{To: "ada@example.com", Mailer: "other"}: `no mailer "other" is configured; there are default`,
 		} {
 			if _, err := TestMail(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", q, err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
@@ -159,7 +158,7 @@ func TestAlertsAndTheBoardAreAboutMetricsThatExist(t *testing.T) {
 			case *parser.VectorSelector:
 				names = append(names, n.Name)
 				for _, m := range n.LabelMatchers {
-					if m.Name != labels.MetricName {
+					if m.Name != model.MetricNameLabel {
 						grouped = append(grouped, m.Name)
 					}
 				}

@@ -318,8 +318,8 @@ func (s *Service) awaitUse(ctx context.Context, uuid string, inProgress func(obj
 		if err != nil {
 			return false, true, err
 		}
-		was := false
-		u, was = useOf(o)
+		now, was := useOf(o)
+		u = now
 		return was && u.Done, !was && !inProgress(o), nil
 	})
 	return u, used, err

@@ -183,10 +183,11 @@ func (s *scanned) Query(_ context.Context, q driver.Query) (driver.Page, error) 
 	var page driver.Page
 	var after scannedPosition
 	if q.After != nil {
-		ok := false
-		if after, ok = decodePosition(q.After); !ok {
+		from, ok := decodePosition(q.After)
+		if !ok {
 			return page, errPlace()
 		}
+		after = from
 	}
 	all := s.entries[q.Index]
 	last := -1

@@ -198,7 +198,7 @@ func lastComma(line string) int {
 	quoted := false
 	for i := len(line) - 1; i >= 0; i-- {
 		switch c := line[i]; {
-		case c == '"' && !(quoted && escaped(line, i)):
+		case c == '"' && (!quoted || !escaped(line, i)):
 			quoted = !quoted
 		case c == ',' && !quoted:
 			return i
