@@ -173,9 +173,9 @@ func TestAMailIsTried(t *testing.T) {
 			t.Errorf("%+v", all[before])
 		}
 		for q, want := range map[MailTest]string{
-			{To: "ada"}:                   "expected the address to which the mail is sent",
-			{To: "Ada <ada@example.com>"}: "expected the address to which the mail is sent",
-			{To: ""}:                      "expected the address to which the mail is sent",
+			{To: "ada"}:                              "expected the address to which the mail is sent",
+			{To: "Ada <ada@example.com>"}:            "expected the address to which the mail is sent",
+			{To: ""}:                                 "expected the address to which the mail is sent",
 			{To: "ada@example.com", Mailer: "other"}: `no mailer "other" is configured; there are default`,
 		} {
 			if _, err := TestMail(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
