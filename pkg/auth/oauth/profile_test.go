@@ -75,6 +75,8 @@ func TestUnusableFieldsAreRepairedOrLeftOut(t *testing.T) {
 		"twice":                   {`"bio":1,"bio":2`, ``, "bio: left out"},
 		"twice within":            {`"bio":{"a":1,"a":2,"b":3}`, `{"b":3}`, "bio: repaired"},
 		"an address":              {"\"email\":\"jos\xe9@example.com\"", ``, "email: left out"},
+		"addresses":               {"\"workMails\":[{\"email\":\"ada@ex\xe4mple.com\",\"verified\":true}]", ``, "workMails: left out"},
+		"another name of it":      {`"Email":"ada@example.com\u0000"`, ``, "a field: left out"},
 		"too deep":                {`"bio":` + deep(64), ``, "bio: left out"},
 		"deeper than a copy":      {`"bio":` + deep(62), ``, "bio: left out, nested too deep"},
 		"far too deep":            {`"bio":` + deep(3000), ``, "bio: left out"},

@@ -44,7 +44,7 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 			kept = err == nil // what is within it did not nest too deep by itself
 		}
 		switch {
-		case !kept || m.twice || m.changed && m.name == "email": // an address can be a right
+		case !kept || m.twice || m.changed && strings.Contains(strings.ToLower(m.name), "mail"): // an address can be a right
 			changes = append(changes, changed(m.name, "left out"))
 			continue
 		case less || m.changed:
