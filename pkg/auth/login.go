@@ -183,9 +183,10 @@ func (s *Service) verifyCurrentPasswordOr(ctx context.Context, me *Session, pass
 		s.accounts.undo(key)
 		return err
 	}
-	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL {
+	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL && s.accounts.try(key, failures{}) == nil { // it is a guess as well
 		repeated, err := s.verifyPassword(ctx, me.User, next)
 		if repeated || err != nil {
+			s.accounts.undo(key)
 			s.accounts.undo(key)
 			return cmp.Or(err, errRepeated(Repetition{Act: ActChanged, Known: true}, errs.Denied))
 		}

@@ -320,10 +320,8 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	other := w.mustLogin(ada, next, me.User.UUID)
 	_, err = w.ChangePassword(t.Context(), password, next, with(other))
 	w.wantPlain(err)
-	for range 2 {
-		_, err = w.ChangePassword(t.Context(), password, "a guess of the password", c)
-		w.wantPlain(err)
-	}
+	_, err = w.ChangePassword(t.Context(), password, "a guess of the password", c) // two of them: the first password is none any more
+	w.wantPlain(err)
 	_, err = w.ChangePassword(t.Context(), password, next, c)
 	w.wantKind(err, errs.Limited)
 	w.clock.advance(auth.UsedTTL)
