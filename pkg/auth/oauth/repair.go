@@ -52,6 +52,11 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 		}
 		o[m.name] = value
 	}
+	sent := func(m member) bool { return m.name == "email" }
+	if o["email"] == nil && o["email_verified"] != nil && slices.ContainsFunc(members, sent) {
+		delete(o, "email_verified") // it is about that address, and none of another document
+		changes = append(changes, changed("email_verified", "left out"))
+	}
 	o, err = object.Parse(o.Encode())
 	return o, changes, err
 }
