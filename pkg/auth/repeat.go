@@ -115,11 +115,11 @@ func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, w
 }
 
 func isBrowser(from Client, browser string) bool {
-	return from.Browser != "" && secretMatches(byCookie(from), browser) || from.Session != nil && secretMatches(inSession(from), browser)
+	return from.Browser != "" && secretMatches(byCookie(from.Browser), browser) || from.Session != nil && secretMatches(inSession(from), browser)
 }
 
 // byCookie is how a browser is known by its cookie. Whatever that says, it is no session, whose id is no secret.
-func byCookie(from Client) string { return "browser " + from.Browser }
+func byCookie(secret string) string { return "browser " + secret }
 
 // inSession is how a browser without a cookie of its own is known: by that of its session.
 func inSession(from Client) string { return "session " + from.Session.ID }
@@ -128,7 +128,7 @@ func inSession(from Client) string { return "session " + from.Session.ID }
 func browserDigest(from Client) string {
 	switch {
 	case from.Browser != "":
-		return digest(byCookie(from))
+		return digest(byCookie(from.Browser))
 	case from.Session != nil:
 		return digest(inSession(from))
 	}
