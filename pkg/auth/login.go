@@ -96,12 +96,7 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 		return IssuedSession{}, err
 	}
 	if !right {
-		f := s.accounts.fail(id.uuid())
-		if user.UUID != "" {
-			s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
-				return s.recordFailures(ctx, ident.UUID, f, s.auditFailure(user.UUID, ident.UUID, reason))
-			})
-		}
+		s.failed(ctx, id, user, ident, reason)
 		if adminsOnly {
 			return IssuedSession{}, errs.New(errs.Denied, "the login or the password is wrong, or the account is not that of an admin")
 		}
@@ -119,6 +114,16 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 	}
 	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, ident.UUID) })
 	return session, nil
+}
+
+// failed records that a login to an account has failed.
+func (s *Service) failed(ctx context.Context, id identity, user, ident store.Stored, reason string) {
+	f := s.accounts.fail(id.uuid())
+	if user.UUID != "" {
+		s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
+			return s.recordFailures(ctx, ident.UUID, f, s.auditFailure(user.UUID, ident.UUID, reason))
+		})
+	}
 }
 
 // errLogin says why a login failed, as far as the configuration allows.
@@ -178,9 +183,10 @@ func (s *Service) verifyCurrentPasswordOr(ctx context.Context, me *Session, pass
 		s.accounts.undo(key)
 		return err
 	}
-	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL {
+	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL && s.accounts.try(key, failures{}) == nil { // it is a guess as well
 		repeated, err := s.verifyPassword(ctx, me.User, next)
 		if repeated || err != nil {
+			s.accounts.undo(key)
 			s.accounts.undo(key)
 			return cmp.Or(err, errRepeated(Repetition{Act: ActChanged, Known: true}, errs.Denied))
 		}

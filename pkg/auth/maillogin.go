@@ -102,10 +102,11 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	}
 	ctx = asService(ctx, "")
 	id := emailIdentity(login)
+	mailbox := mailboxUUID(id.providerID, loginMailbox)
 	var asked mailLogin
 	if err := s.tryCode(from, func() (err error) {
 		var right bool
-		asked, right, err = s.tryMailLogin(ctx, mailboxUUID(id.providerID, loginMailbox), digest(from.Binding), code, ActLoggedIn, from)
+		asked, right, err = s.tryMailLogin(ctx, mailbox, digest(from.Binding), code, ActLoggedIn, from)
 		if err == nil && !right {
 			err = errWrongMailCode()
 		}
@@ -116,6 +117,21 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 		}
 		return IssuedSession{}, recognize(err, from)
 	}
+	session, err := s.finishMailLogin(ctx, id, asked, from)
+	if err == nil || Pending(err) != nil {
+		s.returnAttempt(from)
+	} else {
+		s.forgetUsed(ctx, mailbox, func(u usedSecret) bool { return u.Hash == asked.Hash })
+	}
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, id.uuid()) })
+	return session, nil
+}
+
+// finishMailLogin logs in somebody whose code was right and is used up.
+func (s *Service) finishMailLogin(ctx context.Context, id identity, asked mailLogin, from Client) (IssuedSession, error) {
 	user, ident, err := s.findOwner(ctx, id)
 	if err != nil {
 		return IssuedSession{}, err
@@ -126,15 +142,7 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	if user, err = s.proveAddress(ctx, id, user, ident, from); err != nil {
 		return IssuedSession{}, err
 	}
-	session, err := s.completeLogin(ctx, user, s.proofBy(emailType, asked.Method, 1), from)
-	if err == nil || Pending(err) != nil {
-		s.returnAttempt(from)
-	}
-	if err != nil {
-		return IssuedSession{}, err
-	}
-	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, id.uuid()) })
-	return session, nil
+	return s.completeLogin(ctx, user, s.proofBy(emailType, asked.Method, 1), from)
 }
 
 // proveAddress returns the account of somebody who has proven to have an address. If nobody had before, the password,

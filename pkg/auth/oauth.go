@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"belfry/pkg/auth/oauth"
@@ -154,7 +156,7 @@ func (s *Service) finishFlow(ctx context.Context, query url.Values, secret strin
 		return session, provider, err
 	}
 	if len(found.Changes) > 0 {
-		s.log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent", "provider", provider, "changes", found.Changes)
+		s.log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent", "provider", provider, "changes", fewChanges(found.Changes))
 	}
 	id := identity{providerID: found.ID, provider: provider, profile: found.Profile, once: found.Once, tokens: found.Tokens, validated: true}
 	if user, linking := flow.Text(fieldLinkUser); linking {
@@ -169,6 +171,16 @@ func (s *Service) finishFlow(ctx context.Context, query url.Values, secret strin
 		session = IssuedSession{Application: from.Application}
 	}
 	return session, provider, err
+}
+
+// fewChanges returns changes of a profile for the log, which has few of those that somebody may have thousands of.
+func fewChanges(all []string) []string {
+	const most = 20
+	all = slices.Compact(all)
+	if len(all) <= most {
+		return all
+	}
+	return append(slices.Clone(all[:most]), fmt.Sprintf("and %d more", len(all)-most))
 }
 
 // consumeFlow returns a flow and uses it up: a callback is valid once. Who has the callback without the secret of its browser learns

@@ -2,7 +2,9 @@ package auth_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,14 +26,23 @@ func (provider) Finish(_ context.Context, f oauth.Callback) (oauth.Identity, err
 	profile := object.Object{}
 	profile.Set("name", f.Query.Get("code"))
 	id := oauth.Identity{ID: f.Query.Get("code"), Profile: profile}
-	if id.ID == mangled {
+	switch id.ID {
+	case mangled:
 		id.Changes = []string{"bio: repaired", "groups: left out, too large"}
+	case verbose:
+		id.Changes = slices.Repeat([]string{"a field: repaired"}, 1000)
+		for n := range 1000 {
+			id.Changes = append(id.Changes, fmt.Sprintf("f%d: repaired", n))
+		}
 	}
 	return id, nil
 }
 
-// mangled is a user whose profile the provider does not send as it can be stored.
-const mangled = "mangled"
+// Users whose profile the provider does not send as it can be stored.
+const (
+	mangled = "mangled"
+	verbose = "verbose" // has thousands of fields
+)
 
 // github adds a provider.
 func github(o *auth.Options) { o.Providers = map[string]oauth.Provider{"github": provider{}} }
@@ -61,5 +72,9 @@ func TestTheLogNamesWhatOfAProfileIsNotStored(t *testing.T) {
 	must(w.loginByProvider("grace", from))
 	if got := strings.Count(w.log.String(), "could not be stored as it was sent"); got != 2 {
 		t.Errorf("%d lines", got)
+	}
+	must(w.loginByProvider(verbose, from))
+	if got := w.log.String(); !strings.Contains(got, `changes="[a field: repaired f0: repaired f1: repaired`) || !strings.Contains(got, `f18: repaired and 981 more]"`) {
+		t.Errorf("the log is %s", got)
 	}
 }

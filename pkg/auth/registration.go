@@ -68,14 +68,22 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 
 // repeatedForm returns the error of a form with a password that was sent before. It was another form if the password was: whoever
 // has chosen another one by then learns that it was not set. Where the act has not succeeded after all, the token is of no use.
-func (s *Service) repeatedForm(ctx context.Context, id identity, password string, err error, from Client) error {
+//
+// The reply to the browser of the first use says whether the password is that of the account. So another one is a guess: whoever finds
+// the form in the history of a browser has no more of them than at a login.
+func (s *Service) repeatedForm(ctx context.Context, id identity, password string, repeated error, from Client) error {
 	ctx = asService(ctx, "")
-	r := Repeated(recognize(err, from))
-	exists, before := false, ""
-	same, failed := s.await(ctx, r.at, func() (bool, bool, error) {
-		user, _, err := s.findOwner(ctx, id)
-		if exists = user.UUID != ""; err != nil || !exists || !r.Known {
-			return exists, false, err
+	r := Repeated(recognize(repeated, from))
+	user, ident, err := s.findOwner(ctx, id)
+	if err != nil {
+		return err
+	}
+	r.Known = r.Known && s.accounts.try(id.uuid(), failuresOf(ident)) == nil
+	done, before := false, ""
+	same, err := s.await(ctx, r.at, func() (bool, bool, error) {
+		user, ident, err = s.findOwner(ctx, id)
+		if done = user.UUID != "" && !r.token.recovers(user); err != nil || !done || !r.Known {
+			return done, false, err
 		}
 		hash, _ := object.Text(object.Field(user.Body, fieldPassword))
 		if hash == before {
@@ -85,15 +93,22 @@ func (s *Service) repeatedForm(ctx context.Context, id identity, password string
 		right, err := s.verifyPassword(ctx, user, password)
 		return right, false, err
 	})
-	if failed != nil {
-		return failed
+	guessed := r.Known && before != "" && !same && err == nil
+	if guessed {
+		s.failed(ctx, id, user, ident, reasonPassword)
+	} else if r.Known {
+		s.accounts.undo(id.uuid())
 	}
-	if !exists {
+	switch {
+	case err != nil:
+		return err
+	case !done:
 		return errWrongToken()
+	case !guessed:
+		s.returnAttempt(from)
 	}
 	r.Known = r.Known && same
-	s.returnAttempt(from)
-	return err
+	return repeated
 }
 
 // registerByEmail creates a user and logs them in.

@@ -65,6 +65,9 @@ type Repetition struct {
 	browser string    // digest of the cookie of the browser of the first use; "" if it had none
 	nowhere bool      // the first use has led to where nothing leads a second time
 	at      time.Time // of the first use, which may be in progress
+
+	// token is one for a recovery as it was. While it would recover the account, the first use has not.
+	token mailedToken
 }
 
 func (*Repetition) Error() string { return "the same was done before" }
@@ -112,8 +115,11 @@ func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, w
 }
 
 func isBrowser(from Client, browser string) bool {
-	return from.Browser != "" && secretMatches(from.Browser, browser) || from.Session != nil && secretMatches(inSession(from), browser)
+	return from.Browser != "" && secretMatches(byCookie(from.Browser), browser) || from.Session != nil && secretMatches(inSession(from), browser)
 }
+
+// byCookie is how a browser is known by its cookie. Whatever that says, it is no session, whose id is no secret.
+func byCookie(secret string) string { return "browser " + secret }
 
 // inSession is how a browser without a cookie of its own is known: by that of its session.
 func inSession(from Client) string { return "session " + from.Session.ID }
@@ -122,7 +128,7 @@ func inSession(from Client) string { return "session " + from.Session.ID }
 func browserDigest(from Client) string {
 	switch {
 	case from.Browser != "":
-		return digest(from.Browser)
+		return digest(byCookie(from.Browser))
 	case from.Session != nil:
 		return digest(inSession(from))
 	}
@@ -141,6 +147,10 @@ type usedSecret struct {
 	Until   string  `json:"until"`
 	Browser string  `json:"browser,omitempty"` // digest of the cookie of the browser
 	Binding string  `json:"binding,omitempty"` // of a login by mail
+
+	// The account that a token for recovery was made for.
+	User  string `json:"user,omitempty"`
+	Epoch uint64 `json:"epoch,omitempty"`
 }
 
 const (
@@ -153,7 +163,7 @@ const (
 // repetition is what another use of the secret is.
 func (u usedSecret) repetition() *Repetition {
 	until, _ := time.Parse(timeFormat, u.Until)
-	return &Repetition{Act: u.Act, browser: u.Browser, at: until.Add(-UsedTTL)}
+	return &Repetition{Act: u.Act, browser: u.Browser, at: until.Add(-UsedTTL), token: mailedToken{User: u.User, Epoch: u.Epoch}}
 }
 
 func usedOf(body []byte) (all []usedSecret) {
@@ -175,6 +185,20 @@ func (s *Service) setUsed(fields object.Object, body []byte, more ...usedSecret)
 	}
 	all := append(s.unexpiredUsed(body), more...)
 	fields.Set(fieldUsed, all[max(0, len(all)-maxUsed):])
+}
+
+// forgetUsed removes used secrets from a mailbox: what they were used for has failed, so there is nothing to repeat.
+func (s *Service) forgetUsed(ctx context.Context, mailbox string, which func(usedSecret) bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(asService(ctx, "")), backgroundTimeout)
+	defer cancel()
+	_, err := s.tokens.Mutate(ctx, mailbox, func(now store.Stored) (store.Mutation, error) {
+		fields := object.Object{}
+		fields.Set(fieldUsed, slices.DeleteFunc(s.unexpiredUsed(now.Body), which))
+		return store.Mutation{Fields: fields}, nil
+	})
+	if ignoreNotFound(err) != nil {
+		s.log.WarnContext(ctx, "auth: the end of a login was not recorded; if its code is sent twice, the second reply will say that it has succeeded", "error", err)
+	}
 }
 
 // repeatedToken returns the repetition of a token that was mailed for one of some purposes; nil for none.

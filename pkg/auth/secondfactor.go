@@ -118,6 +118,16 @@ func (f SecondFactor) digest(secret string) string {
 	return digest(secret + "\n" + f.Type + "\n" + typedCode(f.Code) + "\n" + string(f.Passkey.Credential))
 }
 
+// forgetProof is for a proof of a second factor that has led to nothing: there is nothing to repeat.
+func (s *Service) forgetProof(ctx context.Context, user string, f SecondFactor) {
+	switch f.Type {
+	case FactorPasskey:
+		s.settle(ctx, passkeyUUID(f.Passkey.Secret), false)
+	case FactorEmail:
+		s.forgetUsed(ctx, secondMailbox(user), func(u usedSecret) bool { return secretMatches(u.Binding+":"+typedCode(f.Code), u.Hash) })
+	}
+}
+
 // completePending completes a login whose try was counted.
 func (s *Service) completePending(ctx context.Context, flow store.Stored, login object.Object, answer string, f SecondFactor, from Client) (_ IssuedSession, err error) {
 	if from.Application, err = s.flowApplication(login); err != nil {
@@ -134,6 +144,7 @@ func (s *Service) completePending(ctx context.Context, flow store.Stored, login 
 	}
 	used := use{Act: ActLoggedIn, Provider: p.provider, Browser: browserDigest(from), Answer: answer, Done: true}
 	if err := s.consumePending(asService(ctx, ""), flow.UUID, used); err != nil {
+		s.forgetProof(ctx, user.UUID, f)
 		return IssuedSession{Application: from.Application}, err
 	}
 	s.returnAttempts(from, method)

@@ -127,7 +127,11 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 		return IssuedSession{}, err
 	}
 	s.returnAttempts(from, method)
-	return s.raiseSession(ctx, method, from)
+	session, err := s.raiseSession(ctx, method, from)
+	if err != nil {
+		s.forgetProof(ctx, from.Session.User.UUID, f)
+	}
+	return session, err
 }
 
 // proveAgain returns the method by which a user has proven again who they are.

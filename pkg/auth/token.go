@@ -232,7 +232,11 @@ func (s *Service) consumeTokenIn(ctx context.Context, tokens *store.Store, v ver
 		left := slices.DeleteFunc(slices.Clone(all), func(t mailedToken) bool {
 			ends := t.For == v.token.For && (t.For != purposeUndo || t.User == v.token.User && t.Change == v.token.Change)
 			if ends && act != "" {
-				used = append(used, usedSecret{Hash: t.Hash, For: t.For, Act: act, Browser: browserDigest(from)})
+				u := usedSecret{Hash: t.Hash, For: t.For, Act: act, Browser: browserDigest(from)}
+				if t.For == purposeRecover {
+					u.User, u.Epoch = t.User, t.Epoch
+				}
+				used = append(used, u)
 			}
 			return ends
 		})

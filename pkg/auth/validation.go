@@ -89,8 +89,8 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 		return 0, err
 	}
 	verified, err := s.verifyToken(ctx, id.providerID, token, purposeValidate, purposeRecover)
-	if r := Repeated(err); r != nil {
-		return 0, s.whetherStill(ctx, id, r.Act, err)
+	if Repeated(err) != nil {
+		return 0, s.whetherStill(ctx, id, err)
 	}
 	if err != nil {
 		return 0, err
@@ -116,10 +116,11 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 }
 
 // whetherStill returns the error of a link that was used unless what it has led to is not the case, or not any more.
-func (s *Service) whetherStill(ctx context.Context, id identity, act Act, repeated error) error {
-	is, err := s.await(ctx, Repeated(repeated).at, func() (is, final bool, err error) {
+func (s *Service) whetherStill(ctx context.Context, id identity, repeated error) error {
+	r := Repeated(repeated)
+	is, err := s.await(ctx, r.at, func() (is, final bool, err error) {
 		user, ident, err := s.findOwner(asService(ctx, ""), id)
-		return user.UUID != "" && (act != ActConfirmed || string(object.Field(ident.Body, "validated")) == "true"), false, err
+		return user.UUID != "" && !r.token.recovers(user) && (r.Act != ActConfirmed || string(object.Field(ident.Body, "validated")) == "true"), false, err
 	})
 	switch {
 	case err != nil:

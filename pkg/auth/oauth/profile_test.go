@@ -75,6 +75,9 @@ func TestUnusableFieldsAreRepairedOrLeftOut(t *testing.T) {
 		"twice":                   {`"bio":1,"bio":2`, ``, "bio: left out"},
 		"twice within":            {`"bio":{"a":1,"a":2,"b":3}`, `{"b":3}`, "bio: repaired"},
 		"an address":              {"\"email\":\"jos\xe9@example.com\"", ``, "email: left out"},
+		"a verified address":      {`"email":"ada@example.com\u0000","email_verified":true`, ``, "email: left out, email_verified: left out"},
+		"addresses":               {"\"workMails\":[{\"email\":\"ada@ex\xe4mple.com\",\"verified\":true}]", ``, "workMails: left out"},
+		"another name of it":      {`"Email":"ada@example.com\u0000"`, ``, "a field: left out"},
 		"too deep":                {`"bio":` + deep(64), ``, "bio: left out"},
 		"deeper than a copy":      {`"bio":` + deep(62), ``, "bio: left out, nested too deep"},
 		"far too deep":            {`"bio":` + deep(3000), ``, "bio: left out"},
@@ -106,6 +109,16 @@ func TestUnusableFieldsAreRepairedOrLeftOut(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is said of an address that is left out is said of no other one.
+func TestAVerificationIsThatOfItsAddress(t *testing.T) {
+	s := start(t)
+	l := goes(t, s, client(t, s, "github", 0))
+	s.ProfileError(200, `{"id":583231,"email":"ada@example.com\u0000","email_verified":true}`)
+	if id := l.mustFinish(t); id.Profile["email"] != nil || id.Profile["email_verified"] != nil {
+		t.Errorf("%s", id.Profile.Encode())
 	}
 }
 

@@ -44,13 +44,18 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 			kept = err == nil // what is within it did not nest too deep by itself
 		}
 		switch {
-		case !kept || m.twice || m.changed && m.name == "email": // an address can be a right
+		case !kept || m.twice || m.changed && strings.Contains(strings.ToLower(m.name), "mail"): // an address can be a right
 			changes = append(changes, changed(m.name, "left out"))
 			continue
 		case less || m.changed:
 			changes = append(changes, changed(m.name, "repaired"))
 		}
 		o[m.name] = value
+	}
+	sent := func(m member) bool { return m.name == "email" }
+	if o["email"] == nil && o["email_verified"] != nil && slices.ContainsFunc(members, sent) {
+		delete(o, "email_verified") // it is about that address, and none of another document
+		changes = append(changes, changed("email_verified", "left out"))
 	}
 	o, err = object.Parse(o.Encode())
 	return o, changes, err
