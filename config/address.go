@@ -73,6 +73,9 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	if err != nil {
 		return p, errors.New("expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8")
 	}
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // addresses are compared as those of IPv4
+	}
 	return p.Masked(), nil
 }
 

@@ -19,6 +19,7 @@ func TestTheBaseURLIsAsBrowsersNameIt(t *testing.T) {
 		"https://bücher.example/API":       "https://xn--bcher-kva.example/API",
 		"http://[::1]:80":                  "http://[::1]",
 		"http://[2001:DB8::1]:8080/a/b_c~": "http://[2001:db8::1]:8080/a/b_c~",
+		"http://[2001:db8:0:0::01]:0080":   "http://[2001:db8::1]",
 	} {
 		c := mustParse(t, "baseURL: '"+text+"'")
 		equal(t, text, c.BaseURL, want)
@@ -32,6 +33,8 @@ func TestTheBaseURLIsAsBrowsersNameIt(t *testing.T) {
 		"https://a.example?":      "without a query",
 		"https://u:p@a.example":   "without user and password",
 		"ftp://a.example":         "expected a URL such as",
+		"https://*.a.example":     "expected a URL such as",
+		"https://a.example:65536": "expected a port from 1 to 65535",
 	} {
 		if _, err := Parse("belfry.yaml", []byte("baseURL: '"+text+"'"), environment); err == nil || !strings.Contains(err.Error(), "baseURL: ") || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", text, err)
@@ -53,6 +56,8 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 		"app://example.com":            "app://example.com",
 		"chrome-extension://abcdefghi": "chrome-extension://abcdefghi",
 		"http://[::1]:80":              "http://[::1]",
+		"http://[0:0::1]:3000":         "http://[::1]:3000",
+		"https://app.example.com:0443": "https://app.example.com",
 	} {
 		c := mustParse(t, "authentication: {trustedOrigins: ['"+text+"']}")
 		if got := c.Authentication.TrustedOrigins; !slices.Equal(got, []string{want}) {
@@ -72,6 +77,7 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 		"ionic://":                      "ionic://localhost",
 		"capacitor:localhost":           "capacitor://localhost",
 		"android:apk-key-hash:abcdefgh": "expected an origin",
+		"https://app.example.com:99999": "expected a port from 1 to 65535",
 	} {
 		if _, err := Parse("belfry.yaml", []byte("authentication: {trustedOrigins: ['"+text+"']}"), environment); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %q", text, err, why)
@@ -129,6 +135,11 @@ func TestNamesOfCookies(t *testing.T) {
 	for _, name := range []string{"", "a b", "a;b", "a=b", "__Host-shop", "shop-", "ä", strings.Repeat("a", 51)} {
 		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: '"+name+"'}"), environment); err == nil || !strings.Contains(err.Error(), "authentication.cookie: expected a name of 1 to 50") {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, end := range []string{"device", "second", "mail", "once", "passkey", "passkey-x", "console-notice"} {
+		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: belfry-"+end+"}"), environment); err == nil || !strings.Contains(err.Error(), "authentication.cookie: ends with -"+end+", as another cookie") {
+			t.Errorf("%s: %v", end, err)
 		}
 	}
 }
