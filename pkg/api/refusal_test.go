@@ -17,7 +17,7 @@ import (
 const (
 	formType   = "application/x-www-form-urlencoded"
 	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" // as browsers send it
-	acceptJava = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"                           // as java.net.HttpURLConnection sends it
+	acceptJava = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"            // as java.net.HttpURLConnection sends it
 )
 
 // refusedForm is a form that some part of the server refuses.
