@@ -66,7 +66,7 @@ var (
 	senderStatus = regexp.MustCompile(`^\.(1\.[78]|2\.252|3\.[235]|4\.5|5\.\d+|7\.([3-9]|1[0-3]|2\d|[5-9]\d|\d{3}))$`)
 
 	// The address or the mailbox of the recipient, the size and the content.
-	recipientStatus = regexp.MustCompile(`^\.(1\.\d+|2\.\d+|3\.4|4\.[1478]|6\.\d+)$`)
+	recipientStatus = regexp.MustCompile(`^\.(1\.[1-9]\d?|2\.\d+|3\.4|4\.[1478]|6\.\d+)$`)
 
 	// Where there is no such code, or one that can mean either. Postfix begins whatever it refuses at this stage with the first words.
 	recipientWords = regexp.MustCompile(`(?i)\b((recipient|address)( address)? (is )?(rejected|inactive|suppressed|blacklisted)|(user|recipient|mailbox)( is)? (unknown|not found|unavailable|inactive)|suppression list|no such (user|recipient|mailbox))\b`)

@@ -55,8 +55,10 @@ func TestRepliesAboutTheSenderAreRetried(t *testing.T) {
 		{"RCPT", 450, "You can only send testing emails to your own email address. To send emails to other recipients, verify a domain.", sender, "verify a domain"},
 		{"RCPT", 550, "5.7.1 <ada@example.org>: Recipient address rejected: SPF-Result=softfail; sender is not authorized", sender, "SPF-Result"},
 
+		{"RCPT", 550, "5.1.0 192.0.2.1 sender rejected. Please see our policies", sender, "sender rejected"},
 		{"RCPT", 550, "5.7.1 Your IP address is blacklisted", sender, "IP address"},
 		{"RCPT", 554, "5.7.1 <ada@example.org>: Recipient address rejected: Access denied", recipient, "Access denied"},
+		{"RCPT", 550, "5.1.0 Address rejected", recipient, "Address rejected"},
 		{"RCPT", 554, "5.7.1 User unknown", recipient, "User unknown"},
 		{"RCPT", 550, "5.4.6 Routing loop detected", recipient, "Routing loop"},
 		{"DATA", 554, "Message rejected: Address blacklisted.", recipient, "Address blacklisted"},
