@@ -85,6 +85,25 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 	}
 }
 
+// The origins of redirects are trusted, too.
+func TestRedirectsHaveTheHostsOfTheDNS(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://bücher.example/in?a=ü":    "https://xn--bcher-kva.example/in?a=ü",
+		"HTTPS://BÜCHER.example:443":       "https://xn--bcher-kva.example",
+		"https://App.example.com:443/in#x": "",
+		"https://app.example.com/ü":        "https://app.example.com/ü",
+		"/ü":                               "/ü",
+	} {
+		c, err := Parse("belfry.yaml", []byte("authentication: {successRedirect: '"+text+"'}"), environment)
+		if want == "" && err == nil || want != "" && (err != nil || c.Authentication.SuccessRedirect != want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := Parse("belfry.yaml", []byte("authentication: {successRedirect: 'https://ü_-.example'}"), environment); err == nil || !strings.Contains(err.Error(), "exists in the DNS") {
+		t.Error(err)
+	}
+}
+
 func TestAnAndroidApplicationIsAnOriginOfPasskeys(t *testing.T) {
 	const app = "android:apk-key-hash:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 	c := mustParse(t, "baseURL: https://app.example.com\nauthentication: {passkeys: {origins: ['https://APP.example.com:443', '"+app+"']}}")
