@@ -85,6 +85,22 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 	}
 }
 
+// Before baseURL had its path in redirects they were written with it.
+func TestRedirectsWithThePathOfTheBaseURL(t *testing.T) {
+	for target, write := range map[string]string{
+		"/api": "/", "/api/": "/", "/api/in": "/in", "/api?x=1": "/?x=1", "/api/in?next=/api": "/in?next=/api",
+		"/apis": "", "/API/in": "", "/in/api": "", "/": "", "https://app.example.com/api/in": "",
+	} {
+		for _, key := range []string{"successRedirect", "failureRedirect", "registerRedirect", "recoveryRedirect", "secondFactorRedirect", "mailLoginRedirect", "addressRedirect", "accountRedirect"} {
+			_, err := Parse("belfry.yaml", []byte("baseURL: https://app.example.com/api\nauthentication: {"+key+": '"+target+"'}"), environment)
+			want := "authentication." + key + ": paths are below baseURL, whose path is /api: write " + write + ", or the whole URL"
+			if write == "" && err != nil || write != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: %s: %v", key, target, err)
+			}
+		}
+	}
+}
+
 // The origins of redirects are trusted, too.
 func TestRedirectsHaveTheHostsOfTheDNS(t *testing.T) {
 	for text, want := range map[string]string{
