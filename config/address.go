@@ -73,6 +73,9 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	if err != nil {
 		return p, errors.New("expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8")
 	}
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // addresses are compared as those of IPv4
+	}
 	return p.Masked(), nil
 }
 
@@ -86,7 +89,16 @@ func parseRedirect(text string) (string, error) {
 	if _, err := urlWithScheme("http", "https")(text); err != nil {
 		return "", errors.New("expected a URL such as https://example.com/welcome, or a path such as /welcome")
 	}
-	return text, nil
+	u, err := url.Parse(text)
+	if err != nil || isASCII(u.Host) {
+		return text, nil
+	}
+	origin, err := normalOrigin(u) // pages of the redirect are trusted, by the origin that browsers send
+	if err != nil {
+		return "", err
+	}
+	u.Host = strings.TrimPrefix(origin, u.Scheme+"://")
+	return u.String(), nil
 }
 
 var routeSyntax = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)

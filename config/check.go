@@ -336,12 +336,27 @@ func (c *Config) checkBasePath(taken []route) {
 			return
 		}
 	}
+	c.checkRedirectsBelow(prefix)
 	if c.Static == nil {
 		return
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(prefix, "/"), "/")
 	if _, err := os.Lstat(filepath.Join(c.Static.Folder, first)); err == nil {
 		c.doc.problem("baseURL", "its path %s begins as a file of static.folder, %s, and requests are served with that path and without; choose another path, or rename the file", c.doc.display("baseURL", prefix), c.doc.display("baseURL", first))
+	}
+}
+
+// checkRedirectsBelow refuses redirects with the path of baseURL: they are below it, and would have it twice.
+func (c *Config) checkRedirectsBelow(prefix string) {
+	a := &c.Authentication
+	for key, target := range map[string]string{
+		"successRedirect": a.SuccessRedirect, "failureRedirect": a.FailureRedirect, "registerRedirect": a.RegisterRedirect, "recoveryRedirect": a.RecoveryRedirect,
+		"secondFactorRedirect": a.SecondFactorRedirect, "mailLoginRedirect": a.MailLoginRedirect, "addressRedirect": a.AddressRedirect, "accountRedirect": a.AccountRedirect,
+	} {
+		path := "authentication." + key
+		if within, ok := baseurl.Parse(c.BaseURL).Strip(target); ok && c.doc.isSet(path) {
+			c.doc.problem(path, "paths are below baseURL, whose path is %s: write %s, or the whole URL", c.doc.display("baseURL", prefix), c.doc.display(path, within))
+		}
 	}
 }
 

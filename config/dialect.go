@@ -25,8 +25,8 @@ func isJSON(data []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(data)
 }
 
-// jsonToYAML rewrites what JSON has in its strings and YAML 1.1 has not: \/, pairs of surrogates, and characters that it takes for line
-// breaks. Spaces after the string take the place of what is shorter.
+// jsonToYAML rewrites what JSON has and YAML 1.1 has not: tabs before the document and, in strings, \/, pairs of surrogates, and
+// characters that it takes for line breaks. Spaces after the string take the place of what is shorter.
 func jsonToYAML(data []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(data))
@@ -35,6 +35,8 @@ func jsonToYAML(data []byte) []byte {
 		rest := data[i:]
 		n, text := 1, string(rest[:1])
 		switch {
+		case !quoted && rest[0] == '\t':
+			text = " " // YAML has no tab before the first brace
 		case !quoted:
 			quoted = rest[0] == '"'
 		case rest[0] == '"':

@@ -15,6 +15,7 @@ func TestJSONOfOtherProgramsIsRead(t *testing.T) {
 		"Python, with tabs":   "{\n\t\"baseURL\": \"https://app.example.org\",\n\t\"authentication\": {\"providers\": {\"email\": {\"from\": \"" + from + "\", \"subject\": \"<b> \\ud83d\\ude00/\\\"\\\\\"}}},\n\t\"hosts\": [\"a.example.org\"]\n}",
 		"Python, not escaped": `{"baseURL": "https://app.example.org", "authentication": {"providers": {"email": {"from": "Grüße 🔔 <no-reply@example.org>", "subject": "<b> 😀/\"\\"}}}, "hosts": ["a.example.org"]}`,
 		"with a mark":         "\ufeff" + `{"baseURL": "https:\/\/app.example.org", "authentication": {"providers": {"email": {"from": "` + from + `", "subject": "<b> 😀\/\"\\"}}}, "hosts": ["a.example.org"]}`,
+		"indented by a tab":   "\n\t{\"baseURL\": \"https://app.example.org\",\t\"authentication\": {\"providers\": {\"email\": {\"from\": \"" + from + "\", \"subject\": \"<b> 😀/\\\"\\\\\"}}},\n\t\t\"hosts\": [\"a.example.org\"]}\n\t",
 		"keys":                `{"base\u0055RL": "https:\/\/app.example.org", "authentication": {"providers": {"email": {"from": "` + from + `", "subject": "<b> 😀\/\"\\"}}}, "hosts": ["a.example.org"]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

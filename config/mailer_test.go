@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,6 +35,7 @@ func TestTheLocalNameOfMailers(t *testing.T) {
 func TestTheHeaderOfProxies(t *testing.T) {
 	equal(t, "by default", mustParse(t, "").ProxyHeader, "X-Forwarded-For")
 	equal(t, "another", mustParse(t, "proxies: [10.0.0.1]\nproxyHeader: Forwarded\n").ProxyHeader, "Forwarded")
+	equal(t, "IPv4 as IPv6", mustParse(t, "proxies: ['::ffff:10.1.2.3/104', '::ffff:10.0.0.1']\n").Proxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("10.0.0.1/32")})
 	checkInvalid(t, []invalidCase{
 		{"another header", "proxies: [10.0.0.1]\nproxyHeader: X-Real-IP\n", []string{`2:1: proxyHeader: expected X-Forwarded-For or Forwarded, not "X-Real-IP"`}},
 		{"without proxies", "proxyHeader: Forwarded\n", []string{"1:1: proxyHeader: has an effect with proxies alone: name the addresses of the proxies in proxies, or remove this key"}},

@@ -2,10 +2,10 @@ package config
 
 import "regexp"
 
-// Fields of the templates of mails.
+// Fields of the templates of mails. Texts in an action may have braces, as in {{printf "{%s}" .Token}}.
 var (
-	mailLink  = regexp.MustCompile(`\{\{[^{}]*\.Link\b`)
-	mailToken = regexp.MustCompile(`\{\{[^{}]*\.Token\b`)
+	mailLink  = regexp.MustCompile(`\{\{([^}]|\}[^}])*\.Link\b`)
+	mailToken = regexp.MustCompile(`\{\{([^}]|\}[^}])*\.Token\b`)
 )
 
 // checkMailTexts refuses texts of mails by which nobody could do what they are for: they lack the link and the token. A program that

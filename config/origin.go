@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -26,7 +27,7 @@ func parsePublicURL(text string) (string, error) {
 		return "", err
 	}
 	u, err := url.Parse(plain)
-	if err != nil {
+	if err != nil || strings.Contains(u.Host, "*") {
 		return "", errors.New("expected a URL such as https://app.example.com")
 	}
 	origin, err := normalOrigin(u)
@@ -70,12 +71,21 @@ func parsePasskeyOrigin(text string) (string, error) {
 // normalOrigin returns the origin of a URL as browsers send it: in lower case, the host in ASCII, without the port of the scheme.
 func normalOrigin(u *url.URL) (string, error) {
 	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
-	if _, err := netip.ParseAddr(host); err != nil && !isASCII(host) {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() && !ip.Is4In6() {
+		host = ip.String() // without leading zeros, and with the longest run of others as ::
+	} else if err != nil && !isASCII(host) {
 		encoded, err := idna.Lookup.ToASCII(host)
 		if err != nil {
 			return "", errors.New("expected a host that exists in the DNS, such as app.example.com")
 		}
 		host = encoded
+	}
+	if port != "" {
+		number, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return "", errors.New("expected a port from 1 to 65535")
+		}
+		port = strconv.FormatUint(number, 10)
 	}
 	if scheme == "https" && port == "443" || scheme == "http" && port == "80" {
 		port = ""
@@ -93,14 +103,23 @@ func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 })
 }
 
-// cookieSyntax is a part of the name of a cookie: belfry's other cookies have it before their own.
-var cookieSyntax = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+var (
+	// cookieSyntax is a part of the name of a cookie: belfry's other cookies have it before their own.
+	cookieSyntax = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+
+	// otherCookie is the end of the name of such another cookie. A session under it would be taken for that: of the former name, or of another
+	// belfry on the host.
+	otherCookie = regexp.MustCompile(`-(console-notice|device|mail|once|passkey(-.*)?|second)$`)
+)
 
 // parseCookieName accepts the name of the cookie of sessions.
 func parseCookieName(text string) (string, error) {
 	const longest = 50
 	if len(text) > longest || !cookieSyntax.MatchString(text) {
 		return "", errors.New("expected a name of 1 to 50 letters, digits and . _ -, such as shop; over https the prefix __Host- is added")
+	}
+	if own := otherCookie.FindString(text); own != "" {
+		return "", errors.New("ends with " + own + ", as another cookie of belfry does: choose another name, such as shop")
 	}
 	return text, nil
 }

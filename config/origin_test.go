@@ -19,6 +19,7 @@ func TestTheBaseURLIsAsBrowsersNameIt(t *testing.T) {
 		"https://bücher.example/API":       "https://xn--bcher-kva.example/API",
 		"http://[::1]:80":                  "http://[::1]",
 		"http://[2001:DB8::1]:8080/a/b_c~": "http://[2001:db8::1]:8080/a/b_c~",
+		"http://[2001:db8:0:0::01]:0080":   "http://[2001:db8::1]",
 	} {
 		c := mustParse(t, "baseURL: '"+text+"'")
 		equal(t, text, c.BaseURL, want)
@@ -32,6 +33,8 @@ func TestTheBaseURLIsAsBrowsersNameIt(t *testing.T) {
 		"https://a.example?":      "without a query",
 		"https://u:p@a.example":   "without user and password",
 		"ftp://a.example":         "expected a URL such as",
+		"https://*.a.example":     "expected a URL such as",
+		"https://a.example:65536": "expected a port from 1 to 65535",
 	} {
 		if _, err := Parse("belfry.yaml", []byte("baseURL: '"+text+"'"), environment); err == nil || !strings.Contains(err.Error(), "baseURL: ") || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", text, err)
@@ -53,6 +56,8 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 		"app://example.com":            "app://example.com",
 		"chrome-extension://abcdefghi": "chrome-extension://abcdefghi",
 		"http://[::1]:80":              "http://[::1]",
+		"http://[0:0::1]:3000":         "http://[::1]:3000",
+		"https://app.example.com:0443": "https://app.example.com",
 	} {
 		c := mustParse(t, "authentication: {trustedOrigins: ['"+text+"']}")
 		if got := c.Authentication.TrustedOrigins; !slices.Equal(got, []string{want}) {
@@ -72,10 +77,46 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 		"ionic://":                      "ionic://localhost",
 		"capacitor:localhost":           "capacitor://localhost",
 		"android:apk-key-hash:abcdefgh": "expected an origin",
+		"https://app.example.com:99999": "expected a port from 1 to 65535",
 	} {
 		if _, err := Parse("belfry.yaml", []byte("authentication: {trustedOrigins: ['"+text+"']}"), environment); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %q", text, err, why)
 		}
+	}
+}
+
+// Before baseURL had its path in redirects they were written with it.
+func TestRedirectsWithThePathOfTheBaseURL(t *testing.T) {
+	for target, write := range map[string]string{
+		"/api": "/", "/api/": "/", "/api/in": "/in", "/api?x=1": "/?x=1", "/api/in?next=/api": "/in?next=/api",
+		"/apis": "", "/API/in": "", "/in/api": "", "/": "", "https://app.example.com/api/in": "",
+	} {
+		for _, key := range []string{"successRedirect", "failureRedirect", "registerRedirect", "recoveryRedirect", "secondFactorRedirect", "mailLoginRedirect", "addressRedirect", "accountRedirect"} {
+			_, err := Parse("belfry.yaml", []byte("baseURL: https://app.example.com/api\nauthentication: {"+key+": '"+target+"'}"), environment)
+			want := "authentication." + key + ": paths are below baseURL, whose path is /api: write " + write + ", or the whole URL"
+			if write == "" && err != nil || write != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: %s: %v", key, target, err)
+			}
+		}
+	}
+}
+
+// The origins of redirects are trusted, too.
+func TestRedirectsHaveTheHostsOfTheDNS(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://bücher.example/in?a=ü":    "https://xn--bcher-kva.example/in?a=ü",
+		"HTTPS://BÜCHER.example:443":       "https://xn--bcher-kva.example",
+		"https://App.example.com:443/in#x": "",
+		"https://app.example.com/ü":        "https://app.example.com/ü",
+		"/ü":                               "/ü",
+	} {
+		c, err := Parse("belfry.yaml", []byte("authentication: {successRedirect: '"+text+"'}"), environment)
+		if want == "" && err == nil || want != "" && (err != nil || c.Authentication.SuccessRedirect != want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := Parse("belfry.yaml", []byte("authentication: {successRedirect: 'https://ü_-.example'}"), environment); err == nil || !strings.Contains(err.Error(), "exists in the DNS") {
+		t.Error(err)
 	}
 }
 
@@ -129,6 +170,11 @@ func TestNamesOfCookies(t *testing.T) {
 	for _, name := range []string{"", "a b", "a;b", "a=b", "__Host-shop", "shop-", "ä", strings.Repeat("a", 51)} {
 		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: '"+name+"'}"), environment); err == nil || !strings.Contains(err.Error(), "authentication.cookie: expected a name of 1 to 50") {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, end := range []string{"device", "second", "mail", "once", "passkey", "passkey-x", "console-notice"} {
+		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: belfry-"+end+"}"), environment); err == nil || !strings.Contains(err.Error(), "authentication.cookie: ends with -"+end+", as another cookie") {
+			t.Errorf("%s: %v", end, err)
 		}
 	}
 }

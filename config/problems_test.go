@@ -285,7 +285,7 @@ func TestMailsWithoutLinkAndToken(t *testing.T) {
 	})
 	for _, fine := range []string{
 		"postValidation: true, html: Welcome", "html: '{{.Token}}'", "html: '', text: '{{ .Link | urlquery }}'", "taken: {html: Hi}", "login: {codeMail: {html: Hi}, linkMail: {html: Hi}}",
-		"recovery: {html: '{{with .Login}}{{$.Token}}{{end}}'}",
+		"recovery: {html: '{{with .Login}}{{$.Token}}{{end}}'}", "html: '{{printf \"{%s}\" .Token}}'",
 	} {
 		mustParse(t, before+fine+after)
 	}

@@ -193,6 +193,21 @@ func TestTheFirstValidCookieOfANameCounts(t *testing.T) {
 	}
 }
 
+// Who logs out is not logged in by another cookie of the browser then.
+func TestALogoutEndsTheSessionsOfAllCookies(t *testing.T) {
+	f := apitest.StartLogin(t, 1)[0]
+	ada, bob, eve := f.Register("ada@example.com", "a fine password"), f.Register("bob@example.com", "another password"), f.Register("eve@example.com", "the third password")
+	cookies := "belfry=" + ada + "; belfry=x; belfry=" + bob
+	f.Do("DELETE", "/auth", "", "Authorization", "Bearer "+eve, "Cookie", cookies).Want(204) // of a program, whose session alone ends
+	f.Me(eve).Want(401)
+	f.Do("GET", "/auth/me", "", "Cookie", cookies).Want(200)
+	f.Do("DELETE", "/auth", "", "Cookie", cookies).Want(204)
+	for _, token := range []string{ada, bob} {
+		f.Me(token).Want(401)
+	}
+	f.Do("GET", "/auth/me", "", "Cookie", cookies).Want(401)
+}
+
 // Two servers on one host have cookies of different names, whatever their ports are. After a change the name before is read
 // for as long as a session lasts.
 func TestTheNameOfTheCookie(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 const (
 	formType   = "application/x-www-form-urlencoded"
 	acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" // as browsers send it
+	acceptJava = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"            // as java.net.HttpURLConnection sends it
 )
 
 // refusedForm is a form that some part of the server refuses.
@@ -62,7 +63,7 @@ func TestWhatRefusesAFormOfAPageIsAPage(t *testing.T) {
 		if !strings.Contains(r.Text, c.says) || !strings.Contains(r.Text, `<p class="lead" role="alert">`) || strings.Contains(r.Text, "Logged in as") {
 			t.Errorf("%s: %s", c.name, r.Text)
 		}
-		for _, program := range [][]string{nil, {"Accept", "*/*"}, {"Accept", "application/json"}, {"Accept", acceptPage, "Hx-Request", "true"}} {
+		for _, program := range [][]string{nil, {"Accept", "*/*"}, {"Accept", "application/json"}, {"Accept", acceptJava}, {"Accept", acceptPage, "Hx-Request", "true"}} {
 			if p := send(program...).Want(c.status).Problem(); p.Status != c.status {
 				t.Errorf("%s, of a program: %+v", c.name, p)
 			}

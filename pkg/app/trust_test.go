@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -219,9 +220,18 @@ func TestAFileOfAuthoritiesIsChecked(t *testing.T) {
 	tlskit.WriteValid(t, p.path("cert.pem"), p.path("key.pem"), "localhost")
 	p.write("empty.pem", "")
 	p.write("text.pem", "hello")
+	good, err := os.ReadFile(p.path("cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("marked.pem", "\ufeff"+string(good))
+	p.write("cut.pem", string(good)+string(good[:len(good)/2]))
+	p.write("damaged.pem", strings.Replace(string(good), "\nMI", "\n!MI", 1)+string(good))
+	p.write("indented.pem", string(good)+"  "+string(good))
 	p.write("wrong.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
 	for file, want := range map[string]string{
 		"cert.pem": "", "empty.pem": "has no certificate in the format PEM", "text.pem": "has no certificate in the format PEM",
+		"marked.pem": "", "cut.pem": "of the 2 certificates in ", "damaged.pem": ", 1 can't be decoded", "indented.pem": "of the 2 certificates in ",
 		"wrong.pem": "certificate 1 of ", "key.pem": `a block "PRIVATE KEY"`,
 	} {
 		_, err := compile(p.load("ca: " + file))

@@ -118,12 +118,13 @@ func (r *request) failLogin(f loginForm, err error) error {
 
 // logOut ends the session.
 func (c *Console) logOut(r *request) error {
-	if r.Session != nil && r.Session.Key == nil {
-		if err := c.service.Logout(r.Context(), r.Session); err != nil {
-			return err
-		}
+	session := r.Session
+	if session != nil && session.Key != nil {
+		session = nil
 	}
-	c.sessions.Forget(r.Exchange)
+	if err := c.sessions.LogOut(r.Exchange, session); err != nil {
+		return err
+	}
 	r.seeOther(Path + "/login")
 	return nil
 }

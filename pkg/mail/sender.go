@@ -48,8 +48,10 @@ func aboutSender(at stage, reply *textproto.Error) bool {
 	switch {
 	case senderStatus.MatchString(subject):
 		return true
-	case recipientStatus.MatchString(subject):
+	case recipientStatus.MatchString(subject), recipientWords.MatchString(text) && !clientWords.MatchString(text):
 		return false
+	case accountWords.MatchString(text):
+		return true
 	case subject == ".7.1" && reply.Code/100 == 5 && at == namingRecipient:
 		return true // no right to relay, or a block list; of a transient one, greylisting
 	case subject == "" && (reply.Code == 500 || reply.Code == 502 || reply.Code == 503 || reply.Code == 504 || reply.Code == 521):
@@ -64,9 +66,16 @@ var (
 	senderStatus = regexp.MustCompile(`^\.(1\.[78]|2\.252|3\.[235]|4\.5|5\.\d+|7\.([3-9]|1[0-3]|2\d|[5-9]\d|\d{3}))$`)
 
 	// The address or the mailbox of the recipient, the size and the content.
-	recipientStatus = regexp.MustCompile(`^\.(1\.\d+|2\.\d+|3\.4|4\.[14678]|6\.\d+)$`)
+	recipientStatus = regexp.MustCompile(`^\.(1\.[1-9]\d?|2\.\d+|3\.4|4\.[1478]|6\.\d+)$`)
 
-	// Where there is no such code, or one that can mean either.
+	// Where there is no such code, or one that can mean either. Postfix begins whatever it refuses at this stage with the first words.
+	recipientWords = regexp.MustCompile(`(?i)\b((recipient|address)( address)? (is )?(rejected|inactive|suppressed|blacklisted)|(user|recipient|mailbox)( is)? (unknown|not found|unavailable|inactive)|suppression list|no such (user|recipient|mailbox))\b`)
+	clientWords    = regexp.MustCompile(`(?i)\b(sender|helo|ehlo|client|relay(ing)?|ip|(mail|your) from|from address|spf|dkim|dmarc|spamhaus|rbl|dnsbl|sandbox)\b`)
+
+	// What providers say about the account, whatever else is in it.
+	accountWords = regexp.MustCompile(`(?i)\b(sandbox|(not|un|isn't) ?verified|verify (a|your) domain|sending (is |has been )?(suspended|paused|disabled)|unusual sending activity|not authori[sz]ed to perform|too many (e?-?mails|messages)|(pending|awaiting) approval|` +
+		`demo domains?|from address|testing emails|unauthenticated senders?)\b`)
+
 	senderWords = regexp.MustCompile(`(?i)\b(sandbox|(not|un|isn't) ?verified|(daily|hourly|sending|send|messages?|mails?|emails?|rate)[^.:;]{0,25} (limit|quota)|(limit|quota)[^.:;]{0,25} (per|a) (day|hour|minute)|throttl\w+|` +
 		`relay(ing)?|sender|helo|ehlo|client host|spamhaus|rbl|dnsbl|(block|black|deny) ?list(ed)?|blocked using|reverse dns|ptr|spf|dkim|dmarc|authenticat\w+|log ?in|` +
 		`(not|isn't) (authori[sz]ed|allowed|permitted) to send|send ?as|account (is )?(suspended|disabled|locked|restricted)|authori[sz]ed recipients)\b`)

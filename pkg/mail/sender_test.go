@@ -10,7 +10,7 @@ import (
 )
 
 // What mail servers reply about who sends is retried, and about all mails; what they reply about a recipient or a mail is neither.
-// The texts are those of Postfix, Gmail, Amazon SES, Mailgun, SendGrid, Exchange and Exim.
+// The texts are those of Postfix, Gmail, Amazon SES, Mailgun, SendGrid, Mailtrap, Resend, Zoho, iCloud, Exchange and Exim.
 func TestRepliesAboutTheSenderAreRetried(t *testing.T) {
 	const sender, recipient = true, false
 	for _, c := range []struct {
@@ -46,6 +46,23 @@ func TestRepliesAboutTheSenderAreRetried(t *testing.T) {
 		{"DATA", 550, "5.7.1 This message does not pass SPF", sender, "SPF"},
 		{"DATA", 550, "5.4.5 Daily limit, see https://support.example.com/limits", sender, ""},
 
+		{"DATA", 554, "Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.", sender, "Sending suspended"},
+		{"DATA", 554, "Access denied: User `arn:aws:iam::123456789012:user/belfry' is not authorized to perform `ses:SendRawEmail' on resource", sender, "not authorized to perform"},
+		{"DATA", 550, "5.7.0 From address is not one of your addresses", sender, "From address"},
+		{"DATA", 550, "5.7.0 Requested action not taken: too many emails per second", sender, "too many emails"},
+		{"DATA", 554, "5.7.1 Demo domains can only be used to send emails to account owners", sender, "Demo domains"},
+		{"RCPT", 550, "5.4.6 Unusual sending activity detected. Please try after sometime.", sender, "Unusual sending activity"},
+		{"RCPT", 450, "You can only send testing emails to your own email address. To send emails to other recipients, verify a domain.", sender, "verify a domain"},
+		{"RCPT", 550, "5.7.1 <ada@example.org>: Recipient address rejected: SPF-Result=softfail; sender is not authorized", sender, "SPF-Result"},
+
+		{"RCPT", 550, "5.1.0 192.0.2.1 sender rejected. Please see our policies", sender, "sender rejected"},
+		{"RCPT", 550, "5.7.1 Your IP address is blacklisted", sender, "IP address"},
+		{"RCPT", 554, "5.7.1 <ada@example.org>: Recipient address rejected: Access denied", recipient, "Access denied"},
+		{"RCPT", 550, "5.1.0 Address rejected", recipient, "Address rejected"},
+		{"RCPT", 554, "5.7.1 User unknown", recipient, "User unknown"},
+		{"RCPT", 550, "5.4.6 Routing loop detected", recipient, "Routing loop"},
+		{"DATA", 554, "Message rejected: Address blacklisted.", recipient, "Address blacklisted"},
+		{"DATA", 550, "5.7.0 The recipient is on our suppression list", recipient, "suppression list"},
 		{"RCPT", 550, "5.1.1 <ada@example.org>: Recipient address rejected: User unknown in virtual mailbox table", recipient, "User unknown"},
 		{"RCPT", 550, "5.1.1 The sender was not informed: no such user", recipient, "no such user"},
 		{"RCPT", 550, "No such user here", recipient, "No such user"},

@@ -22,3 +22,10 @@ func SetMaxUnindexed(t testing.TB, n int) {
 	maxUnindexed = n
 	t.Cleanup(func() { maxUnindexed = before })
 }
+
+// SetMaxUnindexedKeys is SetMaxUnindexed for the keys of the objects.
+func SetMaxUnindexedKeys(t testing.TB, n int) {
+	before := maxUnindexedKeys
+	maxUnindexedKeys = n
+	t.Cleanup(func() { maxUnindexedKeys = before })
+}

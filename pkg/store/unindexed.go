@@ -20,8 +20,11 @@ const (
 	maxMissing        = 8 // indexes that one list lacks
 )
 
-// maxUnindexed is how many objects it reads at most.
-var maxUnindexed = 10_000
+// How many objects it reads at most, and how many keys they have, of which an array has one for each element.
+var (
+	maxUnindexed     = 10_000
+	maxUnindexedKeys = 500_000
+)
 
 // unindexedAtOnce bounds the memory: a list without an index has all objects there.
 var unindexedAtOnce = make(chan struct{}, 2)
@@ -115,15 +118,17 @@ type scannedEntry struct {
 // scan reads all records, for a list that cause refuses without an index.
 func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause error) (*scanned, error) {
 	s := &scanned{Store: from, entries: map[string][]scannedEntry{}}
-	size := 0
+	size, keys := 0, 0
 	for r, err := range driver.Records(ctx, from, MaxPage) {
 		if err != nil {
 			return nil, err
 		}
-		if size += len(r.Body); len(s.records) == maxUnindexed || size > maxUnindexedBytes {
-			return nil, errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d objects, or %d MiB", errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20)
+		found := query.Keys(indexes, r.Body)
+		size, keys = size+len(r.Body), keys+len(found)
+		if len(s.records) == maxUnindexed || size > maxUnindexedBytes || keys > maxUnindexedKeys {
+			return nil, errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d objects, %d MiB, or %d elements of arrays", errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20, maxUnindexedKeys)
 		}
-		for _, key := range query.Keys(indexes, r.Body) {
+		for _, key := range found {
 			s.entries[key.Index] = append(s.entries[key.Index], scannedEntry{key.Parts, len(s.records)})
 		}
 		s.records = append(s.records, r)

@@ -169,4 +169,12 @@ func TestAListWithoutAnIndexReadsOnlySoMany(t *testing.T) {
 	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "one on (year) is needed") || !strings.Contains(err.Error(), "59 objects") {
 		t.Errorf("60 objects of 59: %v", err)
 	}
+	store.SetMaxUnindexed(t, 60)
+	store.SetMaxUnindexedKeys(t, 100)
+	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); err != nil {
+		t.Errorf("60 keys of 100: %v", err)
+	}
+	if _, err := unindexed.List(t.Context(), store.ListOptions{Filter: `"x1" in tags`}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "100 elements of arrays") {
+		t.Errorf("more keys than 100: %v", err)
+	}
 }

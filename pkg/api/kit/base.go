@@ -3,6 +3,7 @@ package kit
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"belfry/internal/baseurl"
 )
@@ -27,6 +28,13 @@ func (r *Router) within(req *http.Request) *http.Request {
 
 // Base is where clients reach this server.
 func (x *Exchange) Base() baseurl.URL { return x.base }
+
+// LacksSlash reports whether a request is for the base URL without a slash at its end: relative links of a page there would be
+// relative to what is above it.
+func (x *Exchange) LacksSlash() bool {
+	path, _, _ := strings.Cut(x.Request.RequestURI, "?")
+	return path != "" && path == x.base.Path()
+}
 
 // place has the headers of a reply that name a path of belfry's name it as clients reach it.
 func (x *Exchange) place() {

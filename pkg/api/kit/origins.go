@@ -17,6 +17,7 @@ type Origins struct {
 	trusted []string
 	forgery *http.CrossOriginProtection
 	open    string     // the path to which pages of any origin may POST; "" for none
+	secure  bool       // clients use https
 	cors    *cors.Cors // nil: there are no other origins than the server's own
 }
 
@@ -27,6 +28,7 @@ type Origins struct {
 func NewOrigins(base string, urls ...string) *Origins {
 	o := &Origins{forgery: http.NewCrossOriginProtection()}
 	own := originOf(base)
+	o.secure = strings.HasPrefix(own, "https:")
 	for _, u := range append([]string{base}, urls...) {
 		origin := originOf(u)
 		if origin == "" {
@@ -86,10 +88,15 @@ func (o *Origins) RefuseForgery(x *Exchange) error {
 }
 
 // TrustReferer reports whether a request of a browser that says nothing in Sec-Fetch-Site, as over http, comes from a page of the
-// host that the request names, or of a trusted origin.
+// host that the request names, or of a trusted origin. Where clients use https, a page of that host over http is one that
+// somebody on the way can have written.
 func (o *Origins) TrustReferer(x *Exchange) bool {
 	u, err := url.Parse(x.Request.Referer())
-	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, x.Request.Host) || o.Trust(u.Scheme+"://"+u.Host))
+	if err != nil || u.Host == "" {
+		return false
+	}
+	same := strings.EqualFold(u.Host, x.Request.Host) && (u.Scheme == "https" || !o.secure)
+	return same || o.Trust(u.Scheme+"://"+u.Host)
 }
 
 // BearerToken returns the token of the Authorization header.

@@ -26,10 +26,12 @@ func (r *Router) HandleNavigation(path string, h Handler) {
 }
 
 // forPeople reports whether a page waits for the reply: the browser shows it in place of a form that it has sent, or
-// of a page that it has asked for. A script, and a program, ask for other types.
+// of a page that it has asked for. A script, and a program, ask for other types: that of Java, unless it is changed, names text/html
+// among images, so both types that browsers name have to be there.
 func (x *Exchange) forPeople() bool {
 	header := x.Request.Header
-	if header.Get("Hx-Request") != "" || !strings.Contains(header.Get("Accept"), "text/html") {
+	accept := header.Get("Accept")
+	if header.Get("Hx-Request") != "" || !strings.Contains(accept, "text/html") || !strings.Contains(accept, "application/xhtml+xml") {
 		return false
 	}
 	switch x.Request.Method {

@@ -316,7 +316,7 @@ func (h *handler) setPassword(x *kit.Exchange, f form) error {
 }
 
 // followLink serves the link of a mail. A page with a form gets the token in its
-// query; the Referrer-Policy keeps it from the pages that follow.
+// query; the Referrer-Policy keeps it from pages of other origins.
 func (h *handler) followLink(x *kit.Exchange) error {
 	query := x.Query()
 	login, token := query.Get("login"), query.Get("token")

@@ -223,13 +223,7 @@ func (h *handler) endSession(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if session != nil {
-		if err := h.service.Logout(x.Context(), session); err != nil {
-			return err
-		}
-	}
-	h.cookies.removeSession(x)
-	return nil
+	return (&Sessions{h.service, h.cookies}).LogOut(x, session)
 }
 
 func (h *handler) sessions(x *kit.Exchange) error {

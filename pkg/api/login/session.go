@@ -74,8 +74,28 @@ func (s *Sessions) Cookie(x *kit.Exchange, name string) string {
 	return s.cookies.value(x.Request, name)
 }
 
-// Forget removes the cookie of a session.
-func (s *Sessions) Forget(x *kit.Exchange) { s.cookies.removeSession(x) }
+// LogOut ends a session, which may be nil, and removes its cookie. It ends those of further cookies as well: without the first one, the
+// next one that the browser sends would count.
+func (s *Sessions) LogOut(x *kit.Exchange, session *auth.Session) error {
+	if session != nil {
+		if err := s.service.Logout(x.Context(), session); err != nil {
+			return err
+		}
+	}
+	if _, ok := x.BearerToken(); !ok {
+		for _, token := range s.cookies.values(x.Request, sessionCookie) {
+			other, err := s.service.Authenticate(x.Context(), token)
+			if err == nil && other != nil && other.Key == nil {
+				err = s.service.Logout(x.Context(), other)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	s.cookies.removeSession(x)
+	return nil
+}
 
 // cookies sets belfry's cookies. Over https their names begin with __Host-: then
 // browsers accept them from this host and for the path / alone. Without, they are for the path of the base URL.

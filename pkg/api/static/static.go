@@ -100,10 +100,10 @@ func (h *handler) folder(x *kit.Exchange, root *os.Root, name string) error {
 	if err != nil || !info.Mode().IsRegular() {
 		return h.missing(x, root, name)
 	}
-	if p := x.Request.URL.Path; !strings.HasSuffix(p, "/") {
+	if p := x.Request.URL.Path; !strings.HasSuffix(p, "/") || x.LacksSlash() {
 		// Relative links of the page are relative to the folder. The path begins with one
 		// slash, so this is a path on this host.
-		x.SetHeader("Location", (&urlPath{p + "/", x.Request.URL.RawQuery}).String())
+		x.SetHeader("Location", (&urlPath{strings.TrimSuffix(p, "/") + "/", x.Request.URL.RawQuery}).String())
 		x.SetHeader("Cache-Control", revalidate)
 		x.WriteHeader(http.StatusPermanentRedirect)
 		return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/static"
@@ -52,6 +53,24 @@ const (
 	revalidate = "no-cache"
 	forever    = "public, max-age=31536000, immutable"
 )
+
+// At a base URL with a path, as proxies pass it on, the front end's folder is one as well.
+func TestTheFolderOfABaseURLWithAPath(t *testing.T) {
+	f := apitest.Start(t, func(a *api.Options) {
+		a.Static, a.Base = &static.Options{Folder: folder(t, site)}, baseurl.Parse("https://app.example.com/shop")
+	})
+	f.Server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	f.Do("GET", "/shop", "").Want(308).HasHeader("Location", "/shop/")
+	f.Do("GET", "/shop?x=%2F", "").Want(308).HasHeader("Location", "/shop/?x=%2F")
+	f.Do("GET", "/shop/docs", "").Want(308).HasHeader("Location", "/shop/docs/")
+	f.Do("GET", "/docs", "").Want(308).HasHeader("Location", "/shop/docs/")
+	for _, path := range []string{"/shop/", "/", "/shop/index.html"} {
+		if r := f.Do("GET", path, "").Want(200); r.Text != site["index.html"] {
+			t.Errorf("%s: %q", path, r.Text)
+		}
+	}
+	f.Do("GET", "/shopping", "").Want(404)
+}
 
 func TestFilesAreServedWithTheirCaching(t *testing.T) {
 	f := serve(t, static.Options{Folder: folder(t, site), Immutable: []string{"fixed"}})

@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/pem"
 
@@ -22,6 +23,7 @@ func Trusted(file string) (*x509.CertPool, error) {
 	if err != nil {
 		roots = x509.NewCertPool() // this system has none that Go finds
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	n := 0
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -33,6 +35,9 @@ func Trusted(file string) (*x509.CertPool, error) {
 			return nil, errs.Wrap(err, errs.Invalid, "certificate %d of %s can't be used", n, file)
 		}
 		roots.AddCert(authority)
+	}
+	if begun := bytes.Count(data, []byte("-----BEGIN CERTIFICATE-----")); begun > n { // pem skips those that are damaged
+		return nil, errs.New(errs.Invalid, "of the %d certificates in %s, %d can't be decoded: one is cut off or damaged", begun, file, begun-n)
 	}
 	if n == 0 {
 		return nil, errs.New(errs.Invalid, "%s has no certificate in the format PEM, which begins with -----BEGIN CERTIFICATE-----", file)
