@@ -43,6 +43,11 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
+		if c.URL != "" {
+			if options.TLS, err = app.BusTrust(loaded); err != nil {
+				return err
+			}
+		}
 		o.Bus = &options
 	}
 	r := app.Doctor(ctx, loaded, o)

@@ -262,6 +262,12 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 				p.config = p.load(lone + "http: {tls: {cert: cert.pem, key: key.pem}}")
 			}, want: "certificate.expired",
 		},
+		"the authority of ca has expired": {
+			spoil: func(p *place) {
+				tlskit.Write(p, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-48*time.Hour), time.Now().Add(-time.Hour), "authority")
+				p.config = p.load("ca: cert.pem\n" + lone)
+			}, want: "certificate.expired", says: "ca: it has expired",
+		},
 		"a certificate for another name": {
 			spoil: func(p *place) {
 				tlskit.WriteValid(p, p.path("cert.pem"), p.path("key.pem"), "other.example")
