@@ -74,6 +74,17 @@ func (s *Sessions) Cookie(x *kit.Exchange, name string) string {
 	return s.cookies.value(x.Request, name)
 }
 
+// KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
+func (s *Sessions) KnownBrowser(x *kit.Exchange, client auth.Client) auth.Client {
+	if client.Browser = s.cookies.value(x.Request, browserCookie); client.Browser == "" {
+		client.Browser = auth.NewBrowser()
+	}
+	return client
+}
+
+// SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
+func (s *Sessions) SetBrowser(x *kit.Exchange, client auth.Client) { s.cookies.setBrowser(x, client) }
+
 // Forget removes the cookie of a session.
 func (s *Sessions) Forget(x *kit.Exchange) { s.cookies.removeSession(x) }
 
