@@ -125,19 +125,23 @@ func (a *App) neededRoles() (all []string) {
 }
 
 // missingRoles reports which roles no process has.
-func missingRoles(r roster, needed []string, now time.Time) (all []doctor.Finding) {
+func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
+	var missing []string
 	for _, role := range needed {
 		has := false
 		for _, e := range r.Processes {
 			has = has || now.Sub(e.Seen) <= rosterGone && e.has(role)
 		}
 		if !has {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaProcess, Name: "process.role", Subject: role,
-				Says: "no process with this role has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
-				Do:   "start one with `belfry serve --role " + role + "`, or one without --role; if one runs, see its log, and whether it has the same backends"})
+			missing = append(missing, role)
 		}
 	}
-	return all
+	if len(missing) == 0 {
+		return nil
+	}
+	return []doctor.Finding{{Level: doctor.Problem, Area: areaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
+		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
+		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and whether it has the same backends"}}
 }
 
 // failsElsewhere says that a process besides this one can't send mails with a mailer.
