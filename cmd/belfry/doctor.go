@@ -43,6 +43,11 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
+		if c.URL != "" {
+			if options.TLS, err = app.BusTrust(loaded); err != nil {
+				return err
+			}
+		}
 		o.Bus = &options
 	}
 	r := app.Doctor(ctx, loaded, o)
@@ -114,7 +119,11 @@ func writeFound(w io.Writer, r *doctor.Report, all bool) error {
 	}
 	sum := make([]string, 0, len(doctor.Levels()))
 	for _, level := range doctor.Levels() {
-		sum = append(sum, fmt.Sprintf("%d %s", r.Count(level), level))
+		n, noun := r.Count(level), string(level)
+		if level == doctor.Problem || level == doctor.Warning {
+			noun = count.Noun(n, noun)
+		}
+		sum = append(sum, fmt.Sprint(n, " ", noun))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(sum, ", "))
 	return err

@@ -120,7 +120,9 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 		}
 	}
 	o.URL = base + st.Expose.URL
-	return o, nil
+	var err error
+	o.RootCAs, err = app.WebTrust(loaded)
+	return o, err
 }
 
 // owned returns the fields that the server sets and ignores in requests. The output of `belfry export` has them.

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"crypto/x509"
 	"path/filepath"
 
 	"belfry/config"
+	"belfry/pkg/app/certificate"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
@@ -31,4 +33,21 @@ func BusClient(c *config.Config) (bus.Options, error) {
 // embeddedBus are the options of the embedded server of a configuration.
 func embeddedBus(c *config.Config) embedded.Options {
 	return embedded.Options{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
+}
+
+// BusTrust returns how a command that is given another address of the bus uses TLS: it trusts the authorities of bus.tls.ca, or those
+// of ca besides the system's, as for the configured address.
+func BusTrust(c *config.Config) (bus.TLS, error) {
+	roots, err := WebTrust(c)
+	return bus.TLS{CA: c.Bus.TLS.CA, RootCAs: roots, Cert: c.Bus.TLS.Cert, Key: c.Bus.TLS.Key}, err
+}
+
+// WebTrust returns the authorities that a command trusts for requests to a belfry by https: those of ca besides the system's; nil for
+// the system's alone.
+func WebTrust(c *config.Config) (*x509.CertPool, error) {
+	roots, err := certificate.Trusted(c.CA)
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "ca: %v", err)
+	}
+	return roots, nil
 }

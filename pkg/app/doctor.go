@@ -46,7 +46,9 @@ func DoctorConfig(err error) *doctor.Report {
 		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: areaConfig, Name: "configuration.unreadable", Says: messageOf(err), Do: "name the file with --config"})
 	}
 	for _, p := range problems {
-		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: areaConfig, Name: "configuration.invalid", Subject: p.Key, Says: p.Error(), Do: "correct the file; `belfry config check` checks it again"})
+		at := p
+		at.Key = "" // it is the subject
+		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: areaConfig, Name: "configuration.invalid", Subject: p.Key, Says: at.Error(), Do: "correct the file; `belfry config check` checks it again"})
 	}
 	return r
 }

@@ -33,6 +33,9 @@ type busExamination struct {
 	own  bool   // it is the user of the configuration
 	now  func() time.Time
 
+	workers []string // of belfry's own listeners, those for whose work the user's permissions are asked for
+	serves  bool     // the process that asks does this work
+
 	// connect returns a connection. Each check has its own: the server reports to a connection what it denies, and not to which
 	// request.
 	connect func() (b askedBus, done func(), err error)
@@ -53,16 +56,26 @@ func (e *examination) busChecks() []doctor.Check {
 		}
 		o = &configured
 	}
-	options := *o
-	options.Name = "belfry doctor"
-	x := &busExamination{plan: e.plan, user: cmp.Or(options.Auth.User, "of the configuration"), own: e.bus == nil, now: e.now, connect: func() (askedBus, func(), error) {
-		c, err := bus.Dial(options)
+	x := newBusExamination(e.plan, *o)
+	x.own, x.now = e.bus == nil, e.now
+	if x.own && !e.serves() { // else the process says it, of the roles that it has
+		for _, spec := range e.plan.specs() {
+			x.workers = append(x.workers, spec.Name)
+		}
+	}
+	return []doctor.Check{{Area: areaBus, Ask: x.ask}}
+}
+
+// newBusExamination asks a bus with options, whose user is that of the configuration.
+func newBusExamination(p *plan, o bus.Options) *busExamination {
+	o.Name = "belfry doctor"
+	return &busExamination{plan: p, user: cmp.Or(o.Auth.User, "of the configuration"), own: true, now: time.Now, connect: func() (askedBus, func(), error) {
+		c, err := bus.Dial(o)
 		if err != nil {
 			return nil, nil, err
 		}
 		return c, c.Close, nil
 	}}
-	return []doctor.Check{{Area: areaBus, Ask: x.ask}}
 }
 
 // ask makes all checks of the bus at once if it can be reached.
@@ -78,6 +91,9 @@ func (x *busExamination) ask(ctx context.Context) []doctor.Finding {
 		x.check("listeners, their lag and their dead letters", x.askListeners, apiPrefix),
 		x.check("the clock of the bus", x.askClock, apiPrefix),
 		x.check("what listeners have missed", x.askMissed, missed.SubjectList),
+	}
+	if len(x.workers) > 0 {
+		checks = append(checks, x.check(whatWorkers, x.askWork))
 	}
 	steps, err := x.plan.busSteps(nil, nil, true)
 	if err != nil {
@@ -97,7 +113,7 @@ func (x *busExamination) ask(ctx context.Context) []doctor.Finding {
 	if until, has := ctx.Deadline(); has {
 		within = max(time.Until(until)-time.Second, 0) // what hangs is named here, not with all that was found
 	}
-	return append(all, doctor.Run(ctx, checks, within).Findings...)
+	return append(all, joined(doctor.Run(ctx, checks, within).Findings)...)
 }
 
 const apiPrefix = "$JS.API"
@@ -128,21 +144,8 @@ func (x *busExamination) check(what string, ask func(ctx context.Context, b aske
 	}}
 }
 
-// denied says what the user of the bus may not see.
-func (x *busExamination) denied(what, subject string) doctor.Finding {
-	says := "the bus's user " + x.user + " may not see it"
-	if subject != "" {
-		says += ": it lacks the permission for " + subject
-	}
-	do := "name the admin of the bus: belfry doctor --user admin, with the password in BELFRY_BUS_PASSWORD"
-	if !x.own {
-		do = "name another user with --user, or give this one the permission"
-	}
-	return doctor.Finding{Level: doctor.Unseen, Name: "bus.denied", Subject: what, Says: says, Do: do}
-}
-
 func busUnreachable(err error) doctor.Finding {
-	f := doctor.Finding{Level: doctor.Problem, Name: "bus.unreachable", Says: messageOf(err), Do: "check that the NATS server runs, and bus.url and bus.tls; until then events stay in their records"}
+	f := doctor.Finding{Level: doctor.Problem, Name: "bus.unreachable", Says: messageOf(err), Do: "check that the NATS server runs, and bus.url and bus.tls; meanwhile events stay in their records, and none is lost"}
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
 		f.Name, f.Do = "bus.login", "correct bus.user and bus.password, bus.token, bus.nkey or bus.credentials; the server's nats.conf has the users"
 	}
@@ -151,12 +154,11 @@ func busUnreachable(err error) doctor.Finding {
 
 // askPublish has the server judge a message that it must refuse, since it names another stream: so nothing is stored.
 func (x *busExamination) askPublish(ctx context.Context, b askedBus) ([]doctor.Finding, error) {
-	m := nats.NewMsg(event.LogPrefix + "doctor")
-	m.Header.Set(jetstream.ExpectedStreamHeader, "belfry-doctor")
+	m := refusedBy(nats.NewMsg(event.LogPrefix + "doctor"))
 	_, err := b.Conn().RequestMsgWithContext(ctx, m)
 	if _, denied := deniedOf(ctx, err); denied && x.own {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "bus.mayNotPublish", Says: "the bus's user " + x.user + " may not publish events on " + event.LogPrefix + ">: they stay in their records, and no listener receives them",
-			Do: "give it the permissions of FRONT, WORKER or ALL in nats.conf, and reload the NATS server"}}, nil
+			Do: asRolesSay}}, nil
 	}
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, nil // there is no stream, as another check says

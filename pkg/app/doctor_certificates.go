@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,35 +39,54 @@ func (e *examination) askCertificates(ctx context.Context) (all []doctor.Finding
 	if acme := c.HTTP.ACME; acme != nil {
 		all = append(all, e.askACME(acme.Storage, acme.Domains)...)
 	}
-	for _, file := range []struct{ key, path string }{{"bus.tls.cert", c.Bus.TLS.Cert}, {"bus.tls.ca", c.Bus.TLS.CA}} {
+	if file := c.Bus.TLS.Cert; file != "" {
+		const key = "bus.tls.cert"
+		if found, err := certificatesIn(file); err != nil {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "certificate.unusable", Subject: key, Says: messageOf(err), Do: "correct " + key})
+		} else {
+			all = append(all, e.judged(key, found[0], "", "replace "+file+", and restart belfry")...)
+		}
+	}
+	return append(append(all, e.askAuthorities()...), e.askPublic(ctx)...)
+}
+
+// askAuthorities looks at the files of authorities that are trusted. A former one beside its successor is no fault.
+func (e *examination) askAuthorities() (all []doctor.Finding) {
+	c := e.config
+	files := []struct{ key, path string }{{"ca", c.CA}, {"bus.tls.ca", c.Bus.TLS.CA}}
+	if acme := c.HTTP.ACME; acme != nil {
+		files = append(files, struct{ key, path string }{"http.acme.ca", acme.CA})
+	}
+	for _, file := range files {
 		if file.path == "" {
 			continue
 		}
-		leaf, err := firstCertificate(file.path)
+		authorities, err := certificatesIn(file.path)
 		if err != nil {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "certificate.unusable", Subject: file.key, Says: messageOf(err), Do: "correct " + file.key})
 			continue
 		}
-		all = append(all, e.judged(file.key, leaf, "", "replace "+file.path+", and restart belfry")...)
+		last := slices.MaxFunc(authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+		all = append(all, e.judged(file.key, last, "", "add the authority's new certificate to "+file.path+", and restart belfry")...)
 	}
-	return append(all, e.askPublic(ctx)...)
+	return all
 }
 
 // askACME looks at the certificates that were obtained, in the folder where belfry keeps them.
 func (e *examination) askACME(storage string, domains []string) (all []doctor.Finding) {
 	for _, domain := range domains {
-		found, _ := filepath.Glob(filepath.Join(storage, "certificates", "*", strings.ReplaceAll(domain, "*", "wildcard_"), "*.crt"))
+		found := acmeFiles(storage, domain)
 		if len(found) == 0 {
 			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "certificate.missing", Subject: domain, Says: "no certificate for it was obtained yet",
 				Do: "start belfry where the authority reaches it at " + domain + ", on port 80 or 443; the log says why it was refused"})
 		}
 		for _, file := range found {
-			leaf, err := firstCertificate(file)
+			found, err := certificatesIn(file)
 			if err != nil {
 				all = append(all, doctor.Finding{Level: doctor.Problem, Name: "certificate.unusable", Subject: domain, Says: messageOf(err), Do: "remove the file, and restart belfry: it obtains another one"})
 				continue
 			}
-			all = append(all, e.judged(domain, leaf, "", "see belfry's log for why it is not renewed: the authority has to reach "+domain)...)
+			all = append(all, e.judged(domain, found[0], "", "see belfry's log for why it is not renewed: the authority has to reach "+domain)...)
 		}
 	}
 	return all
@@ -89,17 +108,26 @@ func (e *examination) judged(subject string, leaf *x509.Certificate, host, do st
 	return []doctor.Finding{f}
 }
 
-// firstCertificate reads the first certificate of a PEM file.
-func firstCertificate(file string) (*x509.Certificate, error) {
+// certificatesIn reads the certificates of a PEM file, of which there is at least one.
+func certificatesIn(file string) (all []*x509.Certificate, err error) {
 	data, err := smallfile.Read(file, maxCertificates)
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, errors.New(file + " does not begin with a certificate (PEM)")
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d in %s can't be read: %w", len(all)+1, file, err)
+		}
+		all = append(all, c)
 	}
-	return x509.ParseCertificate(block.Bytes)
+	if len(all) == 0 {
+		return nil, errors.New(file + " has no certificate (PEM)")
+	}
+	return all, nil
 }
 
 // askPublic connects to baseURL as a client does: in front of belfry there may be a proxy with a certificate of its own.

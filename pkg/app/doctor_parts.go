@@ -13,8 +13,10 @@ import (
 	"belfry/config"
 	"belfry/internal/schedule"
 	"belfry/pkg/binary/filestorage"
+	"belfry/pkg/errs"
 	"belfry/pkg/mail"
 	"belfry/pkg/operations/doctor"
+	"belfry/pkg/store/filestore"
 )
 
 // backendChecks ask each backend that stores use. Folders are those of the process that serves: it says how they are.
@@ -29,7 +31,7 @@ func (e *examination) backendChecks() (all []doctor.Check) {
 		case b.File == nil:
 			all = append(all, doctor.Check{Area: areaBackend, Subject: name, Ask: func(ctx context.Context) []doctor.Finding { return e.askBackend(ctx, name, b) }})
 		case e.holder == nil && e.holderErr == nil:
-			all = append(all, doctor.Check{Area: areaBackend, Subject: name, Ask: func(ctx context.Context) []doctor.Finding { return e.askFolder(ctx, name, b) }})
+			all = append(all, doctor.Check{Area: areaBackend, Subject: name, Ask: func(context.Context) []doctor.Finding { return e.askFolder(b) }})
 		}
 	}
 	return all
@@ -49,34 +51,49 @@ func (e *examination) askBackend(ctx context.Context, name string, b config.Back
 	return []doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: b.Type + " replies and takes the credentials"}}
 }
 
-// askFolder opens a folder that nobody serves, as any command does.
-func (e *examination) askFolder(ctx context.Context, name string, b config.Backend) []doctor.Finding {
+// askFolder looks at a folder that nobody serves, and writes nothing into it.
+func (e *examination) askFolder(b config.Backend) []doctor.Finding {
 	if _, err := os.Stat(b.File.Folder); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return []doctor.Finding{{Level: doctor.Warning, Name: "backend.empty", Says: "the folder " + b.File.Folder + " does not exist: there is no data yet, or data names another folder",
-				Do: "the first `belfry serve` creates it; if there was data, check data in the configuration, and --data"}}
+			return []doctor.Finding{noData(b.File.Folder, "does not exist: there is no data yet")}
 		}
 		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.unavailable", Says: messageOf(err), Do: "run this command as the user of belfry, and check who owns the folder"}}
 	}
-	e.opening.Lock() // of several folders each holds the data folder while it is open
-	defer e.opening.Unlock()
-	lock, err := LockData(e.config.Data, "doctor")
-	if held := (*Held)(nil); errors.As(err, &held) {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "backend.held", Says: messageOf(err), Do: "repeat this command"}}
+	release, held := e.hold()
+	if held != nil {
+		return []doctor.Finding{*held}
 	}
-	if err != nil {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.unavailable", Says: messageOf(err), Do: "run this command as the user of belfry, and check who owns the folder"}}
-	}
-	defer lock.Unlock()
-	opened, err := openBackendOnce(ctx, name, b)
-	if err == nil {
-		err = opened.Ping(ctx)
-		err = errors.Join(err, opened.Close())
-	}
-	if err != nil {
+	defer release()
+	err := filestore.Check(b.File.Folder, filestore.Options{CacheBytes: commandCache})
+	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		return []doctor.Finding{noData(b.File.Folder, "has no data yet")}
+	case err != nil:
 		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.damaged", Says: messageOf(err), Do: "see docs/reliability.md: check the disk, and restore the latest backup into an empty folder if the files are damaged"}}
 	}
 	return []doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: "the folder can be opened"}}
+}
+
+// hold keeps other processes from the data folder, if there is one, while a folder is read. It returns why it can't.
+func (e *examination) hold() (release func(), held *doctor.Finding) {
+	e.opening.Lock() // of several folders each holds the data folder while it is read
+	if _, err := os.Stat(e.config.Data); err != nil {
+		return e.opening.Unlock, nil
+	}
+	lock, err := LockData(e.config.Data, "doctor")
+	if err == nil {
+		return func() { lock.Unlock(); e.opening.Unlock() }, nil
+	}
+	e.opening.Unlock()
+	if by := (*Held)(nil); errors.As(err, &by) {
+		return nil, &doctor.Finding{Level: doctor.Unseen, Name: "backend.held", Says: messageOf(err), Do: "repeat this command"}
+	}
+	return nil, &doctor.Finding{Level: doctor.Problem, Name: "backend.unavailable", Says: messageOf(err), Do: "run this command as the user of belfry, and check who owns the folder"}
+}
+
+func noData(folder, says string) doctor.Finding {
+	return doctor.Finding{Level: doctor.Warning, Name: "backend.empty", Says: "the folder " + folder + " " + says + ", or data names another folder",
+		Do: "the first `belfry serve` makes it; if there was data, check data in the configuration, and --data"}
 }
 
 // storageChecks ask each storage of binaries.
@@ -149,6 +166,10 @@ const (
 func (e *examination) askDisks(context.Context) (all []doctor.Finding) {
 	for _, at := range writtenFolders(e.config) {
 		folder := existing(at.folder)
+		if !mayWrite(folder) && e.holderErr != nil { // that of belfry may
+			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.name, Says: "this user may not write to " + folder + ", and is not that of belfry", Do: "run this command as the user of belfry"})
+			continue
+		}
 		if !mayWrite(folder) {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "disk.readOnly", Subject: at.name, Says: "this user may not write to " + folder,
 				Do: "run this command as the user of belfry; if it is, give it the folder with chown, and check that the disk is not mounted read-only"})
@@ -156,7 +177,7 @@ func (e *examination) askDisks(context.Context) (all []doctor.Finding) {
 		}
 		free, total, known := space(folder)
 		if !known || total == 0 {
-			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.name, Says: "the space of the disk of " + folder + " can't be read"})
+			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.name, Says: "the space of the disk of " + folder + " can't be read", Do: "see `df " + folder + "`"})
 			continue
 		}
 		all = append(all, judgeDisk(at.name, folder, free, total))

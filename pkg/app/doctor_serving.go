@@ -37,6 +37,8 @@ func (a *App) examine(ctx context.Context) (*doctorReply, error) {
 			return a.bus, func() {}, a.bus.Ready(ctx)
 		}}
 		checks = append(checks, doctor.Check{Area: areaBus, Subject: "embedded", Ask: x.ask})
+	} else {
+		checks = append(checks, a.workRightsCheck())
 	}
 	r := doctor.Run(ctx, checks, examineTimeout)
 	r.Redact(a.now().config.Secrets())

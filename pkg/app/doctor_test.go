@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/bus"
+	"belfry/pkg/mail"
 	"belfry/pkg/operations/doctor"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -67,12 +70,34 @@ func closedPort(t *testing.T) string { return fmt.Sprint("127.0.0.1:", kit.FreeP
 // is to be set up.
 func (p *place) production(text string, setUp bool) (url string) {
 	p.Helper()
+	return p.productionOf("../../nats.conf", text, setUp)
+}
+
+// without is production where the user belfry lacks a permission. What is set up is so by the admin.
+func (p *place) without(permission string) {
+	p.Helper()
+	file, err := os.ReadFile("../../nats.conf")
+	if err != nil {
+		p.Fatal(err)
+	}
+	before, all, _ := strings.Cut(string(file), "\nALL: {")
+	all, after, _ := strings.Cut(all, "\nLISTENER: {")
+	if !strings.Contains(all, permission) {
+		p.Fatalf("the user has no permission %s", permission)
+	}
+	p.write("nats.conf", before+"\nALL: {"+strings.Replace(all, permission, "", 1)+"\nLISTENER: {"+after)
+	p.productionOf(p.path("nats.conf"), onNATS, true)
+}
+
+// productionOf is production with another file.
+func (p *place) productionOf(file, text string, setUp bool) (url string) {
+	p.Helper()
 	p.Setenv("BELFRY_NATS_NAME", "test")
 	p.Setenv("BELFRY_NATS_STORE", p.TempDir())
 	for _, name := range []string{"FRONT", "WORKER", "ALL", "LISTENER", "OBSERVER", "CLIENT", "ADMIN", "SYSTEM"} {
 		p.Setenv("BELFRY_"+name+"_PASSWORD", "pw-of-"+strings.ToLower(name))
 	}
-	url = natsserver.ServeFile(p, "../../nats.conf").ClientURL()
+	url = natsserver.ServeFile(p, file).ClientURL()
 	p.config = p.load(fmt.Sprintf(text, url))
 	if setUp {
 		admin, err := bus.Dial(bus.Options{URL: url, Auth: bus.Auth{User: "admin", Password: "pw-of-admin"}})
@@ -165,6 +190,16 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 				p.config = p.load(fmt.Sprintf(strings.NewReplacer("user: belfry", "user: client", "pw-of-all", "pw-of-client").Replace(onNATS), p.config.Bus.URL[0]))
 			}, want: "bus.mayNotPublish", says: "client",
 		},
+		"the user may not read a stream": {
+			spoil: func(p *place) { p.without(`"$JS.API.STREAM.INFO.EVENTS", `) }, want: "bus.mayNotRead", says: "lacks the permission for $JS.API.STREAM.INFO.EVENTS",
+		},
+		"the user may not receive events": {
+			spoil: func(p *place) { p.without(`"$JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping", `) }, want: "bus.mayNotWork", says: "lacks the permission for $JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping: ",
+		},
+		"the user may not acknowledge events": {
+			spoil: func(p *place) { p.without(`"$JS.ACK.RETRY.cascade.>",`) }, want: "bus.mayNotWork", says: "$JS.ACK.RETRY.cascade.doctor",
+		},
+		"the user may not store dead letters": {spoil: func(p *place) { p.without(`"dead.mapping", `) }, want: "bus.mayNotWork", says: "dead.mapping"},
 		"a front does not see what workers do": {
 			spoil: func(p *place) {
 				p.production(onNATS, true)
@@ -227,6 +262,12 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 				p.config = p.load(lone + "http: {tls: {cert: cert.pem, key: key.pem}}")
 			}, want: "certificate.expired",
 		},
+		"the authority of ca has expired": {
+			spoil: func(p *place) {
+				tlskit.Write(p, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-48*time.Hour), time.Now().Add(-time.Hour), "authority")
+				p.config = p.load("ca: cert.pem\n" + lone)
+			}, want: "certificate.expired", says: "ca: it has expired",
+		},
 		"a certificate for another name": {
 			spoil: func(p *place) {
 				tlskit.WriteValid(p, p.path("cert.pem"), p.path("key.pem"), "other.example")
@@ -271,7 +312,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			if f == nil {
 				t.Fatalf("%s is not found in %s", c.want, text)
 			}
-			if f.Level != cmp.Or(c.level, doctor.Problem) || !strings.Contains(f.Says, c.says) || f.Do == "" {
+			if f.Level != cmp.Or(c.level, doctor.Problem) || !strings.Contains(f.Subject+": "+f.Says, c.says) || f.Do == "" {
 				t.Errorf("found %+v, want %q", f, c.says)
 			}
 			if r.Healthy() != (c.level != "") {
@@ -323,17 +364,21 @@ func TestTheDoctorWorksWithTheUsersOfNATS(t *testing.T) {
 	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
 	url := p.production(onNATS, true)
 	js := natsserver.JetStream(t, url, nats.UserInfo("admin", "pw-of-admin"))
-	stored := func() uint64 {
-		s, err := js.Stream(t.Context(), bus.StreamEvents)
-		if err != nil {
-			t.Fatal(err)
+	stored := func() (n uint64) {
+		for _, name := range []string{bus.StreamEvents, bus.StreamDead, bus.StreamRetry} {
+			s, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += s.CachedInfo().State.LastSeq
 		}
-		return s.CachedInfo().State.LastSeq
+		return n
 	}
 	before := stored()
+	p.healthy(p.examined(), "bus.publishes", "bus.works", "listener.ok")
 	a := p.start()
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
-	p.healthy(p.examined(), "process.ready", "bus.connected", "bus.inSync", "bus.publishes", "listener.ok", "clock.ok")
+	p.healthy(p.examined(), "process.ready", "bus.connected", "bus.inSync", "bus.publishes", "bus.works", "listener.ok", "clock.ok")
 	admin := bus.Options{URL: url, Auth: bus.Auth{User: "admin", Password: "pw-of-admin"}}
 	r := p.examined(func(e *examination) { e.bus = &admin })
 	p.healthy(r, "bus.inSync", "listener.ok", "listener.complete")
@@ -423,17 +468,58 @@ func TestProcessesAreJudged(t *testing.T) {
 	}
 }
 
+// What other processes say of themselves is found: their mailers, and the roles that none of them has.
+func TestWhatOtherProcessesSayIsFound(t *testing.T) {
+	now := time.Now()
+	failing := map[string]mailFailure{"m": {"logging in failed", now}}
+	r := roster{map[string]rosterEntry{
+		"own": {PID: 1, Host: "one", Seen: now, Roles: []string{"front"}, Mailers: failing}, "other": {PID: 2, Host: "two", Seen: now, Roles: []string{"mapping", "mail"}, Mailers: failing},
+		"gone": {PID: 3, Host: "three", Seen: now.Add(-time.Hour), Mailers: failing},
+	}}
+	found := slices.Concat(missingRoles(r, []string{"mapping", "cascade", "search"}, now), r.failingMailers("own", now))
+	var got []string
+	for _, f := range found {
+		if f.Level != doctor.Problem || f.Do == "" || f.Area == "" {
+			t.Errorf("found %+v", f)
+		}
+		got = append(got, f.Name+" "+f.Subject)
+	}
+	if !slices.Equal(got, []string{"process.role cascade, search", "mailer.failing m"}) || !strings.Contains(found[1].Says, "process 2 on two can't send mails since ") {
+		t.Errorf("found %+v", found)
+	}
+	r.Processes["all"] = rosterEntry{Seen: now}
+	if found := missingRoles(r, []string{"cascade", "search"}, now); len(found) > 0 {
+		t.Errorf("a process without roles has all, but found is %+v", found)
+	}
+}
+
 // Processes that share stores write that they run, and as what; one that ends takes its entry with it.
 func TestProcessesAreListed(t *testing.T) {
 	p := newPlace(t, lone)
 	a := p.start()
 	a.enroll(t.Context())
-	other := &App{run: "another", began: time.Now(), log: p.log(), roles: []string{"mapping"}}
+	other := &App{run: "another", began: time.Now(), log: p.log(), roles: []string{"mapping"}, mailers: newMailers(prometheus.NewRegistry())}
 	other.current = a.now()
+	other.mailers.use("default", config.Mailer{})
+	other.mailers.use("removed", config.Mailer{})
+	refused := mail.NewSMTP(mail.SMTPOptions{Host: "127.0.0.1", Port: kit.FreePort(t), TLS: "none"}).Send(t.Context(), mail.Message{ID: "x", Date: time.Now(), From: "b@example.com", To: "a@example.com", Subject: "s", Text: "t"})
+	if _, about := mail.AboutServer(refused); !about {
+		t.Fatal(refused)
+	}
+	other.mailers.note("default", refused, p.log())
+	other.mailers.note("removed", refused, p.log())
 	other.enroll(t.Context())
 	r, _, err := a.sharedRoster().Get(t.Context())
 	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.run].Version != Version() {
 		t.Fatalf("listed are %+v, %v", r, err)
+	}
+	if says := r.failsElsewhere(a.run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
+		t.Errorf("its mailer is %q in %+v", says, r)
+	}
+	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(a.run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(a.run, "another", time.Now())} {
+		if says != "" {
+			t.Errorf("a mailer that does not fail is %q", says)
+		}
 	}
 	if _, _, err := a.sharedRoster().Change(t.Context(), func(r *roster) bool {
 		gone := r.Processes["another"]

@@ -109,6 +109,29 @@ func (m *mailers) failing(name string) (says string, since time.Time) {
 	return s.says, s.since
 }
 
+// mailFailure is that a mailer does not work.
+type mailFailure struct {
+	Says  string    `json:"says"` // without the words of the server
+	Since time.Time `json:"since"`
+}
+
+func (f mailFailure) String() string {
+	return "since " + f.Since.UTC().Format(time.DateTime) + " UTC: " + f.Says
+}
+
+// allFailing returns those of some mailers that do not work.
+func (m *mailers) allFailing(configured map[string]config.Mailer) map[string]mailFailure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]mailFailure{}
+	for name, s := range m.states {
+		if _, is := configured[name]; is && !s.since.IsZero() {
+			all[name] = mailFailure{s.says, s.since.UTC()}
+		}
+	}
+	return all
+}
+
 // failingMailer says that the mailer in use does not work.
 func (a *App) failingMailer() []string {
 	e := a.now().config.Authentication.Email

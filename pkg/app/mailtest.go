@@ -126,12 +126,11 @@ func (g *serving) consoleMail() *console.MailTest {
 		return nil
 	}
 	t := &console.MailTest{Mailer: e.Mailer, From: e.From, Type: g.config.Mailers[e.Mailer].Type}
-	t.Failing = func() string {
-		says, since := g.mailers.failing(e.Mailer)
-		if says == "" {
-			return ""
+	t.Failing = func(ctx context.Context) string {
+		if says, since := g.mailers.failing(e.Mailer); says != "" {
+			return mailFailure{says, since}.String()
 		}
-		return "since " + since.UTC().Format(time.DateTime) + " UTC: " + says
+		return g.failsElsewhere(ctx, e.Mailer)
 	}
 	t.Send = func(ctx context.Context, to string) (string, error) {
 		tested, err := g.testMail(ctx, MailTest{To: to})
@@ -141,4 +140,17 @@ func (g *serving) consoleMail() *console.MailTest {
 		return tested.Done(), nil
 	}
 	return t
+}
+
+// failsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
+// written within the last minutes, and nothing if that can't be read.
+func (g *serving) failsElsewhere(ctx context.Context, mailer string) string {
+	if !g.plan.shared() {
+		return ""
+	}
+	r, _, err := g.sharedRoster().Get(ctx)
+	if err != nil {
+		return ""
+	}
+	return r.failsElsewhere(g.run, mailer, time.Now())
 }

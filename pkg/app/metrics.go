@@ -54,7 +54,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, lettersDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, mailerDesc, filledDesc, computedDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, stuckDesc, busDesc, lagDesc, lettersDesc, missedDesc, countDesc, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc, searchReadyDesc, searchObjectsDesc, searchBehindDesc, readyDesc, partDesc, busSettingsDesc, mailerDesc, buildDesc, diskFreeDesc, diskSizeDesc, expiryDesc, filledDesc, computedDesc, fillsDesc, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
 		ch <- d
 	}
 }
@@ -81,6 +81,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge(stuckDesc, float64(counts.Stuck))
 	gauge(busSettingsDesc, float64(len(a.busShortcomings())))
 	a.collectMailers(gauge)
+	a.collectMachine(gauge)
 	a.collectMissed(gauge)
 	a.collectCaches(ch)
 	a.collectSearch(gauge)

@@ -3,11 +3,15 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
@@ -15,10 +19,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"belfry/test/kit"
+	"belfry/test/kit/tlskit"
 )
 
-// expression is a query of a file for monitoring.
-type expression struct{ where, text string }
+// expression is a query of a file for monitoring. says are the texts of an alert, which name labels of its result.
+type expression struct {
+	where, text string
+	says        []string
+}
 
 // rules is the file of Prometheus, as it reads it.
 type rulesFile struct {
@@ -50,7 +58,7 @@ func alertExpressions(t *testing.T) (all []expression) {
 	seen := map[string]bool{}
 	for _, g := range f.Groups {
 		for _, r := range g.Rules {
-			all = append(all, expression{"alert " + r.Alert, r.Expr})
+			all = append(all, expression{"alert " + r.Alert, r.Expr, []string{r.Annotations["summary"], r.Annotations["description"]}})
 			if seen[r.Alert] || !model.LegacyValidation.IsValidMetricName(r.Alert) {
 				t.Errorf("the alert %q is there twice, or has no valid name", r.Alert)
 			}
@@ -97,12 +105,12 @@ func boardExpressions(t *testing.T) (all []expression) {
 		}
 		ids[p.ID] = true
 		for _, query := range p.Targets {
-			all = append(all, expression{"panel " + p.Title, strings.NewReplacer("$instance", ".*", "$__rate_interval", "5m").Replace(query.Expr)})
+			all = append(all, expression{"panel " + p.Title, strings.NewReplacer("$instance", ".*", "$__rate_interval", "5m").Replace(query.Expr), nil})
 		}
 	}
 	for _, v := range board.Templating.List {
 		if name, _, is := strings.Cut(strings.TrimPrefix(v.Definition, "label_values("), ","); is {
-			all = append(all, expression{"variable " + v.Name, name})
+			all = append(all, expression{"variable " + v.Name, name, nil})
 		}
 	}
 	return all
@@ -136,6 +144,55 @@ func (p *place) described(a *App) map[string][]string {
 	return all
 }
 
+// resultLabels returns the labels that the result of an expression has.
+func resultLabels(e parser.Expr, known map[string][]string) []string {
+	switch e := e.(type) {
+	case *parser.ParenExpr:
+		return resultLabels(e.Expr, known)
+	case *parser.AggregateExpr:
+		return e.Grouping
+	case *parser.BinaryExpr:
+		left, right := resultLabels(e.LHS, known), resultLabels(e.RHS, known)
+		if e.Op == parser.LOR || len(left) == 0 {
+			return append(slices.Clone(left), right...)
+		}
+		return left
+	case *parser.Call:
+		for _, arg := range e.Args {
+			if all := resultLabels(arg, known); len(all) > 0 {
+				return all
+			}
+		}
+	case *parser.MatrixSelector:
+		return resultLabels(e.VectorSelector, known)
+	case *parser.VectorSelector:
+		return append([]string{"job", "instance"}, known[e.Name]...)
+	}
+	return nil
+}
+
+// checkSays executes a text of an alert as Prometheus does, with the labels that its result has.
+func checkSays(t *testing.T, where, text string, has []string) {
+	t.Helper()
+	written := func(v float64) string { return fmt.Sprint(v) }
+	labels := map[string]string{}
+	for _, name := range has {
+		labels[name] = "x"
+	}
+	parsed, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		"humanize": written, "humanize1024": written, "humanizeDuration": written, "humanizePercentage": written,
+	}).Parse("{{$labels := .Labels}}{{$value := .Value}}" + text)
+	if err == nil {
+		err = parsed.Execute(io.Discard, struct {
+			Labels map[string]string
+			Value  float64
+		}{labels, 1})
+	}
+	if err != nil {
+		t.Errorf("%s: %q: %v", where, text, err)
+	}
+}
+
 // Each query of the alerts and of the board is one, and is about metrics and labels that belfry has.
 func TestAlertsAndTheBoardAreAboutMetricsThatExist(t *testing.T) {
 	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackup: {folder: backups}\nstores:", 1))
@@ -151,6 +208,9 @@ func TestAlertsAndTheBoardAreAboutMetricsThatExist(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %s: %v", e.where, e.text, err)
 			continue
+		}
+		for _, says := range e.says {
+			checkSays(t, e.where, says, resultLabels(parsed, known))
 		}
 		var names, grouped []string
 		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
@@ -184,7 +244,8 @@ func TestAlertsAndTheBoardAreAboutMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"belfry_ready", "belfry_part_up", "belfry_dead_letters", "belfry_listener_pending", "belfry_listener_missed", "belfry_backup_failed", "belfry_bus_shortcomings", "belfry_http_requests_total", "belfry_events_pending"} {
+	for _, name := range []string{"belfry_ready", "belfry_part_up", "belfry_dead_letters", "belfry_listener_pending", "belfry_listener_missed", "belfry_backup_failed", "belfry_bus_shortcomings", "belfry_http_requests_total", "belfry_events_pending",
+		"belfry_mailer_up", "belfry_mails_total", "belfry_backup_last_success_timestamp_seconds", "belfry_disk_free_bytes", "belfry_certificate_expiry_timestamp_seconds", "belfry_build_info"} {
 		if !used[name] {
 			t.Errorf("no alert and no panel is about %s", name)
 		}
@@ -207,4 +268,33 @@ func TestDeadLettersAreInTheMetrics(t *testing.T) {
 	kit.WaitFor(t, "dead letters are counted", func() bool {
 		return strings.Contains(p.metrics(a), "\nbelfry_dead_letters{listener=\"thumbnails\"} 2\n")
 	})
+}
+
+// The machine of a process is in its metrics: its version, its disks, and what it serves.
+func TestTheMachineIsInTheMetrics(t *testing.T) {
+	p := newPlace(t, "")
+	until := time.Now().Add(72 * time.Hour).Truncate(time.Second)
+	tlskit.Write(t, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-time.Hour), until, "localhost")
+	elsewhere := t.TempDir()
+	p.config = p.load("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nmetrics: {listen: '127.0.0.1:0'}\nhttp: {tls: {cert: cert.pem, key: key.pem}}\nbinaries: {files: {type: FileStorage, folder: " + elsewhere + ", map: {Books: cover}}}\nstores: {Books: {policy: owner}}\n")
+	a := p.start()
+	text := p.metrics(a)
+	for _, want := range []string{
+		"belfry_build_info{version=\"" + Version() + "\"} 1\n", "\nbelfry_disk_free_bytes{folder=\"data\"} ", "\nbelfry_disk_size_bytes{folder=\"binaries files\"} ",
+		fmt.Sprintf("\nbelfry_certificate_expiry_timestamp_seconds{certificate=\"http.tls\"} %v\n", float64(until.Unix())),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %q", want)
+		}
+	}
+	for _, of := range []string{"one", "two"} {
+		if err := os.MkdirAll(p.path("acme/certificates/"+of+"/x.example"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"), time.Now().Add(-time.Hour), until, "x.example")
+	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
+	if last := latest(acmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
+		t.Errorf("the latest certificate is %+v", last)
+	}
 }

@@ -23,11 +23,14 @@ func fixed(before, now *config.Config) (problems config.Problems) {
 	differ("http.redirect", before.HTTP.Redirect, now.HTTP.Redirect)
 	differ("log.format", before.Log.Format, now.Log.Format)
 	differ("metrics.listen", before.Metrics.Listen, now.Metrics.Listen)
-	differ("tracing", before.Tracing, now.Tracing)
-	differ("backup", before.Backup, now.Backup)
+	if trustsAtStart(before) && trustsAtStart(now) {
+		differ("ca", before.CA, now.CA)
+	}
+	differ("tracing", tracingAlone(before), tracingAlone(now))
+	differ("backup", backupAlone(before.Backup), backupAlone(now.Backup))
 	fixedBus(differ, &before.Bus, &now.Bus)
 	for _, name := range either(before.Backends, now.Backends) {
-		differ("backends."+name, before.Backends[name], now.Backends[name])
+		differ("backends."+name, backendAlone(before.Backends[name]), backendAlone(now.Backends[name]))
 	}
 	was, is := &before.Authentication, &now.Authentication
 	differ("authentication.userStore", was.UserStore, is.UserStore)
@@ -63,7 +66,6 @@ func fixedACME(differ comparing, was, is *config.ACME) {
 	differ("http.acme.email", was.Email, is.Email)
 	differ("http.acme.directory", was.Directory, is.Directory)
 	differ("http.acme.ca", was.CA, is.CA)
-	differ("ca", was.ExtraCA, is.ExtraCA)
 	differ("http.acme.storage", was.Storage, is.Storage)
 }
 
@@ -83,7 +85,6 @@ func fixedBus(differ comparing, was, is *config.Bus) {
 	}
 	differ("bus.nkey", was.NKey, is.NKey)
 	differ("bus.tls", was.TLS, is.TLS)
-	differ("ca", was.ExtraCA, is.ExtraCA)
 	differ("bus.events", was.Events, is.Events)
 	differ("bus.replicas", was.Replicas, is.Replicas)
 }
@@ -130,7 +131,6 @@ func fixedBinary(differ comparing, at string, was, is *config.Binary) {
 		differ(at+".region", was.S3.Region, is.S3.Region)
 		differ(at+".endpoint", was.S3.Endpoint, is.S3.Endpoint)
 		differ(at+".prefix", was.S3.Prefix, is.S3.Prefix)
-		differ("ca", was.S3.CA, is.S3.CA)
 	}
 }
 
@@ -139,4 +139,47 @@ func either[V any](a, b map[string]V) []string {
 	all := append(names(a), names(b)...)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// trustsAtStart reports whether something that is opened at the start trusts the authorities of the key ca. That key is in the settings of all
+// of it, and is compared by itself.
+func trustsAtStart(c *config.Config) bool {
+	for _, b := range c.Backends {
+		if b.MongoDB != nil || b.DynamoDB != nil {
+			return true
+		}
+	}
+	for _, b := range c.Binaries {
+		if b.S3 != nil {
+			return true
+		}
+	}
+	return c.Backup != nil && c.Backup.S3 != nil || c.Tracing.Endpoint != "" || len(c.Bus.URL) > 0 && c.Bus.TLS.CA == "" || c.HTTP.ACME != nil && c.HTTP.ACME.CA == ""
+}
+
+func tracingAlone(c *config.Config) any {
+	t := c.Tracing
+	t.CA = ""
+	return t
+}
+
+func backupAlone(b *config.Backup) any {
+	if b == nil || b.S3 == nil {
+		return b
+	}
+	alone, s3 := *b, *b.S3
+	s3.CA, alone.S3 = "", &s3
+	return &alone
+}
+
+func backendAlone(b config.Backend) any {
+	if b.MongoDB != nil {
+		m := *b.MongoDB
+		m.CA, b.MongoDB = "", &m
+	}
+	if b.DynamoDB != nil {
+		d := *b.DynamoDB
+		d.CA, b.DynamoDB = "", &d
+	}
+	return b
 }

@@ -11,6 +11,7 @@ import (
 
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
+	"belfry/test/kit/tlskit"
 )
 
 // The next connection to an external bus can use another secret, but be of no other user. The embedded server has its own.
@@ -34,6 +35,36 @@ func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
 		}
 		if strings.Join(got, " ") != keys {
 			t.Errorf("%q: %q can't change, want %q", text, got, keys)
+		}
+	}
+}
+
+// Another file of authorities is refused by its own name where something that is opened at the start trusts it, and by no other.
+func TestAReloadNamesTheKeyOfAuthorities(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	tlskit.WriteValid(t, p.path("a.pem"), p.path("key.pem"), "localhost")
+	tlskit.WriteValid(t, p.path("b.pem"), p.path("key.pem"), "localhost")
+	for text, keys := range map[string]string{
+		"mailers: {m: {type: smtp, host: localhost}}\n":                                                 "",
+		"backends: {default: {type: mongodb, url: 'mongodb://localhost'}}\n":                            "ca",
+		"backends: {default: {type: dynamodb, endpoint: 'http://localhost:1'}}\n":                       "ca",
+		"binaries: {b: {type: S3Storage, bucket: x, endpoint: 'http://localhost:1'}}\n":                 "ca",
+		"backup: {s3: {bucket: x, endpoint: 'http://localhost:1'}}\n":                                   "ca",
+		"tracing: {endpoint: 'http://localhost:1'}\n":                                                   "ca",
+		"bus: {url: 'tls://localhost:1'}\n":                                                             "ca",
+		"bus: {url: 'tls://localhost:1', tls: {ca: a.pem}}\n":                                           "",
+		"baseURL: https://app.example.com\nhttp: {acme: {}}\n":                                          "ca",
+		"backends: {default: {type: mongodb, url: 'mongodb://localhost'}}\nbackup: {s3: {bucket: x}}\n": "ca",
+	} {
+		for _, change := range [][2]string{{"ca: a.pem\n", "ca: b.pem\n"}, {"", "ca: b.pem\n"}, {"ca: a.pem\n", ""}} {
+			var got []string
+			for _, problem := range fixed(p.load(change[0]+text), p.load(change[1]+text)) {
+				got = append(got, problem.Key)
+			}
+			if strings.Join(got, " ") != keys {
+				t.Errorf("%q from %q to %q: %q can't change, want %q", text, change[0], change[1], got, keys)
+			}
 		}
 	}
 }

@@ -39,6 +39,14 @@ type rosterEntry struct {
 	Roles   []string  `json:"roles,omitempty"` // none: all
 	Began   time.Time `json:"began"`
 	Seen    time.Time `json:"seen"` // by its clock
+
+	// Mailers are those with which it can't send mails.
+	Mailers map[string]mailFailure `json:"mailers,omitempty"`
+}
+
+// has reports whether it has a role.
+func (e rosterEntry) has(role string) bool {
+	return len(e.Roles) == 0 || slices.Contains(e.Roles, role)
 }
 
 func (e rosterEntry) String() string { return fmt.Sprintf("process %d on %s", e.PID, e.Host) }
@@ -83,7 +91,7 @@ func (a *App) enroll(ctx context.Context) {
 		if r.Processes == nil {
 			r.Processes = map[string]rosterEntry{}
 		}
-		r.Processes[a.run] = rosterEntry{Version: Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now}
+		r.Processes[a.run] = rosterEntry{Version: Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now, Mailers: a.mailers.allFailing(a.now().config.Mailers)}
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
@@ -100,7 +108,66 @@ func (a *App) askRoster(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: messageOf(err), Do: "see what is wrong with the backends"}}
 	}
-	return judgeRoster(r, time.Now())
+	now := time.Now()
+	return slices.Concat(judgeRoster(r, now), missingRoles(r, a.neededRoles(), now), r.failingMailers(a.run, now))
+}
+
+// neededRoles are the roles that some process must have, besides the front.
+func (a *App) neededRoles() (all []string) {
+	now := a.now()
+	for _, spec := range now.plan.specs() {
+		all = append(all, spec.Name)
+	}
+	if len(now.searched()) > 0 {
+		all = append(all, roleSearch)
+	}
+	return all
+}
+
+// missingRoles reports which roles no process has.
+func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
+	var missing []string
+	for _, role := range needed {
+		has := false
+		for _, e := range r.Processes {
+			has = has || now.Sub(e.Seen) <= rosterGone && e.has(role)
+		}
+		if !has {
+			missing = append(missing, role)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []doctor.Finding{{Level: doctor.Problem, Area: areaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
+		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
+		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and whether it has the same backends"}}
+}
+
+// failsElsewhere says that a process besides this one can't send mails with a mailer.
+func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
+	for _, id := range names(r.Processes) {
+		e := r.Processes[id]
+		if f, fails := e.Mailers[mailer]; fails && id != own && now.Sub(e.Seen) <= rosterGone {
+			return f.String() + ", as " + e.String() + " says"
+		}
+	}
+	return ""
+}
+
+// failingMailers reports with which mailers other processes can't send mails. That of this process is among what is degraded.
+func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding) {
+	for _, id := range names(r.Processes) {
+		e := r.Processes[id]
+		if id == own || now.Sub(e.Seen) > rosterGone {
+			continue
+		}
+		for _, name := range names(e.Mailers) {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaMailer, Name: "mailer.failing", Subject: name,
+				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "its log has the words of the server; `belfry mail test ADDRESS` there tries it at once. Mails are retried for about a day"})
+		}
+	}
+	return all
 }
 
 // judgeRoster reports what is wrong with the processes of an installation.

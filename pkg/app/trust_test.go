@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/auth/weak"
 	"belfry/pkg/bus"
+	"belfry/pkg/operations/importer"
 	"belfry/test/kit"
 	"belfry/test/kit/tlskit"
 )
@@ -64,6 +65,9 @@ func newWitness(t *testing.T, cert, key, says string) *witness {
 	}()
 	return w
 }
+
+// natsGreeting is of a NATS server that requires TLS.
+const natsGreeting = "INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576,\"tls_required\":true}\r\n"
 
 // Whatever connects by TLS to servers of others trusts the authorities of ca, and without the key those of the system alone.
 func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
@@ -143,7 +147,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			defer cancel()
 			_, _ = ListBackups(ctx, p.config, &config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
 		}},
-		"a bus": {"INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576,\"tls_required\":true}\r\n", "bus: {url: 'tls://ADDRESS'}", func(p *plan, _ string) {
+		"a bus": {natsGreeting, "bus: {url: 'tls://ADDRESS'}", func(p *plan, _ string) {
 			o, err := p.busOptions()
 			if err != nil {
 				t.Error(err)
@@ -151,13 +155,42 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			}
 			_, _ = bus.Dial(o)
 		}},
-		"a bus without tls in its URL": {"INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576,\"tls_required\":true}\r\n", "bus: {url: 'nats://ADDRESS'}", func(p *plan, _ string) {
+		"a bus without tls in its URL": {natsGreeting, "bus: {url: 'nats://ADDRESS'}", func(p *plan, _ string) {
 			o, err := p.busOptions()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			_, _ = bus.Dial(o)
+		}},
+		"the doctor, of a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan, _ string) {
+			_ = newExamination(p, DoctorOptions{}).run(t.Context(), kit.Limit)
+		}},
+		"the doctor, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan, _ string) {
+			_ = newExamination(p, DoctorOptions{}).run(t.Context(), kit.Limit)
+		}},
+		"the doctor, of baseURL": {"", "baseURL: https://ADDRESS", func(p *plan, _ string) {
+			_ = newExamination(p, DoctorOptions{}).run(t.Context(), kit.Limit)
+		}},
+		"the doctor, of another bus": {natsGreeting, "", func(p *plan, address string) {
+			trust, err := BusTrust(p.config)
+			if err != nil {
+				t.Error(err)
+			}
+			o := bus.Options{URL: "nats://" + address, TLS: trust}
+			_ = newExamination(p, DoctorOptions{Bus: &o}).run(t.Context(), kit.Limit)
+		}},
+		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan, _ string) {
+			_, _ = Verify(t.Context(), p.config, VerifyOptions{})
+		}},
+		"import": {"", "", func(p *plan, address string) {
+			roots, err := WebTrust(p.config)
+			if err != nil {
+				t.Error(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = importer.New(importer.Options{URL: "https://" + address + "/books", RootCAs: roots}).Run(ctx, strings.NewReader("{}"))
 		}},
 		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}", func(p *plan, _ string) {
 			h := p.config.HTTP.ACME

@@ -126,10 +126,10 @@ func (s *Service) verifyFirstAdmin(ctx context.Context, token string, from Clien
 		return verifiedToken{}, err
 	}
 	v, err := s.findLink(asService(ctx, ""), token)
-	if err == nil {
+	if err == nil || Repeated(err) != nil {
 		s.returnAttempt(from)
 	}
-	return v, err
+	return v, recognize(err, from)
 }
 
 func (s *Service) findLink(ctx context.Context, token string) (verifiedToken, error) {
@@ -143,7 +143,28 @@ func (s *Service) findLink(ctx context.Context, token string) (verifiedToken, er
 			return verifiedToken{links, t}, s.checkNoAdmin(ctx)
 		}
 	}
+	if r := s.repeatedToken(links.Body, token, []purpose{purposeFirstAdmin}); r != nil {
+		return verifiedToken{}, s.repeatedFirst(ctx, r)
+	}
 	return verifiedToken{}, errFirstAdmin()
+}
+
+// repeatedFirst is the error of another use of a link, once its first use, which may be in progress, has made an admin.
+func (s *Service) repeatedFirst(ctx context.Context, r *Repetition) error {
+	made, err := s.await(ctx, r.at, func() (is, final bool, err error) {
+		err = s.checkNoAdmin(ctx)
+		if errors.Is(err, errs.Denied) {
+			return true, true, nil
+		}
+		return false, false, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !made:
+		return errFirstAdmin()
+	}
+	return errRepeated(*r, errs.Denied)
 }
 
 // checkNoAdmin reports errFirstAdmin if there is an admin, or so many users that this is not
@@ -191,9 +212,9 @@ func (s *Service) CreateFirstAdmin(ctx context.Context, token string, c Credenti
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.useLink(asService(ctx, ""), link, reg)
+	user, err := s.useLink(asService(ctx, ""), link, reg, from)
 	if err != nil {
-		return IssuedSession{}, err
+		return IssuedSession{}, recognize(err, from)
 	}
 	return s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
 }
@@ -222,9 +243,12 @@ func (s *Service) firstAdmin(ctx context.Context, c Credentials) (registration, 
 }
 
 // useLink ends all links, and then creates the user.
-func (s *Service) useLink(ctx context.Context, link verifiedToken, reg registration) (store.Stored, error) {
-	if err := s.consumeTokenIn(ctx, s.links(), link, "", Client{}); err != nil {
-		if errors.Is(err, errs.Denied) {
+func (s *Service) useLink(ctx context.Context, link verifiedToken, reg registration, from Client) (store.Stored, error) {
+	if err := s.consumeTokenIn(ctx, s.links(), link, ActFirstAdmin, from); err != nil {
+		switch r := Repeated(err); {
+		case r != nil:
+			err = s.repeatedFirst(ctx, r)
+		case errors.Is(err, errs.Denied):
 			err = errFirstAdmin()
 		}
 		return store.Stored{}, err

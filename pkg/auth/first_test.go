@@ -292,3 +292,47 @@ func TestALinkIsValidUntilItHasMadeAnAdmin(t *testing.T) {
 	_, err = w.CreateFirstAdmin(t.Context(), token, credentials("bob@example.com", password), from)
 	w.wantKind(err, errs.Denied)
 }
+
+// A link that was used is known for ten minutes, unless what it was used for has failed.
+func TestAUsedLinkForTheFirstAdminIsRemembered(t *testing.T) {
+	w := newFixture(t, admins(defaultAdmins))
+	token, c := w.offer(w.Service), known()
+	broken := errors.New("the disk is broken")
+	w.backend.onStep(failWrites("Users", broken))
+	if _, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), c); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	w.backend.onStep(nil)
+	w.must(w.CheckFirstAdmin(t.Context(), token, known()))
+	_, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), c)
+	w.must(err)
+	for _, s := range w.twoServices() { // any process
+		w.wantRepeated(s.CheckFirstAdmin(t.Context(), token, c), auth.ActFirstAdmin, true)
+		w.wantRepeated(s.CheckFirstAdmin(t.Context(), token, known()), auth.ActFirstAdmin, false)
+		_, err := s.CreateFirstAdmin(t.Context(), token, credentials("bob@example.com", password), c)
+		w.wantRepeated(err, auth.ActFirstAdmin, true)
+	}
+	w.wantPlain(w.CheckFirstAdmin(t.Context(), token+"A", c))
+	w.clock.advance(auth.UsedTTL)
+	w.wantPlain(w.CheckFirstAdmin(t.Context(), token, c))
+	if n := len(w.objects("Users")); n != 1 {
+		t.Errorf("%d users", n)
+	}
+}
+
+// A link that is sent twice at once makes one admin, and the second knows of it, even while the first is in progress.
+func TestALinkForTheFirstAdminIsSentTwiceAtOnce(t *testing.T) {
+	w := newFixture(t, admins(defaultAdmins))
+	token, c := w.offer(w.Service), known()
+	services := w.twoServices()
+	second := make(chan error, 1)
+	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+		go func() {
+			_, err := services[1].CreateFirstAdmin(t.Context(), token, credentials(ada, password), c)
+			second <- err
+		}()
+	}))
+	_, err := services[0].CreateFirstAdmin(t.Context(), token, credentials(ada, password), c)
+	w.must(err)
+	w.wantRepeated(<-second, auth.ActFirstAdmin, true)
+}

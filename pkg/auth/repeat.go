@@ -37,6 +37,7 @@ const (
 	ActPasskey    Act = "passkey"    // a passkey was added
 	ActChanged    Act = "changed"    // the user of a session has changed the password
 	ActProven     Act = "proven"     // the user of a session has proven again who they are
+	ActFirstAdmin Act = "first"      // the first admin was made
 )
 
 // actTexts say what is the case, to whoever has the secret. They are the same for every account.
@@ -51,6 +52,7 @@ var actTexts = map[Act]string{
 	ActPasskey:    "this answer was sent before: the passkey was added",
 	ActChanged:    "this was sent before: the new password is set",
 	ActProven:     "the code was used before: you have proven again who you are",
+	ActFirstAdmin: "this link was used before: there is a first admin. Log in to the console; `belfry user create ADDRESS --admin` makes another admin",
 }
 
 // Repetition is the cause of an error: the secret of a request was used before, for an act that has succeeded.

@@ -2,11 +2,14 @@ package bus
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // A server that refuses a client says why and closes the connection at once, often before the client has sent anything. The
@@ -22,14 +25,26 @@ const (
 )
 
 // dialer opens connections for the client.
-type dialer struct{ net.Dialer }
+type dialer struct {
+	net.Dialer
+	failed atomic.Pointer[error] // why the last connection was not opened: the client has lost that when it has tried all servers
+}
 
-func newDialer(timeout time.Duration) *dialer { return &dialer{net.Dialer{Timeout: timeout}} }
+func newDialer(timeout time.Duration) *dialer { return &dialer{Dialer: net.Dialer{Timeout: timeout}} }
+
+// reason returns why no server could be reached, if that is what an error of the client says.
+func (d *dialer) reason(err error) error {
+	if failed := d.failed.Load(); failed != nil && errors.Is(err, nats.ErrNoServers) {
+		return *failed
+	}
+	return err
+}
 
 // Dial implements nats.CustomDialer.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	c, err := d.Dialer.Dial(network, address)
 	if err != nil {
+		d.failed.Store(&err)
 		return nil, err
 	}
 	return &refusable{Conn: c}, nil

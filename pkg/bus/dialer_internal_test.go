@@ -2,6 +2,7 @@ package bus
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -73,5 +74,17 @@ func TestARefusalIsInTheErrorThatFollows(t *testing.T) {
 	_ = c.Close()
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "exceeded") {
 		t.Errorf("a closed connection: %v", err)
+	}
+}
+
+// A command that reaches no server says why: the client itself knows only that there is none.
+func TestWhyNoServerCanBeReached(t *testing.T) {
+	for url, want := range map[string]string{
+		fmt.Sprint("nats://127.0.0.1:", kit.FreePort(t)): "connection refused",
+		"nats://nowhere.invalid:4222":                    "lookup nowhere.invalid",
+	} {
+		if _, err := Dial(Options{URL: url, Auth: Auth{User: "belfry", Password: "s3cret"}}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "can't connect to the bus at "+url) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }

@@ -23,11 +23,20 @@ type firstForm struct {
 // firstPage shows the form for the first admin to who has a link. Who has none learns nothing: the reply is
 // the same whether or not there is an admin.
 func (c *Console) firstPage(r *request) error {
-	token := r.Query("token")
-	if err := c.service.CheckFirstAdmin(r.Context(), token, r.client()); err != nil {
-		return err
+	token, from := r.Query("token"), c.sessions.KnownBrowser(r.Exchange, r.client())
+	if err := c.service.CheckFirstAdmin(r.Context(), token, from); err != nil {
+		return c.firstAgain(r, err)
 	}
+	c.sessions.SetBrowser(r.Exchange, from) // so that a double click of the form is known
 	return r.Page("first", "Make the first admin", firstForm{Token: token})
+}
+
+// firstAgain replies to a link that does not work. The browser that has made the first admin with it is where that has led.
+func (c *Console) firstAgain(r *request, err error) error {
+	if again := auth.Repeated(err); again != nil && again.Known {
+		return r.Redirect(Path, "")
+	}
+	return err
 }
 
 // makeFirst makes the first admin, and logs them in.
@@ -38,8 +47,9 @@ func (c *Console) makeFirst(r *request) error {
 	}
 	f := firstForm{Token: values.Get("token"), Login: strings.TrimSpace(values.Get("login"))}
 	var session auth.IssuedSession
+	from := c.sessions.KnownBrowser(r.Exchange, r.client())
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.CreateFirstAdmin(ctx, f.Token, auth.Credentials{Login: f.Login, Password: values.Get("password")}, r.client())
+		session, err = c.service.CreateFirstAdmin(ctx, f.Token, auth.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	switch errs.KindOf(err) {
@@ -52,9 +62,10 @@ func (c *Console) makeFirst(r *request) error {
 		}
 	}
 	if err != nil {
-		return err
+		return c.firstAgain(r, err)
 	}
 	c.sessions.Issue(r.Exchange, session)
+	c.sessions.SetBrowser(r.Exchange, from)
 	return r.Redirect(Path, "You are the first admin of this belfry.")
 }
 

@@ -115,3 +115,33 @@ func TestALinkForTheFirstAdminEndsWithAnAdminWhoIsMadeOtherwise(t *testing.T) {
 	is(t, f.get("", "/console/first?token="+token), http.StatusForbidden)
 	is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password")), http.StatusForbidden)
 }
+
+// The link is opened again, or the form is sent again: by the browser that has made the first admin, and by others.
+func TestTheLinkOfTheFirstAdminIsUsedTwice(t *testing.T) {
+	t.Parallel()
+	f, token := startEmpty(t, func(o *auth.Options) { o.Limits.Address = 20 })
+	opened := is(t, f.get("", "/console/first?token="+token), http.StatusOK)
+	if len(opened.Cookies()) != 1 || opened.Cookies()[0].Name != "belfry-once" {
+		t.Fatalf("cookies %v", opened.Cookies())
+	}
+	once := []string{"Cookie", "belfry-once=" + opened.Cookies()[0].Value}
+	leads(t, f.post("", "/console/first", first(token, "ada@example.com", "a fine password"), once...), "/console")
+	for range 15 { // a repetition is no guess
+		for name, r := range map[string]apitest.Reply{
+			"the link, by the same browser": f.get("", "/console/first?token="+token, once...),
+			"the form, by the same browser": f.post("", "/console/first", first(token, "ada@example.com", "a fine password"), once...),
+		} {
+			if leads(t, r, "/console"); len(r.Cookies()) > 0 {
+				t.Errorf("%s: cookies %v", name, r.Cookies())
+			}
+		}
+		for name, r := range map[string]apitest.Reply{
+			"the link": f.get("", "/console/first?token="+token), "the form": f.post("", "/console/first", first(token, "eve@example.com", "a fine password")),
+		} {
+			shows(t, is(t, r, http.StatusForbidden), "this link was used before: there is a first admin")
+			if len(r.Cookies()) > 0 || strings.Contains(r.Text, "ada@") {
+				t.Errorf("%s: cookies %v, %s", name, r.Cookies(), r.Text)
+			}
+		}
+	}
+}

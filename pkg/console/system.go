@@ -28,7 +28,7 @@ type System struct {
 // MailTest is what the page shows of the mailer, and how it is tried.
 type MailTest struct {
 	Mailer, Type, From string
-	Failing            func() string                                        // why it does not work; "": it does, as far as is known
+	Failing            func(ctx context.Context) string                     // why it does not work; "": it does, as far as is known
 	Send               func(ctx context.Context, to string) (string, error) // sends a mail, and returns what happened
 }
 
@@ -110,7 +110,7 @@ func (v *systemView) show(r *request) error {
 	defer cancel()
 	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload(), Mail: v.Mail}
 	if v.Mail != nil {
-		p.MailFails = v.Mail.Failing()
+		p.MailFails = v.Mail.Failing(ctx)
 	}
 	for _, c := range p.Checks {
 		p.Healthy = p.Healthy && c.OK

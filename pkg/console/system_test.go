@@ -164,7 +164,7 @@ func TestAMailIsSentFromTheConsole(t *testing.T) {
 	o := aSystem()
 	fails, sent := "", []string{}
 	o.Mail = &console.MailTest{
-		Mailer: "default", Type: "smtp", From: "Belfry <bells@example.com>", Failing: func() string { return fails },
+		Mailer: "default", Type: "smtp", From: "Belfry <bells@example.com>", Failing: func(context.Context) string { return fails },
 		Send: func(_ context.Context, to string) (string, error) {
 			if strings.HasPrefix(to, "refused") {
 				return "", errs.New(errs.Unavailable, "the mail was not sent: 535 <no>")

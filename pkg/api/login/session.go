@@ -97,6 +97,17 @@ func (s *Sessions) LogOut(x *kit.Exchange, session *auth.Session) error {
 	return nil
 }
 
+// KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
+func (s *Sessions) KnownBrowser(x *kit.Exchange, client auth.Client) auth.Client {
+	if client.Browser = s.cookies.value(x.Request, browserCookie); client.Browser == "" {
+		client.Browser = auth.NewBrowser()
+	}
+	return client
+}
+
+// SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
+func (s *Sessions) SetBrowser(x *kit.Exchange, client auth.Client) { s.cookies.setBrowser(x, client) }
+
 // cookies sets belfry's cookies. Over https their names begin with __Host-: then
 // browsers accept them from this host and for the path / alone. Without, they are for the path of the base URL.
 type cookies struct {

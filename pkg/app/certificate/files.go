@@ -2,6 +2,7 @@ package certificate
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"slices"
 	"sync"
@@ -75,6 +76,9 @@ func (f *Files) warn(p *Pair) {
 func (f *Files) TLSConfig() *tls.Config {
 	return settings(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &f.current.Load().certificate, nil })
 }
+
+// Leaf returns the certificate that is used now.
+func (f *Files) Leaf() *x509.Certificate { return f.current.Load().Leaf() }
 
 // follow reads the files from time to time.
 func (f *Files) follow(interval time.Duration) {

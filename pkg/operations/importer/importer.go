@@ -13,6 +13,8 @@ package importer
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
@@ -41,6 +43,7 @@ type Validator interface {
 type Options struct {
 	URL           string            // of the store's collection
 	Transport     http.RoundTripper // nil: a default one with a connection for each request in flight
+	RootCAs       *x509.CertPool    // with the default transport; nil: those of the system
 	Token         string            // session token; "": anonymous
 	Concurrency   int               // maximum number of requests in flight; 0: DefaultConcurrency
 	Key           string            // field with the UUID; "": the field uuid, or a derived UUID
@@ -102,6 +105,9 @@ func New(o Options) *Import {
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost, t.MaxConnsPerHost = o.Concurrency, o.Concurrency
+		if o.RootCAs != nil {
+			t.TLSClientConfig = &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}
+		}
 		o.Transport = t
 	}
 	if o.Omit == nil {

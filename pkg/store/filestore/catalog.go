@@ -52,7 +52,13 @@ func (b *Backend) checkLayout() error {
 			return b.health.fail(err)
 		}
 		return b.committer.commit(context.Background(), &request{batch: batch, durable: true})
-	case len(value) != 1 || value[0] != layout:
+	}
+	return checkLayoutOf(value)
+}
+
+// checkLayoutOf checks the layout of a folder.
+func checkLayoutOf(value []byte) error {
+	if len(value) != 1 || value[0] != layout {
 		return errs.New(errs.Internal, "the data folder has a layout that this version of belfry can't read: a newer version wrote it")
 	}
 	return nil
