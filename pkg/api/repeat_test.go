@@ -14,6 +14,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
 	"belfry/pkg/auth"
 	"belfry/pkg/mail"
@@ -126,7 +127,7 @@ var twice = map[string]struct {
 		})
 		return func(b *browser) response { return b.follow(token) }
 	}},
-	"the form of a registration, without a token": {led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
+	"the form of a registration, without a token, from belfry's page": {led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
 		return firstThen(p, b, func(b *browser) response {
 			return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword)
 		})
@@ -433,4 +434,26 @@ func TestWhatAProgramSendsTwice(t *testing.T) {
 	if len(r.Cookies()) > 0 || !strings.Contains(r.text, "the address is registered") || strings.Contains(r.text, adasAddress) {
 		t.Errorf("%s %v", r.text, r.Cookies())
 	}
+}
+
+// The page of a registration gives a browser the cookie by which the first of two forms is known, whose reply a double click loses. It
+// gives it once, and to no page that has no need of it.
+func TestTheFormOfAPageThatIsSentTwiceWhoseFirstReplyIsLost(t *testing.T) {
+	f := startBelow(t, "http")
+	cookies := f.Do("GET", "/register", "").Want(200).Cookies()
+	if len(cookies) != 1 || cookies[0].Name != "belfry-once" || cookies[0].MaxAge != 3600 {
+		t.Fatalf("the page sets %v", cookies)
+	}
+	once := "belfry-once=" + cookies[0].Value
+	f.Do("GET", "/register", "", "Cookie", once).Want(200).HasHeader("Set-Cookie", "")
+	for _, path := range []string{"/login", "/recovery", "/register?login=a&token=b"} {
+		f.Do("GET", path, "").Want(200).HasHeader("Set-Cookie", "")
+	}
+	form := "register=true&login=eve@example.com&password=a+fine+password"
+	send := func(cookie string) apitest.Reply {
+		return f.Do("POST", "/auth/email", form, "Content-Type", "", "Content-Type", formType, "Cookie", cookie).Want(303)
+	}
+	send(once).HasHeader("Location", below+"/?validation=email")
+	send(once).HasHeader("Location", below+"/?validation=email").HasHeader("Set-Cookie", "")
+	send("").HasHeader("Location", below+"/login-failed?reason=taken").HasHeader("Set-Cookie", "")
 }

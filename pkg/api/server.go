@@ -147,6 +147,7 @@ func New(o Options) *Server {
 		}
 		login.Mount(router, calls, origins, loginOptions)
 		if site.Templates != nil {
+			site.Recognize = login.NewSessions(o.Login.Service).Recognize
 			pages.Mount(router, calls, o.Login.Service, site)
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	id := emailIdentity(c.Login)
 	token, err := s.verifyToken(ctx, id.providerID, c.Token, purposeRecover)
 	if Repeated(err) != nil {
-		return s.repeatedForm(ctx, id, c.Password, err, from)
+		return s.repeatedForm(ctx, id, c.Password, err, nil, from)
 	}
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	}
 	if !token.token.recovers(user) || IsDisabled(user) {
 		if _, err := s.verifyToken(ctx, id.providerID, c.Token, purposeRecover); Repeated(err) != nil { // at the same time
-			return s.repeatedForm(ctx, id, c.Password, err, from)
+			return s.repeatedForm(ctx, id, c.Password, err, nil, from)
 		}
 		return errWrongToken()
 	}
@@ -72,7 +72,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 		return err
 	}
 	if err := s.consumeToken(ctx, token, ActPassword, from); Repeated(err) != nil {
-		return s.repeatedForm(ctx, id, c.Password, err, from)
+		return s.repeatedForm(ctx, id, c.Password, err, nil, from)
 	} else if err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package auth
 
 import (
 	"context"
+	"errors"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -60,18 +62,24 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	} else {
 		session, err = s.registerByEmail(ctx, id, c, from)
 	}
+	var taken error
+	if c.Token == "" && errors.Is(err, errs.Exists) {
+		taken = err
+		err = s.registeredBefore(ctx, id, taken, from)
+	}
 	if Repeated(err) != nil {
-		err = s.repeatedForm(ctx, id, c.Password, err, from)
+		err = s.repeatedForm(ctx, id, c.Password, err, taken, from)
 	}
 	return session, false, err
 }
 
 // repeatedForm returns the error of a form with a password that was sent before. It was another form if the password was: whoever
-// has chosen another one by then learns that it was not set. Where the act has not succeeded after all, the token is of no use.
+// has chosen another one by then learns that it was not set. Where the act has not succeeded after all, the token is of no use. taken is
+// the error of a form without a token that is another one.
 //
 // The reply to the browser of the first use says whether the password is that of the account. So another one is a guess: whoever finds
 // the form in the history of a browser has no more of them than at a login.
-func (s *Service) repeatedForm(ctx context.Context, id identity, password string, repeated error, from Client) error {
+func (s *Service) repeatedForm(ctx context.Context, id identity, password string, repeated, taken error, from Client) error {
 	ctx = asService(ctx, "")
 	r := Repeated(recognize(repeated, from))
 	user, ident, err := s.findOwner(ctx, id)
@@ -99,15 +107,17 @@ func (s *Service) repeatedForm(ctx context.Context, id identity, password string
 	} else if r.Known {
 		s.accounts.undo(id.uuid())
 	}
+	r.Known = r.Known && same
 	switch {
 	case err != nil:
 		return err
+	case taken != nil && !r.Known:
+		return taken
 	case !done:
 		return errWrongToken()
 	case !guessed:
 		s.returnAttempt(from)
 	}
-	r.Known = r.Known && same
 	return repeated
 }
 
@@ -120,8 +130,12 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 	if reg.validated, err = s.consumeRegistrationToken(ctx, id, c.Token, from); err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.createUser(ctx, reg)
+	ended, err := s.beginRegistration(ctx, id, c.Token, from)
 	if err != nil {
+		return IssuedSession{}, err
+	}
+	user, err := s.createUser(ctx, reg)
+	if ended(err == nil); err != nil {
 		return IssuedSession{}, err
 	}
 	s.requestValidation(ctx, id)

@@ -328,3 +328,34 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	_, err = w.ChangePassword(t.Context(), password, next, c)
 	w.wantPlain(err)
 }
+
+// A registration without a token is known to the browser that has sent it, if it had a cookie by then; to all others the address is taken.
+func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
+	w, c := newFixture(t), known()
+	_, _, err := w.Register(t.Context(), credentials(ada, password), c)
+	w.must(err)
+	for _, s := range w.twoServices() { // any process
+		_, _, err = s.Register(t.Context(), credentials(ada, password), c)
+		w.wantRepeated(err, auth.ActRegistered, true)
+		for what, other := range map[string]struct {
+			password string
+			client   auth.Client
+		}{
+			"another password": {"another password", c},
+			"another browser":  {password, known()},
+			"no cookie":        {password, from},
+		} {
+			_, _, err = s.Register(t.Context(), credentials(ada, other.password), other.client)
+			if w.wantKind(err, errs.Exists); auth.Repeated(err) != nil {
+				t.Errorf("%s: a repetition", what)
+			}
+		}
+	}
+	// A registration that was refused is none that could be repeated.
+	other := credentials("eve@example.com", "short")
+	for range 2 {
+		if _, _, err = w.Register(t.Context(), other, c); auth.Repeated(err) != nil || err == nil {
+			t.Errorf("error %v", err)
+		}
+	}
+}

@@ -93,6 +93,9 @@ const (
 // mailboxUUID is the uuid of an address's mailbox in the store of tokens.
 func mailboxUUID(address, kind string) string { return identUUID(address, kind) }
 
+// ErrMailAsked is the cause of a Limited error about a mail: one of the same kind was requested for the same address a moment ago.
+var ErrMailAsked = errors.New("it was asked for before")
+
 // enqueueMail requests a mail to an address: the listener mail makes the token and
 // sends it. errs.Limited within MailInterval of the request before.
 func (s *Service) enqueueMail(ctx context.Context, address, kind string, why purpose) error {
@@ -148,7 +151,7 @@ func (s *Service) orderMail(ctx context.Context, o mailOrder) error {
 			wait = o.delay(stored)
 		}
 		if wait > 0 {
-			return errLimited("a mail to this address is being sent already", wait)
+			return &errs.Error{Kind: errs.Limited, Message: "a mail to this address is being sent already", RetryAfter: wait, Err: ErrMailAsked}
 		}
 		_, err = s.tokens.Update(ctx, fieldsFor(stored.Body), store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})
 		if err == nil || ignoreStale(err) != nil {

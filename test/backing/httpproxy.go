@@ -2,7 +2,6 @@ package backing
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -50,14 +49,20 @@ func StartNginx(t testing.TB, upstream string) *HTTPProxy {
 	return startNginx(t, upstream, nginxConfig)
 }
 
-// StartNginxAt starts an nginx that passes on what is below a path: as it is, or without the path. All else is not found there.
+// wellKnownPath is where a well-known URI of the server at a path is (RFC 8414): not below the path.
+const wellKnownPath = "/.well-known/oauth-authorization-server"
+
+// StartNginxAt starts an nginx that passes on what is below a path, as it is or without the path, and the well-known URI
+// of that path. All else is not found there. Its configuration is that of docs/deploy.md.
 func StartNginxAt(t testing.TB, upstream, path string, strip bool) *HTTPProxy {
 	t.Helper()
 	config := strings.Replace(nginxConfig, "location / {", "location "+path+"/ {", 1)
 	if strip {
 		config = strings.Replace(config, "proxy_pass http://%[2]s;", "proxy_pass http://%[2]s/;", 1)
 	}
-	config = strings.Replace(config, "client_max_body_size 0;", "client_max_body_size 0;\n    location / { return 404; }", 1)
+	config = strings.Replace(config, "client_max_body_size 0;", `client_max_body_size 0;
+    location / { return 404; }
+    location `+wellKnownPath+path+` { proxy_pass http://%[2]s; proxy_set_header Host $http_host; }`, 1)
 	p := startNginx(t, upstream, config)
 	p.URL += path
 	return p
@@ -106,8 +111,29 @@ ProxyPass / http://%[2]s/ nocanon
 // StartApache starts an Apache in front of an address.
 func StartApache(t testing.TB, upstream string) *HTTPProxy {
 	t.Helper()
+	return startApache(t, upstream, apacheConfig)
+}
+
+// StartApacheAt is StartNginxAt for an Apache.
+func StartApacheAt(t testing.TB, upstream, path string, strip bool) *HTTPProxy {
+	t.Helper()
+	to := path
+	if strip {
+		to = ""
+	}
+	p := startApache(t, upstream, strings.Replace(apacheConfig, "ProxyPass / http://%[2]s/ nocanon\n", `
+ProxyPass `+wellKnownPath+path+` http://%[2]s`+wellKnownPath+path+`
+ProxyPass `+path+` http://%[2]s`+to+` nocanon
+ProxyPassReverse `+path+` http://%[2]s`+to+`
+`, 1))
+	p.URL += path
+	return p
+}
+
+func startApache(t testing.TB, upstream, text string) *HTTPProxy {
+	t.Helper()
 	p := &HTTPProxy{Name: "Apache", Codings: []string{"gzip", "br"}}
-	p.start(t, upstream, apacheConfig, func(root, folder, config string) *exec.Cmd {
+	p.start(t, upstream, text, func(root, folder, config string) *exec.Cmd {
 		return exec.Command(filepath.Join(root, "usr/sbin/apache2"), "-X", "-d", folder, "-f", config)
 	})
 	return p
@@ -120,7 +146,8 @@ const caddyConfig = `
   auto_https off
   storage file_system %[3]s
 }
-http://%[1]s {
+http://:%[5]s {
+  bind 127.0.0.1
   encode gzip zstd
   reverse_proxy %[2]s
 }
@@ -129,19 +156,52 @@ http://%[1]s {
 // StartCaddy starts a Caddy in front of an address.
 func StartCaddy(t testing.TB, upstream string) *HTTPProxy {
 	t.Helper()
+	return startCaddy(t, upstream, caddyConfig)
+}
+
+// StartCaddyAt is StartNginxAt for a Caddy.
+func StartCaddyAt(t testing.TB, upstream, path string, strip bool) *HTTPProxy {
+	t.Helper()
+	handle := "handle"
+	if strip {
+		handle = "handle_path"
+	}
+	p := startCaddy(t, upstream, strings.Replace(caddyConfig, "  reverse_proxy %[2]s\n", `
+  redir `+path+` `+path+`/
+  `+handle+` `+path+`/* {
+    reverse_proxy %[2]s
+  }
+  handle `+wellKnownPath+path+` {
+    reverse_proxy %[2]s
+  }
+  handle {
+    respond 404
+  }
+`, 1))
+	p.URL += path
+	return p
+}
+
+func startCaddy(t testing.TB, upstream, text string) *HTTPProxy {
+	t.Helper()
 	p := &HTTPProxy{Name: "Caddy", Codings: []string{"gzip", "zstd"}}
-	p.start(t, upstream, caddyConfig, func(root, _, config string) *exec.Cmd {
+	p.start(t, upstream, text, func(root, _, config string) *exec.Cmd {
 		return exec.Command(filepath.Join(root, "usr/bin/caddy"), "run", "--adapter", "caddyfile", "--config", config)
 	})
 	return p
 }
 
-// start starts the server with a configuration, which gets its address, that of the upstream, its folder and that of its modules.
+// start starts the server with a configuration, which gets its address, that of the upstream, its folder and that of its modules, and
+// its port.
 func (p *HTTPProxy) start(t testing.TB, upstream, text string, command func(root, folder, config string) *exec.Cmd) {
 	t.Helper()
 	root, folder, address := must(t)(programs.HTTPProxies()), t.TempDir(), freeAddress(t)
 	config := filepath.Join(folder, "config")
-	err := os.WriteFile(config, fmt.Appendf(nil, text, address, upstream, folder, filepath.Join(root, "usr/lib/apache2/modules")), 0o600)
+	_, port, err := net.SplitHostPort(address)
+	if err == nil { // each server names some of these
+		values := strings.NewReplacer("%[1]s", address, "%[2]s", upstream, "%[3]s", folder, "%[4]s", filepath.Join(root, "usr/lib/apache2/modules"), "%[5]s", port)
+		err = os.WriteFile(config, []byte(values.Replace(text)), 0o600)
+	}
 	if err == nil {
 		err = os.Mkdir(filepath.Join(folder, "temp"), 0o700)
 	}

@@ -95,8 +95,9 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 		}
 		return err
 	})
+	again := mailed && f.html && errors.Is(err, auth.ErrMailAsked) // the form was sent twice: the mail is on its way
 	switch {
-	case err != nil:
+	case err != nil && !again:
 		return err
 	case mailed && f.html:
 		redirect(x, http.StatusSeeOther, withQuery(h.register, "mail", "sent"))
@@ -271,6 +272,8 @@ func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome
 		return err
 	case !f.html:
 		return x.SendStatus(o.status)
+	case o == mailSent && errors.Is(err, auth.ErrMailAsked): // the form was sent twice: the mail is on its way
+		redirect(x, http.StatusSeeOther, withQuery(target, o.name, o.value))
 	case o == passwordSet && errors.Is(err, errs.Denied):
 		x.Log(slog.LevelInfo, "a recovery failed", slog.String("reason", "token"), slog.String("error", err.Error()))
 		redirect(x, http.StatusSeeOther, withQuery(h.failure, "reason", "token"))

@@ -36,6 +36,13 @@ func (c cookies) setBrowser(x *kit.Exchange, client auth.Client) {
 	}
 }
 
+// Recognize gives a browser the cookie by which it is known if it sends the form of the page twice, unless it has it.
+func (s *Sessions) Recognize(x *kit.Exchange) {
+	if s.cookies.value(x.Request, browserCookie) == "" {
+		s.cookies.set(x, browserCookie, auth.NewBrowser(), browserAge)
+	}
+}
+
 // repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of
 // the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
 // reply sets no cookie, and removes none.

@@ -44,12 +44,16 @@ type Options struct {
 
 	Export bool // users can download what is theirs
 
+	// Recognize gives a browser a cookie by which it is known if it sends the form of a page twice; nil for none.
+	Recognize func(*kit.Exchange)
+
 	Redirects    []string // where forms lead to: paths on this host, and URLs
 	Applications []string // redirects of applications, where a login for one leads to
 }
 
 type handler struct {
 	calls     *kit.Calls
+	recognize func(*kit.Exchange)
 	export    bool // of what is a user's
 	service   *auth.Service
 	templates *Templates
@@ -68,7 +72,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 		return
 	}
 	h := &handler{
-		calls: calls, export: o.Export, service: service, templates: o.Templates, stores: storesBelow(o.Stores, service.Base()), base: baseView(service, o.Links),
+		calls: calls, recognize: o.Recognize, export: o.Export, service: service, templates: o.Templates, stores: storesBelow(o.Stores, service.Base()), base: baseView(service, o.Links),
 		policy: strictPolicy(formTargets(o.Redirects)), second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
 	for name, path := range o.Paths {
@@ -148,6 +152,9 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 			}
 		}
 		v.FactorNames = strings.Join(v.Factors, " ")
+	}
+	if name == registerPage && v.User == "" && v.Token == "" && !v.AddressFirst && h.recognize != nil {
+		h.recognize(x)
 	}
 	if name == accountPage {
 		var err error
