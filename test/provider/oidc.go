@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,12 +17,12 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 )
 
 // signing are the keys of the OpenID Connect provider.
 type signing struct {
 	with jose.SignatureAlgorithm
+	mark string // before the payload of each ID token
 	keys map[jose.SignatureAlgorithm]jose.JSONWebKey
 }
 
@@ -58,6 +59,13 @@ func (s *Server) Sign(alg string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signing.with = jose.SignatureAlgorithm(alg)
+}
+
+// Mark puts a text before the payload of each ID token: a byte order mark.
+func (s *Server) Mark(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signing.mark = text
 }
 
 func (s *Server) routeOIDC(mux *http.ServeMux) {
@@ -163,9 +171,17 @@ func (s *Server) idToken(g *grant) string {
 	if err != nil {
 		panic(err) // a mistake of the test: there is no such algorithm
 	}
-	text, err := jwt.Signed(signer).Claims(claims).Serialize()
+	payload, err := json.Marshal(claims)
 	if err != nil {
 		panic(err) // a mistake of the test: claims that are no JSON
+	}
+	signed, err := signer.Sign(append([]byte(s.signing.mark), payload...))
+	if err != nil {
+		panic(err)
+	}
+	text, err := signed.CompactSerialize()
+	if err != nil {
+		panic(err)
 	}
 	s.secrets = append(s.secrets, text)
 	return text
