@@ -112,7 +112,8 @@ func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, w
 }
 
 func isBrowser(from Client, browser string) bool {
-	return from.Browser != "" && secretMatches(from.Browser, browser) || from.Session != nil && secretMatches(inSession(from), browser)
+	return from.Browser != "" && secretMatches(from.Browser, browser) || from.Session != nil && secretMatches(inSession(from), browser) ||
+		slices.ContainsFunc(from.Browsers, func(secret string) bool { return secretMatches(secret, browser) })
 }
 
 // inSession is how a browser without a cookie of its own is known: by that of its session.
