@@ -7,7 +7,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 )
 
 // signing are the keys of the OpenID Connect provider.
@@ -171,18 +171,28 @@ func (s *Server) idToken(g *grant) string {
 	if err != nil {
 		panic(err) // a mistake of the test: there is no such algorithm
 	}
-	payload, err := json.Marshal(claims)
+	text, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err == nil && s.signing.mark != "" {
+		text, err = marked(signer, s.signing.mark, text)
+	}
 	if err != nil {
 		panic(err) // a mistake of the test: claims that are no JSON
 	}
-	signed, err := signer.Sign(append([]byte(s.signing.mark), payload...))
-	if err != nil {
-		panic(err)
-	}
-	text, err := signed.CompactSerialize()
-	if err != nil {
-		panic(err)
-	}
 	s.secrets = append(s.secrets, text)
 	return text
+}
+
+// marked signs the payload of a token again, with a text before it.
+func marked(signer jose.Signer, mark, token string) (string, error) {
+	_, payload, _ := strings.Cut(token, ".")
+	payload, _, _ = strings.Cut(payload, ".")
+	claims, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(append([]byte(mark), claims...))
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
 }
