@@ -23,15 +23,18 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 			if !right {
 				answer = totpFactor(wrong(w.totpCode(e.secret, 0)))
 			}
-			waits, ended := make(chan struct{}), make(chan struct{})
+			waits, counted, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			var err error
-			var reads, held atomic.Int32
+			var reads, writes, held atomic.Int32
 			w.backend.onStep(func(ctx context.Context, s step) error {
 				ofLogin := s.store == "Tokens" && strings.HasPrefix(s.uuid, "pending-")
 				switch {
 				case ctx.Value(again{}) != nil:
 					if ofLogin && s.write == nil && reads.Add(1) == 2 { // after the one that found the first in flight
 						close(waits)
+					}
+					if ofLogin && s.write != nil && writes.Add(1) == 1 {
+						close(counted)
 					}
 				case s.write != nil && !s.after && !ofLogin && held.Add(1) == 1: // the verification uses the code up, or counts it
 					go func() {
@@ -40,6 +43,8 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 					}()
 					select {
 					case <-waits:
+					case <-counted:
+						t.Error("it is a try of its own")
 					case <-ended:
 						t.Error("it has not waited")
 					case <-time.After(kit.Limit):
