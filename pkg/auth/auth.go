@@ -235,6 +235,8 @@ type Client struct {
 	Device    string   // the secret of the cookie by which the device is known; "" for none
 	Binding   string   // the secret of a login by mail that the client asked for; "" for none
 	Browser   string   // the secret of the cookie by which the browser of a repetition is known; "" for none
+	Devices   []string // further values of the cookie of Device, of which browsers send several; the valid one counts
+	Browsers  []string // the same of Browser
 	Cookie    bool     // the secret of what the request continues, such as Binding, comes from a cookie
 
 	// Application is what the login is for. The login ends with a code for it and not with a session,

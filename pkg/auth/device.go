@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,12 +48,9 @@ func (s *Service) recordDevice(ctx context.Context, user store.Stored, c Client)
 	if s.email == nil || s.email.Notices[NoticeDevice] == nil {
 		return ""
 	}
-	secret := c.Device
-	if secret == "" {
-		secret = newSecret()
-	}
+	secret := cmp.Or(c.Device, newSecret())
 	since := string(object.Field(user.Body, fieldDeviceEpoch))
-	browser, place := digest(user.UUID+" device "+secret), digest(user.UUID+" place "+c.Address+" "+c.UserAgent)
+	place := digest(user.UUID + " place " + c.Address + " " + c.UserAgent)
 	uuid := "devices-" + hexDigest(user.UUID)
 	known, first := false, false
 	var err error
@@ -61,14 +59,15 @@ func (s *Service) recordDevice(ctx context.Context, user store.Stored, c Client)
 		_, err = s.tokens.Mutate(ctx, uuid, func(now store.Stored) (m store.Mutation, _ error) {
 			all := s.devicesSince(now.Body, since)
 			first = since != "" && len(all) == 0
-			m.Fields, known = s.deviceFields(all, knownDevice{Hash: browser, Since: since}, knownDevice{Hash: place, Since: since})
+			secret = cmp.Or(deviceSecret(c, user.UUID, all), secret)
+			m.Fields, known = s.deviceFields(all, knownDevice{Hash: deviceHash(user.UUID, secret), Since: since}, knownDevice{Hash: place, Since: since})
 			return m, nil
 		})
 		if !errors.Is(err, errs.NotFound) {
 			break
 		}
 		first = true
-		fields, _ := s.deviceFields(nil, knownDevice{Hash: browser, Since: since}, knownDevice{Hash: place, Since: since})
+		fields, _ := s.deviceFields(nil, knownDevice{Hash: deviceHash(user.UUID, secret), Since: since}, knownDevice{Hash: place, Since: since})
 		if _, err = s.tokens.Save(ctx, fields, uuid); !errors.Is(err, errs.Exists) {
 			break
 		}
@@ -84,6 +83,9 @@ func (s *Service) recordDevice(ctx context.Context, user store.Stored, c Client)
 	}
 	return secret
 }
+
+// deviceHash is what is stored of the secret of a device.
+func deviceHash(user, secret string) string { return digest(user + " device " + secret) }
 
 // devicesSince returns the devices of a record that are known still.
 func (s *Service) devicesSince(body []byte, since string) []knownDevice {

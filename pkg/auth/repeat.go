@@ -117,7 +117,8 @@ func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, w
 }
 
 func isBrowser(from Client, browser string) bool {
-	return from.Browser != "" && secretMatches(byCookie(from.Browser), browser) || from.Session != nil && secretMatches(inSession(from), browser)
+	return from.Browser != "" && secretMatches(byCookie(from.Browser), browser) || from.Session != nil && secretMatches(inSession(from), browser) ||
+		slices.ContainsFunc(from.Browsers, func(secret string) bool { return secretMatches(byCookie(secret), browser) })
 }
 
 // byCookie is how a browser is known by its cookie. Whatever that says, it is no session, whose id is no secret.

@@ -108,13 +108,16 @@ func (r *request) setNotice(text string, age int) {
 
 // takeNotice returns the notice of the page before, and removes it.
 func (r *request) takeNotice() string {
-	cookie := r.console.sessions.Cookie(r.Exchange, noticeCookie)
-	if cookie == "" {
-		return ""
+	cookies := r.console.sessions.Cookie(r.Exchange, noticeCookie)
+	if len(cookies) > 0 {
+		r.setNotice("", -1)
 	}
-	r.setNotice("", -1)
-	text, _ := base64.RawURLEncoding.DecodeString(cookie)
-	return kit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
+	for _, cookie := range cookies {
+		if text, err := base64.RawURLEncoding.DecodeString(cookie); err == nil {
+			return kit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
+		}
+	}
+	return ""
 }
 
 func notFound(format string, args ...any) error { return errs.New(errs.NotFound, format, args...) }

@@ -106,7 +106,7 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 	err := failed
 	var factors []string
 	if !errors.Is(failed, errs.Unauthenticated) {
-		factors, err = c.service.PendingFactors(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie))
+		factors, err = c.service.PendingFactors(r.Context(), c.pending(r))
 	}
 	if err != nil {
 		if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
@@ -124,6 +124,11 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 	return r.page(status, "second", "Second factor", p)
 }
 
+// pending is the secret of the login that waits for its second factor, "" for none.
+func (c *Console) pending(r *request) string {
+	return c.service.PendingSecret(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie))
+}
+
 func (c *Console) forgetSecond(r *request) { c.sessions.SetCookie(r.Exchange, secondCookie, "", -1) }
 
 // completeLogin logs in who has a second factor.
@@ -134,7 +139,7 @@ func (c *Console) completeLogin(r *request) error {
 	}
 	var session auth.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.CompleteLogin(ctx, c.sessions.Cookie(r.Exchange, secondCookie), f.SecondFactor, r.client())
+		session, err = c.service.CompleteLogin(ctx, c.pending(r), f.SecondFactor, r.client())
 		return err
 	})
 	if err != nil {
@@ -154,7 +159,7 @@ func (c *Console) mailSecondCode(r *request) error {
 	}
 	from := r.client()
 	from.Session = nil // the code is for the login, or for nothing
-	if err := c.service.MailSecondCode(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie), from); err != nil {
+	if err := c.service.MailSecondCode(r.Context(), c.pending(r), from); err != nil {
 		return c.showSecond(r, f.next, false, err)
 	}
 	r.seeOther(sentTo(secondPath, f.next))
@@ -165,7 +170,7 @@ func (c *Console) mailSecondCode(r *request) error {
 func (c *Console) secondChallenge(r *request) error {
 	from := r.client()
 	from.Session = nil // as in mailSecondCode
-	return c.sendChallenge(r, c.sessions.Cookie(r.Exchange, secondCookie), from)
+	return c.sendChallenge(r, c.pending(r), from)
 }
 
 func (c *Console) sendChallenge(r *request, secret string, from auth.Client) error {

@@ -7,6 +7,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -87,6 +88,9 @@ type options struct {
 	limit int               // of an address; 0 is none
 	files map[string]string // beside the configuration
 	race  bool              // flows meet: belfry has the race detector
+
+	providers string // settings of providers of others' that are used instead
+	pages     bool   // browsers are sent to belfry's pages
 }
 
 // newFixture starts belfry and the providers.
@@ -104,7 +108,11 @@ func (w *fixture) start(o options) {
 		w.must(os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
 	}
 	file := filepath.Join(w.folder, "belfry.yaml")
-	w.must(os.WriteFile(file, []byte(fmt.Sprintf(settings, o.users, o.limit)+providersOf(w.providers)), 0o600))
+	text := fmt.Sprintf(settings, o.users, o.limit)
+	if o.pages {
+		text = strings.NewReplacer("  successRedirect: /in?from=belfry\n", "", "  failureRedirect: /out\n", "").Replace(text)
+	}
+	w.must(os.WriteFile(file, []byte(text+cmp.Or(o.providers, providersOf(w.providers))), 0o600))
 	serve := process.ServePlain
 	if o.race {
 		serve = process.Serve

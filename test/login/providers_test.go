@@ -71,7 +71,7 @@ func (w *fixture) firstLogin(name, id string) {
 	if len(list.Sessions) != 1 || list.Sessions[0].Type != name || !list.Sessions[0].Current {
 		w.Errorf("the sessions are %s", body)
 	}
-	if cookies := b.cookies(); len(cookies) != 1 || cookies[0].Name != "belfry" {
+	if cookies := b.cookies(); len(cookies) != 2 || cookies[0].Name != "belfry" || cookies[1].Name != "belfry-once" {
 		w.Errorf("the cookies are %v", cookies)
 	}
 }
@@ -191,8 +191,8 @@ func TestCookies(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	if n := len(begun) + len(res.Cookies()); n != 3 {
-		t.Errorf("%d cookies: of the visit, the end of one, and of the session", n)
+	if n := len(begun) + len(res.Cookies()); n != 4 {
+		t.Errorf("%d cookies: of the visit, the end of one, of the session, and of what is sent twice", n)
 	}
 }
 

@@ -259,8 +259,9 @@ func TestAFlowExpires(t *testing.T) {
 		d.advance(time.Microsecond)
 		_, err = old.finish(t.Context(), d.Service, auth.Client{})
 		d.wantKind(err, errs.Mismatch)
-		if n := len(d.objects(d.stores.Users)); n != i+1 || len(d.objects(d.stores.Tokens)) > 0 {
-			t.Errorf("%d users, %v", n, d.objects(d.stores.Tokens))
+		flows := slices.DeleteFunc(d.objects(d.stores.Tokens), func(o object.Object) bool { return o["_use"] != nil }) // it is known for a while that one was finished
+		if n := len(d.objects(d.stores.Users)); n != i+1 || len(flows) > 0 {
+			t.Errorf("%d users, %v", n, flows)
 		}
 	}
 	// A flow that is not finished is deleted after it expires.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"belfry/pkg/auth"
 	"belfry/test/provider"
 )
 
@@ -67,6 +68,30 @@ func TestACallbackIsBoundToTheBrowser(t *testing.T) {
 			other.wantText(other.session(), "")
 			b.wantText(b.userUUID(), user)
 			b.wantText(b.session(), cookie)
+		})
+	}
+}
+
+// A browser sends several cookies of the name of a flow where others were set for other paths or hosts: the one of the flow counts.
+func TestTheCookieOfAFlowIsFoundAmongOthers(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, options{})
+	for _, name := range names {
+		w.sub(name, func(w *fixture) {
+			b := w.browser()
+			callback := b.begin(name)
+			own := b.cookies()[0]
+			other := func() string { return own.Name + "=" + auth.NewBrowser() + "; " }
+			b.header.Set("Cookie", other()+other())
+			b.wantText(b.finish(callback), "out state")
+			b.header.Set("Cookie", other()+other()+own.String())
+			b.wantText(b.finish(callback), "in "+name)
+			b.header.Set("Cookie", other()+own.String())
+			b.wantText(b.finish(callback), "in "+name) // again
+			b.header.Del("Cookie")
+			if b.userUUID() == "" {
+				w.Error("nobody is logged in")
+			}
 		})
 	}
 }

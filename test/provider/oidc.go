@@ -22,6 +22,7 @@ import (
 // signing are the keys of the OpenID Connect provider.
 type signing struct {
 	with jose.SignatureAlgorithm
+	mark string // before the payload of each ID token
 	keys map[jose.SignatureAlgorithm]jose.JSONWebKey
 }
 
@@ -58,6 +59,13 @@ func (s *Server) Sign(alg string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signing.with = jose.SignatureAlgorithm(alg)
+}
+
+// Mark puts a text before the payload of each ID token: a byte order mark.
+func (s *Server) Mark(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signing.mark = text
 }
 
 func (s *Server) routeOIDC(mux *http.ServeMux) {
@@ -164,9 +172,27 @@ func (s *Server) idToken(g *grant) string {
 		panic(err) // a mistake of the test: there is no such algorithm
 	}
 	text, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err == nil && s.signing.mark != "" {
+		text, err = marked(signer, s.signing.mark, text)
+	}
 	if err != nil {
 		panic(err) // a mistake of the test: claims that are no JSON
 	}
 	s.secrets = append(s.secrets, text)
 	return text
+}
+
+// marked signs the payload of a token again, with a text before it.
+func marked(signer jose.Signer, mark, token string) (string, error) {
+	_, payload, _ := strings.Cut(token, ".")
+	payload, _, _ = strings.Cut(payload, ".")
+	claims, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(append([]byte(mark), claims...))
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
 }

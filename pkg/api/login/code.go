@@ -54,7 +54,7 @@ func (h *handler) sendLogin(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
-	client, err := h.boundClient(x, values[1])
+	client, err := h.boundClient(x, login, values[1])
 	if err != nil {
 		return err
 	}
@@ -80,13 +80,18 @@ type binding struct {
 	Expires string `json:"expires"`
 }
 
-// boundClient describes the client of a login by mail. A secret in the body takes precedence over that of the cookie.
-func (h *handler) boundClient(x *kit.Exchange, secret string) (auth.Client, error) {
+// boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
+func (h *handler) boundClient(x *kit.Exchange, login, secret string) (auth.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
-		client.Binding, client.Cookie = h.cookies.value(x.Request, bindingCookie), true
+		client.Binding, client.Cookie = h.binding(x, login), true
 	}
 	return client, err
+}
+
+// binding returns the secret of the cookie of a login by mail to an address, "" for none.
+func (h *handler) binding(x *kit.Exchange, login string) string {
+	return h.service.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
 }
 
 // loginByMail logs in by the code, or the token of the link, of a mail.
@@ -111,7 +116,7 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
-	client, err := h.boundClient(x, values[2])
+	client, err := h.boundClient(x, login, values[2])
 	if err != nil {
 		return err
 	}

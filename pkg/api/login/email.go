@@ -327,7 +327,7 @@ func (h *handler) followLink(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, formReason(err))
 	}
-	client.Binding, client.Cookie = h.cookies.value(x.Request, bindingCookie), true
+	client.Binding, client.Cookie = h.binding(x, login), true
 	landing, err := h.service.FollowLink(x.Context(), login, token, client)
 	if err == nil && landing.HasForm() {
 		h.cookies.setBrowser(x, h.knownBrowser(client)) // so that a double click of the form is known

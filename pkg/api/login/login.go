@@ -312,5 +312,12 @@ func (h *handler) client(x *kit.Exchange) (auth.Client, error) {
 	if err == nil {
 		err = auth.RequireLogin(session)
 	}
-	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Device: h.cookies.value(x.Request, deviceCookie), Browser: h.cookies.value(x.Request, browserCookie)}, err
+	client := auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}
+	if devices := h.cookies.values(x.Request, deviceCookie); len(devices) > 0 {
+		client.Device, client.Devices = devices[0], devices[1:]
+	}
+	if browsers := h.cookies.values(x.Request, browserCookie); len(browsers) > 0 {
+		client.Browser, client.Browsers = browsers[0], browsers[1:]
+	}
+	return client, err
 }

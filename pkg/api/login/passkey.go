@@ -56,7 +56,7 @@ func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (auth.PasskeyA
 func (c cookies) setChallenge(x *kit.Exchange, challenge auth.PasskeyChallenge) {
 	others := c.beginning(x.Request, passkeyCookie)
 	for _, oldest := range others[:max(0, len(others)-maxChallenges+1)] { // browsers send the oldest ones first
-		c.set(x, oldest, "", -1)
+		c.setNamed(x, oldest, "", -1)
 	}
 	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(auth.PasskeyTTL.Seconds()))
 }
@@ -72,7 +72,7 @@ func (c cookies) takeAnswer(x *kit.Exchange, a auth.PasskeyAnswer) (auth.Passkey
 	if a.Secret != "" || name == "" {
 		return a, nil
 	}
-	a.Secret, a.Cookie = c.value(x.Request, passkeyCookie+name), true
+	a.Secret, a.Cookie = auth.ChallengeSecret(name, c.values(x.Request, passkeyCookie+name)), true
 	return a, nil
 }
 

@@ -65,7 +65,7 @@ func providerReason(err error) string {
 func (h *handler) callback(x *kit.Exchange) error {
 	query := x.Query()
 	name := auth.FlowName(query)
-	secret := h.cookies.flow(x, name)
+	secret := h.service.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
 	if secret != "" {
 		h.cookies.removeFlow(x, name)
 	}

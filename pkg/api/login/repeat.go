@@ -91,7 +91,7 @@ func (h *handler) placeOf(x *kit.Exchange, r *auth.Repetition) string {
 	if provider == "" {
 		provider = "email"
 	}
-	if secret := h.cookies.value(x.Request, pendingCookie); r.Act == auth.ActLoggedIn && secret != "" {
+	if secret := h.service.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == auth.ActLoggedIn && secret != "" {
 		if factors, err := h.service.PendingFactors(x.Context(), secret); err == nil {
 			return withQuery(h.second, "factors", strings.Join(factors, " "))
 		}

@@ -63,8 +63,9 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if secret == "" {
-		secret = h.cookies.value(x.Request, completedCookie)
+	if client.Cookie {
+		// Of a login that is completed, if the browser has none that waits.
+		secret = h.service.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
 	var session auth.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
@@ -190,7 +191,7 @@ func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client auth
 	}
 	client, err = h.client(x)
 	if secret = values[0]; secret == "" {
-		secret, client.Cookie = h.cookies.value(x.Request, pendingCookie), true
+		secret, client.Cookie = h.service.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
 	}
 	return secret, client, err
 }

@@ -3,6 +3,7 @@ package login
 import (
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"belfry/pkg/api/kit"
@@ -69,9 +70,9 @@ func (s *Sessions) SetCookie(x *kit.Exchange, name, value string, age int) {
 	s.cookies.set(x, name, value, age)
 }
 
-// Cookie returns the value of a cookie that SetCookie has set, "" for none.
-func (s *Sessions) Cookie(x *kit.Exchange, name string) string {
-	return s.cookies.value(x.Request, name)
+// Cookie returns the values of a cookie that SetCookie has set. Browsers send several: the first valid one counts.
+func (s *Sessions) Cookie(x *kit.Exchange, name string) []string {
+	return s.cookies.values(x.Request, name)
 }
 
 // LogOut ends a session, which may be nil, and removes its cookie. It ends those of further cookies as well: without the first one, the
@@ -141,8 +142,13 @@ func (c cookies) named(session, name string) string {
 
 // set sets a cookie for an age in seconds; a negative one removes it.
 func (c cookies) set(x *kit.Exchange, name, value string, age int) {
+	c.setNamed(x, c.named(c.names()[0], name), value, age)
+}
+
+// setNamed is set for a name as the browser has it.
+func (c cookies) setNamed(x *kit.Exchange, name, value string, age int) {
 	http.SetCookie(x, &http.Cookie{ //nolint:gosec // Secure wherever baseURL is https; over http no browser would send it
-		Name: c.named(c.names()[0], name), Value: value, Path: c.path, MaxAge: age,
+		Name: name, Value: value, Path: c.path, MaxAge: age,
 		HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
@@ -175,22 +181,23 @@ func (c cookies) setFlow(x *kit.Exchange, f auth.Flow) {
 
 func (c cookies) removeFlow(x *kit.Exchange, name string) { c.set(x, sessionCookie+"-"+name, "", -1) }
 
-// flow returns the secret of a flow, "" for none.
-func (c cookies) flow(x *kit.Exchange, name string) string {
+// flow returns the secrets of a flow, of which one is valid.
+func (c cookies) flow(x *kit.Exchange, name string) []string {
 	if name == "" {
-		return ""
+		return nil
 	}
-	return c.value(x.Request, sessionCookie+"-"+name)
+	return c.values(x.Request, sessionCookie+"-"+name)
 }
 
-// beginning returns the names of the cookies of a request that begin with one.
+// beginning returns the names, as the browser has them, of the cookies of a request that begin with one: first those of former names.
 func (c cookies) beginning(req *http.Request, prefix string) (all []string) {
-	wanted := c.named(c.names()[0], prefix)
-	for _, line := range req.Header["Cookie"] {
-		for pair := range strings.SplitSeq(line, ";") {
-			name, _, _ := strings.Cut(textproto.TrimString(pair), "=")
-			if rest, own := strings.CutPrefix(name, wanted); own {
-				all = append(all, prefix+rest)
+	for _, session := range slices.Backward(c.names()) {
+		wanted := c.named(session, prefix)
+		for _, line := range req.Header["Cookie"] {
+			for pair := range strings.SplitSeq(line, ";") {
+				if name, _, _ := strings.Cut(textproto.TrimString(pair), "="); strings.HasPrefix(name, wanted) {
+					all = append(all, name)
+				}
 			}
 		}
 	}

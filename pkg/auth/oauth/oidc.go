@@ -155,7 +155,7 @@ func nonceOf(verifier string) string {
 }
 
 // recordingKeySet records why keys could not be fetched: the library only returns
-// that as text.
+// that as text. It also takes off a byte order mark, before which the library reads no claims.
 type recordingKeySet struct {
 	oidc.KeySet
 	err error
@@ -164,7 +164,7 @@ type recordingKeySet struct {
 func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, jwt)
 	k.err = err
-	return payload, err
+	return object.WithoutMark(payload), err
 }
 
 // perLoginClaims are claims about one login rather than about the user. With them
@@ -174,9 +174,7 @@ var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "n
 // userInfo returns the profile: the userinfo document, overridden by the signed
 // claims, which say who the user is without it.
 func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (profile object.Object, changes []string, err error) {
-	for _, name := range perLoginClaims {
-		delete(claims, name)
-	}
+	forgetLogin(claims)
 	if d.UserInfo == "" {
 		return claims, nil, nil
 	}
@@ -196,5 +194,12 @@ func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2
 	if sub, ok := info.Text("sub"); !ok || sub != signed {
 		return nil, nil, errs.New(errs.Invalid, "the profile of %s is another user's", p.transport.name)
 	}
+	forgetLogin(info) // dex sends the claims of the ID token
 	return info.Merge(claims), changes, nil
+}
+
+func forgetLogin(claims object.Object) {
+	for _, name := range perLoginClaims {
+		delete(claims, name)
+	}
 }

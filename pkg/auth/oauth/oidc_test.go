@@ -330,3 +330,36 @@ func TestDiscoveredAuthMethods(t *testing.T) {
 		}
 	}
 }
+
+// An ID token may have a byte order mark before its claims, as any document: its signature is of both.
+func TestAByteOrderMarkOfAnIDTokenIsSkipped(t *testing.T) {
+	for _, name := range append([]string{"oidc"}, siteNames...) {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			s.Mark("\ufeff")
+			if id := goes(t, s, client(t, s, name, 0)).mustFinish(t); id.ID != idOf(name, "583231") || len(id.Changes) > 0 {
+				t.Errorf("the identity is %q, changes %q", id.ID, id.Changes)
+			}
+		})
+	}
+	s := start(t)
+	s.Mark("\ufeff")
+	s.IDToken(func(claims map[string]any) { claims["nonce"] = "another" })
+	goes(t, s, client(t, s, "oidc", 0)).mustFail(t, errs.Invalid)
+}
+
+// Some providers have the claims of the ID token in the userinfo document. What is about one login is not stored: it would be a change of
+// the profile by each of them, and the nonce is the login's.
+func TestClaimsOfOneLoginAreNotInTheProfile(t *testing.T) {
+	s := start(t)
+	claims := `"aud":"oidc-client","iss":"` + s.Issuer() + `"`
+	for _, name := range []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash"} {
+		claims += `,"` + name + `":"of one login"`
+	}
+	l := goes(t, s, client(t, s, "oidc", 0))
+	s.ProfileError(200, `{"sub":"583231","name":"Ada",`+claims+`}`)
+	id := l.mustFinish(t)
+	if name, _ := id.Profile.Text("name"); name != "Ada" || strings.Contains(string(id.Profile.Encode()), "of one login") {
+		t.Errorf("the profile is %s", id.Profile.Encode())
+	}
+}

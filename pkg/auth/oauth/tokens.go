@@ -85,8 +85,15 @@ func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh s
 	if err != nil {
 		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s does not accept the stored tokens any more%s", t.name, codeOf(err)))
 	}
+	if len(token.AccessToken)+len(token.RefreshToken) > maxRefreshed {
+		return Tokens{}, errs.New(errs.Invalid, "a reply of %s has tokens of more than %d bytes", t.name, maxRefreshed)
+	}
 	return *tokensOf(config, token), nil
 }
+
+// maxRefreshed is the most bytes of tokens that take the place of others: with larger ones, which nobody keeps, those would be lost. The
+// reply may be larger: it can have an ID token.
+const maxRefreshed = 64 << 10
 
 // tokensOf returns the tokens of a reply. A reply without a scope grants what was asked for (RFC 6749,
 // section 5.1). GitHub separates scopes by commas.

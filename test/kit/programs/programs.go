@@ -244,6 +244,8 @@ var programs = []struct {
 	{func() (string, error) { return Tools("pebble") }, true},
 	{Postgres, true},
 	{HTTPProxies, true},
+	{func() (string, error) { return Module("dex") }, true},
+	{func() (string, error) { return NPM("test/servers/oidc-provider") }, true},
 	{func() (string, error) { return NPM("test/servers/documents") }, true},
 	{func() (string, error) { return NPM("test/servers/generators") }, true},
 	{func() (string, error) { return Tools("clients") }, true},
