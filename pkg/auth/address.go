@@ -136,7 +136,7 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 	if err != nil {
 		return err
 	}
-	return s.startChange(ctx, me, change, why)
+	return s.repeatedRequest(ctx, me.User.UUID, change, s.startChange(ctx, me, change, why))
 }
 
 // newChange returns a change of the address of an ident, with who may undo it.

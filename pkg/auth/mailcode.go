@@ -103,6 +103,25 @@ func (s *Service) addMailLogin(l mailLogin, replaced string) func([]byte, mailRe
 	}
 }
 
+// orderLogin requests the mail of a login. ErrMailAsked is the cause of its error only where the mail that is on its way is for whoever
+// has the binding replaced: to others it is of no use.
+func (s *Service) orderLogin(ctx context.Context, o mailOrder, asked mailLogin, replaced string) error {
+	o.with = s.addMailLogin(asked, replaced)
+	err := s.orderMail(ctx, o)
+	if !errors.Is(err, ErrMailAsked) {
+		return err
+	}
+	mailbox, failed := s.tokens.Get(ctx, o.mailbox)
+	if failed != nil {
+		return failed
+	}
+	request, _ := mailRequestOf(object.Field(mailbox.Body, fieldMail))
+	if l, ok := mailLoginFor(mailbox.Body, request.ID); ok && l.Binding == replaced && l.Method == asked.Method && l.valid(s.now()) {
+		return err
+	}
+	return askedByOthers(err)
+}
+
 // tryMailLogin compares a code with that of the login that has a binding, and uses the login up if it is right. The
 // write of the mailbox's record counts a wrong code, so that the tries are those of all processes together: against
 // the login, which ends after maxTries of them, and against the mailbox, which has to wait after

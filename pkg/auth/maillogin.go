@@ -40,7 +40,7 @@ type RequestedLogin struct {
 // MethodLink; "" is the one that is configured). What it does and returns is the same for an address without a user.
 // Of one client, by its Binding, and one address the latest request alone is valid.
 //
-// Errors: Invalid; Limited.
+// Errors: Invalid; Limited, with ErrMailAsked where the mail that is on its way is for this client.
 func (s *Service) RequestLogin(ctx context.Context, login, kind string, from Client) (RequestedLogin, error) {
 	method, err := s.mailMethod(kind)
 	if err != nil {
@@ -59,10 +59,9 @@ func (s *Service) RequestLogin(ctx context.Context, login, kind string, from Cli
 			return RequestedLogin{}, err
 		}
 	}
-	return pending, s.orderMail(asService(ctx, ""), mailOrder{
+	return pending, s.orderLogin(asService(ctx, ""), mailOrder{
 		mailbox: mailboxUUID(id.providerID, loginMailbox), address: id.providerID, why: why,
-		with: s.addMailLogin(asked, digest(from.Binding)),
-	})
+	}, asked, digest(from.Binding))
 }
 
 // mailMethod returns the method of a kind of login by mail. Invalid for one that is not configured.
@@ -221,7 +220,7 @@ func requireTexts(message string, texts ...text) error {
 
 // sendSecondCode requests a mail with a code for a user who has logged in with a first factor. The code is bound to the
 // login that is pending, and to the user's password. Conflict for a user without an address that it could go to;
-// Limited within the interval of mails.
+// Limited within the interval of mails, with ErrMailAsked where the one on its way is for the same login.
 func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login string) error {
 	if err := s.requireEmail(); err != nil {
 		return err
@@ -238,9 +237,9 @@ func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login s
 	if err := asked.bind(user); err != nil {
 		return err
 	}
-	return s.orderMail(asService(ctx, user.UUID), mailOrder{
-		mailbox: secondMailbox(user.UUID), address: address, why: purposeCode, with: s.addMailLogin(asked, asked.Binding),
-	})
+	return s.orderLogin(asService(ctx, user.UUID), mailOrder{
+		mailbox: secondMailbox(user.UUID), address: address, why: purposeCode,
+	}, asked, asked.Binding)
 }
 
 // checkSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, with the address that it was

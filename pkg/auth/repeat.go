@@ -102,6 +102,28 @@ func (s *Service) repeatedChange(err error, from Client) error {
 	return recognize(err, from)
 }
 
+// repeatedRequest returns the error of a request for a change of address, whose mails may be on their way for another one. Of two
+// requests at once the second one may find a mail before the change.
+func (s *Service) repeatedRequest(ctx context.Context, user string, c addressChange, err error) error {
+	if !errors.Is(err, ErrMailAsked) {
+		return err
+	}
+	since := timestamp(s.now().Add(-UsedTTL))
+	same, failed := s.await(ctx, s.now(), func() (bool, bool, error) {
+		now, err := s.users.Get(ctx, user)
+		return slices.ContainsFunc(s.changesOf(now.Body), func(other addressChange) bool {
+			return other.Ident == c.Ident && other.To == c.To && other.At > since
+		}), false, err
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case !same:
+		return askedByOthers(err)
+	}
+	return err
+}
+
 // undoneAtOnce returns the error of an undoing whose change has ended: by another use of the same token, at the same time, which uses the
 // token up last.
 func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, wrong error, from Client) error {

@@ -93,8 +93,19 @@ const (
 // mailboxUUID is the uuid of an address's mailbox in the store of tokens.
 func mailboxUUID(address, kind string) string { return identUUID(address, kind) }
 
-// ErrMailAsked is the cause of a Limited error about a mail: one of the same kind was requested for the same address a moment ago.
+// ErrMailAsked is the cause of a Limited error about a mail: the same was requested a moment ago, and is on its way.
 var ErrMailAsked = errors.New("it was asked for before")
+
+// askedByOthers is an error with the cause ErrMailAsked where the mail is for others.
+func askedByOthers(err error) error {
+	var limited *errs.Error
+	if !errors.As(err, &limited) {
+		return err
+	}
+	other := *limited
+	other.Err = nil
+	return &other
+}
 
 // enqueueMail requests a mail to an address: the listener mail makes the token and
 // sends it. errs.Limited within MailInterval of the request before.

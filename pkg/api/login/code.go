@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"belfry/pkg/api/kit"
@@ -59,6 +60,10 @@ func (h *handler) sendLogin(x *kit.Exchange, f form) error {
 		return err
 	}
 	pending, err := h.service.RequestLogin(x.Context(), login, values[0], client)
+	if f.html && client.Cookie && errors.Is(err, auth.ErrMailAsked) { // the form was sent twice: the mail is on its way
+		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.mailLogin, "mail", "sent"), "login", login))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

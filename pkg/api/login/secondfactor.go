@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -117,6 +118,9 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 		return err
 	}
 	err = h.service.MailSecondCode(x.Context(), secret, client)
+	if f.html && errors.Is(err, auth.ErrMailAsked) { // the form was sent twice: the mail is on its way
+		err = nil
+	}
 	switch {
 	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
 		switch target := withQuery(h.account, "mail", "sent"); {
