@@ -90,7 +90,10 @@ func parseRedirect(text string) (string, error) {
 		return "", errors.New("expected a URL such as https://example.com/welcome, or a path such as /welcome")
 	}
 	u, err := url.Parse(text)
-	if err != nil || isASCII(u.Host) {
+	if err != nil {
+		return "", err
+	}
+	if isASCII(u.Host) {
 		return text, nil
 	}
 	origin, err := normalOrigin(u) // pages of the redirect are trusted, by the origin that browsers send

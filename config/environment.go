@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -87,11 +88,11 @@ func contentOf(path string) (string, error) {
 	}
 	data, err := smallfile.Read(path, maxFile)
 	if err != nil {
-		return "", fmt.Errorf("the file %s can't be read: %s", quote(path), reason(err))
+		return "", fmt.Errorf("the file %s can't be read: %s", strconv.Quote(path), reason(err))
 	}
 	text := string(data)
 	if !utf8.ValidString(text) {
-		return "", fmt.Errorf("the file %s is not valid UTF-8", quote(path))
+		return "", fmt.Errorf("the file %s is not valid UTF-8", strconv.Quote(path))
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
 	if line, ended := strings.CutSuffix(text, "\n"); ended {

@@ -81,7 +81,7 @@ func TestACookieIsNoSession(t *testing.T) {
 	_, err = w.FollowLink(t.Context(), ada, token, with(in))
 	w.wantRepeated(err, auth.ActConfirmed, true)
 	c := from
-	c.Browser = "session " + in.Session.ID
+	c.Browser = "session " + in.ID
 	_, err = w.FollowLink(t.Context(), ada, token, c)
 	w.wantRepeated(err, auth.ActConfirmed, false)
 }
