@@ -26,6 +26,7 @@ func (f *fixture) testFirstHour(t *testing.T) {
 	link := f.makeFirstAdmin(t)
 	f.shows(t, "There is no store for your own objects yet")
 	f.good(t, "console-no-stores")
+	f.useLinkAgain(t, link)
 
 	if err := f.server.Stop(); err != nil {
 		t.Fatal(err)
@@ -37,12 +38,17 @@ func (f *fixture) testFirstHour(t *testing.T) {
 	f.open(t, "/console")
 	f.at(t, "/console/objects") // the session has outlived the restart
 	f.useStores(t)
+}
 
-	f.press(t, "Log out")
-	f.at(t, "/console/login")
+// useLinkAgain opens the link for the first admin in the browser that has used it, and in another one.
+func (f *fixture) useLinkAgain(t *testing.T, link string) {
 	f.open(t, link)
-	f.shows(t, "the link is wrong, was used, or has expired")
-	f.good(t, "console-first-used")
+	f.at(t, "/console/objects")
+	other := &fixture{URL: f.URL, server: f.server, top: f.top, folder: f.folder, axe: f.axe, pictures: f.pictures}
+	other.openTab(t, f.tab)
+	other.open(t, link)
+	other.shows(t, "this link was used before: there is a first admin")
+	other.good(t, "console-first-used")
 }
 
 // serveStores starts a belfry whose configuration has stores, as people write it by hand.
