@@ -41,8 +41,7 @@ run: build ## Serve config/belfry.yaml (CONFIG=FILE for another)
 	bin/belfry serve --config $(CONFIG)
 
 # Code that waits for the network, or runs at the start or for a command only. Without inlining it makes belfry 3 MB smaller.
-COLD  := github.com/aws github.com/gogo github.com/antlr4-go cel.dev/cel-go/parser github.com/alecthomas github.com/xdg-go \
-         belfry/cmd belfry/config belfry/pkg/apidoc belfry/pkg/operations/doctor
+COLD  := github.com/aws github.com/gogo github.com/antlr4-go cel.dev/cel-go/parser github.com/alecthomas github.com/xdg-go belfry/cmd belfry/config belfry/pkg/apidoc belfry/pkg/operations/doctor
 FLAGS := -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%/...=-l)
 
 # The version is that of the checkout: its tag or commit. Debuggers need what -s and -w leave out; stack traces don't.

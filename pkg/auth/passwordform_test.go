@@ -17,10 +17,11 @@ const (
 	wideSpaces = "caf\u00e9\u00a0au\u3000lait"
 )
 
-// hashes counts the hashes that are computed.
+// hashes counts the hashes that are computed, also in the background.
 func (w *fixture) hashes(do func()) (n int) {
 	w.ObserveHashes(func(auth.HashParams) { n++ })
 	do()
+	w.Close() // waits for the background
 	w.ObserveHashes(func(auth.HashParams) {})
 	return n
 }

@@ -38,6 +38,9 @@ func (f *fixture) testFirstHour(t *testing.T) {
 	f.open(t, "/console")
 	f.at(t, "/console/objects") // the session has outlived the restart
 	f.useStores(t)
+
+	f.press(t, "Log out")
+	f.at(t, "/console/login")
 }
 
 // useLinkAgain opens the link for the first admin in the browser that has used it, and in another one.
