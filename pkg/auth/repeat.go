@@ -367,8 +367,8 @@ func (s *Service) awaitUse(ctx context.Context, uuid string, inProgress func(obj
 		if err != nil {
 			return false, true, err
 		}
-		now, was := useOf(o)
-		u = now
+		var was bool
+		u, was = useOf(o)
 		return was && u.Done, !was && !inProgress(o), nil
 	})
 	return u, used, err

@@ -320,7 +320,7 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	other := w.mustLogin(ada, next, me.User.UUID)
 	_, err = w.ChangePassword(t.Context(), password, next, with(other))
 	w.wantPlain(err)
-	_, err = w.ChangePassword(t.Context(), password, "a guess of the password", c) // two of them: the first password is none any more
+	_, err = w.ChangePassword(t.Context(), password, "a guess of the password", c) // two of them: the first password no longer counts
 	w.wantPlain(err)
 	_, err = w.ChangePassword(t.Context(), password, next, c)
 	w.wantKind(err, errs.Limited)
@@ -351,7 +351,7 @@ func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 			}
 		}
 	}
-	// A registration that was refused is none that could be repeated.
+	// A registration that was refused can not be repeated.
 	other := credentials("eve@example.com", "short")
 	for range 2 {
 		if _, _, err = w.Register(t.Context(), other, c); auth.Repeated(err) != nil || err == nil {

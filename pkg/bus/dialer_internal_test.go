@@ -77,7 +77,7 @@ func TestARefusalIsInTheErrorThatFollows(t *testing.T) {
 	}
 }
 
-// A command that reaches no server says why: the client itself knows only that there is none.
+// A command that reaches no server says why: the client itself knows only that it has reached nobody.
 func TestWhyNoServerCanBeReached(t *testing.T) {
 	for url, want := range map[string]string{
 		fmt.Sprint("nats://127.0.0.1:", kit.FreePort(t)): "connection refused",

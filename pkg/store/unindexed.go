@@ -188,11 +188,10 @@ func (s *scanned) Query(_ context.Context, q driver.Query) (driver.Page, error) 
 	var page driver.Page
 	var after scannedPosition
 	if q.After != nil {
-		from, ok := decodePosition(q.After)
-		if !ok {
+		var ok bool
+		if after, ok = decodePosition(q.After); !ok {
 			return page, errPlace()
 		}
-		after = from
 	}
 	all := s.entries[q.Index]
 	last := -1

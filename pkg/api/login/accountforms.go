@@ -56,7 +56,7 @@ func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
 		case confirm:
 			return h.confirmFactorForm(x, f, kind)
 		case kind == auth.FactorEmail:
-			if err := h.service.BeginEmail(x.Context(), me); err != nil && !errors.Is(err, auth.ErrMailAsked) { // that was sent twice
+			if err := unlessMailed(true, h.service.BeginEmail(x.Context(), me)); err != nil {
 				return err
 			}
 			redirect(x, http.StatusSeeOther, withQuery(h.account, setupParameter, kind))
@@ -166,11 +166,7 @@ func (h *handler) changeAddressForm(x *kit.Exchange) error {
 		if err != nil {
 			return err
 		}
-		err = h.requestChange(x, f, ident)
-		if errors.Is(err, auth.ErrMailAsked) { // the form was sent twice: the mails are on their way
-			err = nil
-		}
-		return h.doneOr(x, "address-mailed", err)
+		return h.doneOr(x, "address-mailed", unlessMailed(true, h.requestChange(x, f, ident)))
 	})
 }
 

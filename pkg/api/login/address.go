@@ -77,7 +77,7 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 		return false, false, err
 	}
 	if f.html {
-		client = h.knownBrowser(client)
+		client = knownBrowser(client)
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if keep {

@@ -2,7 +2,6 @@ package login
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"belfry/pkg/api/kit"
@@ -60,14 +59,11 @@ func (h *handler) sendLogin(x *kit.Exchange, f form) error {
 		return err
 	}
 	pending, err := h.service.RequestLogin(x.Context(), login, values[0], client)
-	if f.html && client.Cookie && errors.Is(err, auth.ErrMailAsked) { // the form was sent twice: the mail is on its way
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.mailLogin, "mail", "sent"), "login", login))
-		return nil
-	}
-	if err != nil {
+	if err == nil {
+		h.cookies.set(x, bindingCookie, pending.Binding, int(pending.TTL.Seconds()))
+	} else if err = unlessMailed(f.html && client.Cookie, err); err != nil {
 		return err
 	}
-	h.cookies.set(x, bindingCookie, pending.Binding, int(pending.TTL.Seconds()))
 	switch {
 	case f.html:
 		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.mailLogin, "mail", "sent"), "login", login))
@@ -126,7 +122,7 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 		return err
 	}
 	if f.html {
-		client = h.knownBrowser(client)
+		client = knownBrowser(client)
 	}
 	code := values[0]
 	if code == "" {

@@ -83,7 +83,7 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	}
 	once := f.html && c.Token != ""
 	if once {
-		client = h.knownBrowser(client)
+		client = knownBrowser(client)
 	}
 	var session auth.IssuedSession
 	mailed := false
@@ -95,9 +95,9 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 		}
 		return err
 	})
-	again := mailed && f.html && errors.Is(err, auth.ErrMailAsked) // the form was sent twice: the mail is on its way
+	err = unlessMailed(mailed && f.html, err)
 	switch {
-	case err != nil && !again:
+	case err != nil:
 		return err
 	case mailed && f.html:
 		redirect(x, http.StatusSeeOther, withQuery(h.register, "mail", "sent"))
@@ -265,6 +265,7 @@ func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome
 	var o outcome
 	if err == nil {
 		o, err = act(f)
+		err = unlessMailed(f.html && o == mailSent, err)
 	}
 	switch {
 	case h.repeated(x, err, f.html):
@@ -272,8 +273,6 @@ func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome
 		return err
 	case !f.html:
 		return x.SendStatus(o.status)
-	case o == mailSent && errors.Is(err, auth.ErrMailAsked): // the form was sent twice: the mail is on its way
-		redirect(x, http.StatusSeeOther, withQuery(target, o.name, o.value))
 	case o == passwordSet && errors.Is(err, errs.Denied):
 		x.Log(slog.LevelInfo, "a recovery failed", slog.String("reason", "token"), slog.String("error", err.Error()))
 		redirect(x, http.StatusSeeOther, withQuery(h.failure, "reason", "token"))
@@ -309,7 +308,7 @@ func (h *handler) setPassword(x *kit.Exchange, f form) error {
 		return err
 	}
 	if f.html {
-		client = h.knownBrowser(client)
+		client = knownBrowser(client)
 	}
 	err = h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) })
 	if err == nil && f.html {
@@ -330,7 +329,7 @@ func (h *handler) followLink(x *kit.Exchange) error {
 	client.Binding, client.Cookie = h.binding(x, login), true
 	landing, err := h.service.FollowLink(x.Context(), login, token, client)
 	if err == nil && landing.HasForm() {
-		h.cookies.setBrowser(x, h.knownBrowser(client)) // so that a double click of the form is known
+		h.cookies.setBrowser(x, knownBrowser(client)) // so that a double click of the form is known
 	}
 	switch {
 	case h.repeated(x, err, true):

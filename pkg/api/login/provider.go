@@ -73,7 +73,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
-	client = h.knownBrowser(client)
+	client = knownBrowser(client)
 	var session auth.IssuedSession
 	var provider string
 	err = h.write(x, func(ctx context.Context) (err error) {

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -22,7 +23,7 @@ const (
 )
 
 // knownBrowser is a client whose browser will be known, by the cookie that it has or by a new one, which setBrowser sets.
-func (h *handler) knownBrowser(client auth.Client) auth.Client {
+func knownBrowser(client auth.Client) auth.Client {
 	if client.Browser == "" {
 		client.Browser = auth.NewBrowser()
 	}
@@ -38,9 +39,16 @@ func (c cookies) setBrowser(x *kit.Exchange, client auth.Client) {
 
 // Recognize gives a browser the cookie by which it is known if it sends the form of the page twice, unless it has it.
 func (s *Sessions) Recognize(x *kit.Exchange) {
-	if s.cookies.value(x.Request, browserCookie) == "" {
-		s.cookies.set(x, browserCookie, auth.NewBrowser(), browserAge)
+	s.SetBrowser(x, s.KnownBrowser(x, auth.Client{}))
+}
+
+// unlessMailed returns the error of a form of a page that asks for a mail: none if it was sent twice, and the mail is on its way. Programs
+// get the error.
+func unlessMailed(html bool, err error) error {
+	if html && errors.Is(err, auth.ErrMailAsked) {
+		return nil
 	}
+	return err
 }
 
 // repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of

@@ -2,7 +2,6 @@ package login
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -117,10 +116,7 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	err = h.service.MailSecondCode(x.Context(), secret, client)
-	if f.html && errors.Is(err, auth.ErrMailAsked) { // the form was sent twice: the mail is on its way
-		err = nil
-	}
+	err = unlessMailed(f.html, h.service.MailSecondCode(x.Context(), secret, client))
 	switch {
 	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
 		switch target := withQuery(h.account, "mail", "sent"); {

@@ -100,10 +100,8 @@ func (s *Sessions) LogOut(x *kit.Exchange, session *auth.Session) error {
 
 // KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
 func (s *Sessions) KnownBrowser(x *kit.Exchange, client auth.Client) auth.Client {
-	if client.Browser = s.cookies.value(x.Request, browserCookie); client.Browser == "" {
-		client.Browser = auth.NewBrowser()
-	}
-	return client
+	client.Browser = s.cookies.value(x.Request, browserCookie)
+	return knownBrowser(client)
 }
 
 // SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
