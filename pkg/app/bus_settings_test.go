@@ -46,14 +46,14 @@ func TestABusThatKeepsNoPromiseIsDegraded(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitUntil(t, func() error {
+	var s jetstream.Stream
+	kit.WaitUntil(t, func() (err error) {
 		p.want(a, "POST", "/authors", `{}`, http.StatusCreated) // belfry creates the stream when it finds none
+		if s, err = js.Stream(t.Context(), bus.StreamEvents); err != nil {
+			return err // until then its settings are no fault
+		}
 		return degraded(a, "")
 	})
-	s, err := js.Stream(t.Context(), bus.StreamEvents)
-	if err != nil {
-		t.Fatal(err)
-	}
 	changed := s.CachedInfo().Config
 	changed.Retention = jetstream.InterestPolicy
 	if _, err := js.UpdateStream(t.Context(), changed); err != nil {
