@@ -78,7 +78,9 @@ func record(t *testing.T, port int) *recorder {
 			return // the browser has canceled the request before all of it was sent
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		ctx := context.WithoutCancel(req.Context())
+		// The proxy looks for the end of the connection itself where a context can't be canceled.
+		ctx, done := context.WithCancel(context.WithoutCancel(req.Context()))
+		defer done()
 		r.mu.Lock()
 		if req.Method == http.MethodPost && req.URL.Path == r.held {
 			if r.posted++; r.posted == 2 {

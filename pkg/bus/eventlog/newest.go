@@ -98,15 +98,12 @@ type search struct {
 
 // newest reads the newest n events before a sequence, or a few more, and returns how many there are.
 func (s *search) newest(log State, end uint64, n int) (page []*Entry, total int) {
+	// Those that are not wanted. There may be some after the last event too: it was the last when the state was read.
+	_, after := s.from(end)
 	low, total := s.from(log.First)
-	if total == 0 {
+	if total -= after; total <= 0 {
 		return nil, 0
 	}
-	after := 0 // those that are not wanted
-	if end <= log.Last {
-		_, after = s.from(end)
-	}
-	total -= after
 	// From low on there are at least n, from high on fewer.
 	have, high, beyond := total, end, 0
 	if have > 2*n && after == 0 {

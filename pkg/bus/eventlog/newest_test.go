@@ -1,9 +1,12 @@
 package eventlog_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
@@ -75,5 +78,38 @@ func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
 	}
 	if got, more := newest("nobody", 0, 10); len(got) > 0 || more {
 		t.Errorf("an object without events has %v, %t", got, more)
+	}
+}
+
+// busyLog is a log to which events come right after its state was read.
+type busyLog struct {
+	jetstream.JetStream
+	meanwhile func()
+}
+
+func (l busyLog) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	s, err := l.JetStream.Stream(ctx, name)
+	l.meanwhile()
+	return s, err
+}
+
+// A page is whole while more events of its object arrive than it has.
+func TestNewestReadsALogToWhichEventsCome(t *testing.T) {
+	b := open(t)
+	written := 0
+	write := func(n int) {
+		for range n {
+			publish(t, b, event.StoreUpdated, "Books", "emma")
+		}
+		written += n
+	}
+	write(50)
+	for _, come := range []int{1, 10, 100} {
+		last := uint64(written)
+		log := busyLog{b.JetStream(), func() { write(come) }}
+		page, more, err := eventlog.Newest(t.Context(), b.Conn(), log, eventlog.Object{Store: "Books", UUID: "emma"}, eventlog.Changes(), 0, 21)
+		if err != nil || len(page) != 21 || page[0].Sequence != last || !more {
+			t.Errorf("while %d come, the page has %d events, more: %t, %v", come, len(page), more, err)
+		}
 	}
 }
