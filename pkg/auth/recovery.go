@@ -2,7 +2,9 @@ package auth
 
 import (
 	"context"
+	"errors"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -120,13 +122,19 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 	if err != nil {
 		return user, err
 	}
-	if !proven {
-		// A stranger could link another identity until setPassword ended the session.
-		if err := s.removeOtherIdents(ctx, user, ident.UUID); err != nil {
-			return user, err
-		}
+	if proven {
+		return user, s.markValidated(ctx, ident.UUID, true)
 	}
-	return user, s.markValidated(ctx, ident.UUID, true)
+	// A stranger could link another identity until setPassword ended the session, or remove this one.
+	if err := s.removeOtherIdents(ctx, user, ident.UUID); err != nil {
+		return user, err
+	}
+	err = s.validateIdent(ctx, ident.UUID, true)
+	if errors.Is(err, errs.NotFound) {
+		id.validated = true
+		err = s.restoreIdent(asService(ctx, user.UUID), user.UUID, id, "")
+	}
+	return user, err
 }
 
 // isProven reports whether an ident is marked with fieldProven.
@@ -203,9 +211,14 @@ func passwordFields(user object.Object, hash string, byMail bool) object.Object 
 	return fields
 }
 
-// markValidated marks the address of an ident as validated, and as proven if the
-// owner of the account did it, and resets its failed logins.
+// markValidated is validateIdent for an ident that may have been removed meanwhile.
 func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) error {
+	return ignoreNotFound(s.validateIdent(ctx, uuid, proven))
+}
+
+// validateIdent marks the address of an ident as validated, and as proven if the
+// owner of the account did it, and resets its failed logins. NotFound if the ident was removed.
+func (s *Service) validateIdent(ctx context.Context, uuid string, proven bool) error {
 	at := ""
 	if proven {
 		ident, err := s.idents.Get(asService(ctx, ""), uuid)
@@ -214,7 +227,7 @@ func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) e
 			at, err = s.provenNow(ctx, user)
 		}
 		if err != nil {
-			return ignoreNotFound(err)
+			return err
 		}
 	}
 	_, err := s.idents.Mutate(asService(ctx, ""), uuid, func(ident store.Stored) (store.Mutation, error) {
@@ -226,7 +239,7 @@ func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) e
 		}
 		return store.Mutation{Fields: fields}, nil
 	})
-	return ignoreNotFound(err)
+	return err
 }
 
 // removeOtherIdents removes all idents of a user but one.

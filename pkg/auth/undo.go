@@ -173,7 +173,10 @@ func (s *Service) restoreIdent(ctx context.Context, user string, id identity, si
 		case err != nil:
 			return err
 		case owner.UUID == user:
-			return s.markValidated(ctx, ident.UUID, true)
+			if err := s.validateIdent(ctx, ident.UUID, true); !errors.Is(err, errs.NotFound) {
+				return err
+			}
+			continue // it was removed meanwhile
 		case owner.UUID != "" && isProven(ident):
 			return id.errTaken()
 		case owner.UUID != "":
