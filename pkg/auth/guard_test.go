@@ -229,9 +229,7 @@ func TestAnInterceptorCanRefuseEveryRegistration(t *testing.T) {
 // stranger cannot unlink the owner's address instead.
 func TestAStrangerCannotUnlinkTheAddressDuringARecovery(t *testing.T) {
 	w := newFixture(t, github)
-	eve := w.register(ada, password)
-	eve, err := w.loginByProvider("666", with(eve))
-	w.must(err)
+	eve := w.squat(ada)
 	eve = w.mustLogin(ada, password, eve.User.UUID)
 	c := w.requestRecovery(ada, "the password of ada")
 	w.Close()

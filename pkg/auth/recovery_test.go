@@ -201,13 +201,18 @@ func TestAnInterruptedRecoveryCanBeRepeated(t *testing.T) {
 	w.mustLogin(ada, "a new password", in.User.UUID)
 }
 
+// squat registers the address of somebody else, and links a login of a provider.
+func (w *fixture) squat(victim string) auth.IssuedSession {
+	w.Helper()
+	eve, err := w.loginByProvider("666", with(w.register(victim, password)))
+	w.must(err)
+	return eve
+}
+
 // hijack registers the address of somebody else, and links further identities.
 func (w *fixture) hijack(victim string) auth.IssuedSession {
 	w.Helper()
-	eve := w.register(victim, password)
-	eve, err := w.loginByProvider("666", with(eve))
-	w.must(err)
-	eve, _, err = w.Register(w.Context(), credentials("eve@example.com", password), with(eve))
+	eve, _, err := w.Register(w.Context(), credentials("eve@example.com", password), with(w.squat(victim)))
 	w.must(err)
 	return eve
 }

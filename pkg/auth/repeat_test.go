@@ -351,7 +351,7 @@ func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 			}
 		}
 	}
-	// A registration that was refused can not be repeated.
+	// A registration that was refused can't be repeated.
 	other := credentials("eve@example.com", "short")
 	for range 2 {
 		if _, _, err = w.Register(t.Context(), other, c); auth.Repeated(err) != nil || err == nil {

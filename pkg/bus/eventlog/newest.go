@@ -69,7 +69,7 @@ func newest(ctx context.Context, conn *nats.Conn, of Object, names []event.Name,
 	for _, name := range names {
 		searches.Go(func() error {
 			one := search{ctx: ctx, conn: conn, subject: event.Subject(name, of.Store, of.UUID)}
-			some, of := one.newest(log, end, n)
+			some, of := one.newest(log.First, end, n)
 			found.Lock()
 			defer found.Unlock()
 			page, total = append(page, some...), total+of
@@ -96,11 +96,11 @@ type search struct {
 	err     error
 }
 
-// newest reads the newest n events before a sequence, or a few more, and returns how many there are.
-func (s *search) newest(log State, end uint64, n int) (page []*Entry, total int) {
+// newest reads the newest n events from one sequence on and before another, or a few more, and returns how many there are.
+func (s *search) newest(first, end uint64, n int) (page []*Entry, total int) {
 	// Those that are not wanted. There may be some after the last event too: it was the last when the state was read.
 	_, after := s.from(end)
-	low, total := s.from(log.First)
+	low, total := s.from(first)
 	if total -= after; total <= 0 {
 		return nil, 0
 	}
