@@ -61,13 +61,13 @@ func (g *Group) settle(f *Forwarded, err error) {
 		return
 	}
 	delete(g.pending, f.id)
-	f.err = err
-	close(f.done)
 	if err == nil {
 		g.counts.forwarded.Add(1)
 	} else {
 		g.counts.fallbacks.Add(1)
 	}
+	f.err = err
+	close(f.done) // last: whoever waits finds the round counted
 }
 
 // reported takes note of what another process has done for this one.
