@@ -335,3 +335,45 @@ func TestRowsOfRecipesAreChecked(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// The configurations of other pages about stores are valid, with the schema that the page shows.
+func TestConfigurationsOfStoresAreValid(t *testing.T) {
+	block := regexp.MustCompile("(?ms)^```(yaml|json)\n(.*?)^```$")
+	for page, want := range map[string]int{"reference/rules.md": 3, "reference/schemas.md": 2, "guides/interceptors.md": 1} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := t.TempDir()
+		if err := os.Mkdir(filepath.Join(folder, "schemas"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var configs []string
+		for _, found := range block.FindAllStringSubmatch(string(text), -1) {
+			switch content := found[2]; {
+			case found[1] == "yaml" && strings.HasPrefix(content, "stores:"):
+				configs = append(configs, content)
+			case found[1] == "json" && strings.Contains(content, `"properties"`):
+				if err := os.WriteFile(filepath.Join(folder, "schemas", "recipe.json"), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if len(configs) != want {
+			t.Errorf("%s has %d configurations of stores, want %d", page, len(configs), want)
+		}
+		for _, text := range configs {
+			file := filepath.Join(folder, "belfry.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err := config.Load(file, func(string) (string, bool) { return "", false })
+			if err == nil {
+				err = app.CheckStrictly(c)
+			}
+			if err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, text)
+			}
+		}
+	}
+}
