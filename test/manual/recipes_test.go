@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -160,7 +161,7 @@ func serve(t *testing.T, c *config.Config) *app.App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = a.Stop(t.Context()) })
+	t.Cleanup(func() { _ = a.Stop(context.Background()) })
 	return a
 }
 
