@@ -109,6 +109,9 @@ func TestTutorial(t *testing.T) {
 	tt.load(t)
 	other, closeTab := chromedp.NewContext(tt.tab) // a second window of the same person
 	defer closeTab()
+	if err := chromedp.Do(other); err != nil { // the tab is open until the end of its first context
+		t.Fatal(err)
+	}
 	first := tt.tab
 	tt.tab = other
 	tt.load(t)
@@ -118,7 +121,7 @@ func TestTutorial(t *testing.T) {
 	tt.checkComplaints(t)
 
 	// A command of the page: it waits for the workers.
-	if proof := tt.sh(t, "./belfry verify"); !strings.Contains(proof, "2 entries: 0 differences") {
+	if proof := tt.sh(t, "./belfry verify"); !regexp.MustCompile(`[1-9]\d* entries: 0 differences`).MatchString(proof) {
 		t.Errorf("verify says: %s", proof)
 	}
 	tt.follow(t, "## Next steps")
