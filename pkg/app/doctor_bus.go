@@ -139,7 +139,7 @@ func (x *busExamination) check(what string, ask func(ctx context.Context, b aske
 		case denied:
 			return append(all, x.denied(what, subject))
 		default:
-			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: messageOf(err), Do: "see the log of the NATS server; docs/deploy.md says what belfry needs of it"})
+			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: messageOf(err), Do: "see the log of the NATS server; docs/guides/deploy-cluster.md says what belfry needs of it"})
 		}
 	}}
 }
