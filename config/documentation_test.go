@@ -8,7 +8,10 @@ import (
 
 // People copy the example of the documentation.
 func TestDocumentedExampleLoads(t *testing.T) {
-	c := mustParse(t, string(documentedExample(t)))
+	c, err := Parse("testdata/belfry.yaml", documentedExample(t), environment) // beside which is a schema of recipes
+	if err != nil {
+		t.Fatal(err)
+	}
 	equal(t, "stores", names(c.Stores), []string{"Comments", "Contents", "Idents", "LogPositions", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas", "Users"})
 }
 
