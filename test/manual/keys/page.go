@@ -57,7 +57,7 @@ func (f *File) table(b *strings.Builder, s *Section) error {
 		}
 		cells := []string{"`" + strings.ReplaceAll(k.Name, "*", "<name>") + "`", k.Type.String(), k.initial(), meaning}
 		if typed {
-			of := ""
+			of := " "
 			if k.For != "" {
 				of = "`" + k.For + "`"
 			}
