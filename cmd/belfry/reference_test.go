@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write docs/reference/cli.md")
 
 // common is how many commands have a flag that the page describes once.
-const common = 8
+const common = 3
 
 const introduction = `# Commands
 
@@ -57,7 +57,7 @@ func reference(model *kong.Application) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString(introduction + "## Common flags\n\n" + table)
+	b.WriteString(introduction + "## Common flags\n\nThe section of a command names those that it takes.\n\n" + table)
 	for _, r := range slices.Sorted(maps.Keys(used)) {
 		if used[r] >= common {
 			b.WriteString(r)
@@ -74,12 +74,12 @@ func reference(model *kong.Application) string {
 		if strings.Contains(path, " ") {
 			level = "###"
 		}
-		fmt.Fprintf(&b, "\n%s belfry %s\n\n%s\n\n```text\n%s\n```\n", level, path, sentence(c.Help), c.Summary())
+		fmt.Fprintf(&b, "\n%s belfry %s\n\n%s\n", level, path, sentence(c.Help))
 		for i, a := range c.Positional {
 			if i == 0 {
 				b.WriteString("\n| argument | meaning |\n|---|---|\n")
 			}
-			fmt.Fprintf(&b, "| `%s` | %s |\n", a.Name, cell(a.Help))
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Trim(a.Summary(), "[]"), cell(a.Help))
 		}
 		b.WriteString(flagsOfPage(c, used))
 	}
@@ -102,7 +102,7 @@ func flagsOfPage(c *kong.Node, used map[string]int) string {
 		own = "\n" + table + own
 	}
 	if len(shared) > 0 {
-		own += "\n[Common flags](#common-flags): " + strings.Join(shared, ", ") + "\n"
+		own += "\nCommon: " + strings.Join(shared, ", ") + "\n"
 	}
 	return own
 }
@@ -124,7 +124,7 @@ func row(f *kong.Flag) string {
 	if short, long, ok := strings.Cut(name, ", "); ok {
 		name = short + "`, `" + long
 	}
-	return fmt.Sprintf("| `%s` | %s |\n", name, cell(help(f)))
+	return fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(name, "|", "\\|"), cell(help(f)))
 }
 
 // help is the text of a flag as --help prints it, with its variables.
