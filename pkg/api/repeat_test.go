@@ -99,7 +99,7 @@ func firstThen(p *attackFixture, b *browser, send func(*browser) response) func(
 
 const asked = `{"login":"` + adasAddress + `"}`
 
-// twice are what can be sent twice, by the rows of the table of docs/authentication.md.
+// twice are what can be sent twice, by the rows of the table of docs/reference/authentication.md.
 var twice = map[string]struct {
 	first bool // addresses are validated first
 	led   bool // what is repeated is not what has used the secret up, or is no secret
@@ -251,15 +251,15 @@ func (p *attackFixture) addPasskey(b *browser) *authenticator.Credential {
 	return key
 }
 
-// secondClicks returns the table of docs/authentication.md: what a row's repetition gets from the same browser, and from another one.
+// secondClicks returns the table of docs/reference/authentication.md: what a row's repetition gets from the same browser, and from another one.
 func secondClicks(t *testing.T) map[string][2]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/authentication.md")
+	text, err := os.ReadFile("../../docs/reference/authentication.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "### Sent twice\n")
-	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, _ := strings.Cut(string(text), "\n## Sent twice\n")
+	section, _, _ = strings.Cut(section, "\n## ")
 	places := strings.NewReplacer("`", "", "successRedirect", "/in", "failureRedirect", "/out", "recoveryRedirect", "/again",
 		"mailLoginRedirect", "/code", "addressRedirect", "/address", "accountRedirect", "/account", "secondFactorRedirect", "/second")
 	rows := map[string][2]string{}
@@ -270,7 +270,7 @@ func secondClicks(t *testing.T) map[string][2]string {
 		}
 	}
 	if len(rows) == 0 {
-		t.Fatal("docs/authentication.md has no table of what is sent twice")
+		t.Fatal("docs/reference/authentication.md has no table of what is sent twice")
 	}
 	return rows
 }
@@ -292,7 +292,7 @@ func isPlace(location, want string) bool {
 	return err == nil && to.Path == expected.Path && query.Encode() == expected.Query().Encode()
 }
 
-// What is sent twice gets what the table of docs/authentication.md says: no session, no cookie, nothing about the account, and it never
+// What is sent twice gets what the table of docs/reference/authentication.md says: no session, no cookie, nothing about the account, and it never
 // counts as a wrong guess, in whatever process.
 func TestWhatIsSentTwice(t *testing.T) {
 	rows := secondClicks(t)
@@ -305,7 +305,7 @@ func TestWhatIsSentTwice(t *testing.T) {
 		t.Run(row, func(t *testing.T) {
 			want, ok := rows[row]
 			if !ok {
-				t.Fatal("no row in docs/authentication.md")
+				t.Fatal("no row in docs/reference/authentication.md")
 			}
 			change := []any{everyWayIn, allPages, func(o *auth.Options) {
 				o.Email.PostValidation = !c.first
