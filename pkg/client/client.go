@@ -1,9 +1,6 @@
 // Package client uses stores of a belfry over the bus: the same operations as
 // docs/reference/bus.md describes, for programs in Go.
 //
-//	c := client.New(conn)
-//	stored, err := c.Store("Books").Save(ctx, object.Object{"title": []byte(`"Emma"`)})
-//
 // Errors are of package errs, with the server's text and the fields at fault.
 //
 // Every write has an idempotency key: a new one, or that of WithKey. So a request

@@ -7,7 +7,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-func ExampleDecode() {
+// A program that receives an event from the log decodes its envelope.
+func Example() {
 	e, err := event.Decode([]byte(`{"id":"e1","event":"Store.Updated","store":"Books","uuid":"emma","revision":"1763784000000000",` +
 		`"actor":null,"origin":"http","object":{"title":"Emma"},"previous":{"title":"Ema"},"ctx":{}}`))
 	if err != nil {

@@ -1,16 +1,6 @@
 // Package interceptor replies to belfry's requests before an operation of a client takes
 // place: a program on the bus allows the act, refuses it with a message, or amends
-// its object.
-//
-//	err := interceptor.Serve(ctx, conn, interceptor.Spec{
-//		Name: "moderation", Ops: []string{"save"}, Stores: []string{"Books"},
-//		Handler: func(ctx context.Context, r interceptor.Request) interceptor.Response {
-//			if bytes.Contains(r.Object, []byte("casino")) {
-//				return interceptor.Refuse(400, "no advertisements, please")
-//			}
-//			return interceptor.Allow()
-//		},
-//	})
+// its object. The example is a complete one.
 //
 // Which operations of which stores are intercepted, and by which names, is in
 // belfry's configuration (stores.<store>.intercept), with the timeout and what a
