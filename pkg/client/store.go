@@ -111,7 +111,7 @@ func stored(r *wire.Reply, err error) (Stored, error) {
 	return s, err
 }
 
-// Query selects objects; see docs/http.md for filters and orders.
+// Query selects objects; see docs/reference/lists.md for filters and orders.
 type Query struct {
 	Words  string // in the text of the objects: q over HTTP
 	Filter string
@@ -203,7 +203,7 @@ type Page struct {
 	Cursor  string          // of the next page; "" for none
 	Before  string          // of the page before; "" for none
 	Count   *Count          // nil: it was not asked for
-	Plan    json.RawMessage // as docs/http.md describes it; nil: it was not asked for
+	Plan    json.RawMessage // as docs/reference/lists.md describes it; nil: it was not asked for
 }
 
 // Count is how many objects match.

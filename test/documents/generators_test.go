@@ -152,7 +152,7 @@ func TestGeneratorsTakeEveryDocument(t *testing.T) {
 			write(t, folder, c)
 			options := []string{"--config", client}
 			if file == everything {
-				options = nil // as docs/api-documents.md has it: with the server as well
+				options = nil // as docs/reference/api-documents.md has it: with the server as well
 			}
 			goGenerators(t, folder, options...)
 			parse(t, folder)

@@ -142,8 +142,10 @@ func ofRouter(x *Exchange, status int) Problem {
 		return p
 	case http.StatusMethodNotAllowed:
 		return NotAllowed{Methods: x.Header().Get(echo.HeaderAllow), Why: x.unexposed}.Problem()
-	default:
-		return Problem{Type: "refused", Title: http.StatusText(status), Status: status}
+	default: // echo has no other one
+		p := ofKind(errs.Invalid)
+		p.Title, p.Status = http.StatusText(status), status
+		return p
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// TypePrefix begins every problem type; docs/http.md lists them.
+// TypePrefix begins every problem type; docs/reference/errors.md has a heading for each.
 const TypePrefix = "urn:belfry:problem:"
 
 // Name is the type, title and status of a kind.

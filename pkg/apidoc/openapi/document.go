@@ -1,7 +1,7 @@
 // Package openapi generates the OpenAPI 3.1 document of a configuration: exactly
 // the routes that exist, with every status that they return.
 //
-// It has its own knowledge of the HTTP API, which docs/http.md documents;
+// It has its own knowledge of the HTTP API, which docs/reference/http.md documents;
 // test/documents compares the document with a running belfry.
 package openapi
 

@@ -17,7 +17,7 @@ type failure struct {
 	headers []string
 }
 
-// failures are all errors of docs/http.md.
+// failures are all errors of docs/reference/errors.md.
 func failures() []failure {
 	return []failure{
 		{400, "Invalid", []string{"invalid"}, "The request is not valid: malformed, or refused by the schema.", nil},
