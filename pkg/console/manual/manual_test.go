@@ -1,0 +1,139 @@
+package manual_test
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/console/manual"
+)
+
+var (
+	href   = regexp.MustCompile(`<a [^>]*href="([^"]*)"`)
+	inline = regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|javascript:|<img|<iframe|<form`)
+	id     = regexp.MustCompile(` id="([^"]*)"`)
+)
+
+// Each link of each page leads to a page of the site and to an anchor of it, or to another site.
+func TestEveryLinkOfTheSiteResolves(t *testing.T) {
+	const site = "https://belfry.example.org/console/docs/"
+	pages, links := 0, 0
+	for _, part := range manual.Contents() {
+		for _, page := range part.Pages {
+			pages++
+			base, err := url.Parse(site + page.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range href.FindAllStringSubmatch(string(page.HTML()), -1) {
+				to, err := base.Parse(found[1])
+				if err != nil {
+					t.Errorf("%s: %v", page.URL, err)
+					continue
+				}
+				within, ok := strings.CutPrefix(to.String(), site)
+				if !ok {
+					if to.Host == base.Host {
+						t.Errorf("%s leads out of the site: %s", page.URL, found[1])
+					}
+					continue
+				}
+				links++
+				target, anchor, _ := strings.Cut(within, "#")
+				if anchor, err = url.PathUnescape(anchor); err != nil {
+					t.Errorf("%s: %v", page.URL, err)
+				}
+				if p := manual.Find(target); p == nil || !p.Has(anchor) {
+					t.Errorf("%s: the link %s is dead", page.URL, found[1])
+				}
+			}
+		}
+	}
+	if pages < 50 || links < 500 {
+		t.Errorf("%d pages with %d links were found", pages, links)
+	}
+}
+
+// The pages are shown below a Content-Security-Policy that permits no style, no script and no picture of their own.
+func TestPagesHaveWhatThePolicyPermits(t *testing.T) {
+	for _, part := range manual.Contents() {
+		for _, page := range part.Pages {
+			html := string(page.HTML())
+			if bad := inline.FindString(regexp.MustCompile(`(?s)<code.*?</code>`).ReplaceAllString(html, "")); bad != "" {
+				t.Errorf("%s has %q", page.URL, bad)
+			}
+			seen := map[string]bool{}
+			for _, found := range id.FindAllStringSubmatch(html, -1) {
+				if seen[found[1]] {
+					t.Errorf("%s has two anchors %s", page.URL, found[1])
+				}
+				seen[found[1]] = true
+			}
+			for _, h := range page.Headings {
+				if !seen[h.Anchor] {
+					t.Errorf("%s lacks the anchor %s", page.URL, h.Anchor)
+				}
+			}
+		}
+	}
+}
+
+func TestTheOrderOfPages(t *testing.T) {
+	var before *manual.Page
+	for _, part := range manual.Contents() {
+		for _, page := range part.Pages {
+			if got, _ := page.Around(); got != before {
+				t.Errorf("%s comes after %v", page.URL, got)
+			}
+			if before != nil {
+				if _, after := before.Around(); after != page {
+					t.Errorf("%s comes before %v", before.URL, after)
+				}
+			}
+			before = page
+		}
+	}
+	if manual.Find("").Title == "" || manual.Find("none") != nil {
+		t.Error("the start page has no title, or there is a page that was not written")
+	}
+}
+
+func TestASearchTakesLessThan5Milliseconds(t *testing.T) {
+	manual.Search("warm")
+	for _, q := range questions {
+		best := time.Hour
+		for range 5 {
+			began := time.Now()
+			manual.Search(q)
+			best = min(best, time.Since(began))
+		}
+		t.Logf("%v for %q", best, q)
+		if best > 5*time.Millisecond*raced {
+			t.Errorf("%v for %q", best, q)
+		}
+	}
+}
+
+var questions = []string{
+	"How do I let users log in with Google?", "row level security", "webhook when a document is created", "how to upload an image",
+	"foreign key between two collections", "realtime subscribe to changes", "backup and restore", "my copy is late", "403 forbidden",
+	"send magic link by email", "mfa totp", "deploy on kubernetes", "pagination", "full text search", "unique username", "maxObjectSize",
+}
+
+func TestHostileQueries(t *testing.T) {
+	for _, q := range []string{"", " ", "?", "the", strings.Repeat("a ", 5000), strings.Repeat("é", 3000), "\xff\xfe", "<script>", strings.Repeat("log ", 100), "\x00", "ﷺ 😀"} {
+		if hits := manual.Search(q); len(hits) > 12 {
+			t.Errorf("%.20q finds %d sections", q, len(hits))
+		}
+	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	for b.Loop() {
+		for _, q := range questions {
+			manual.Search(q)
+		}
+	}
+}
