@@ -14,7 +14,7 @@
 //
 // Which operations of which stores are intercepted, and by which names, is in
 // belfry's configuration (stores.<store>.intercept), with the timeout and what a
-// missing reply means. See docs/interceptors.md.
+// missing reply means. See docs/guides/interceptors.md.
 package interceptor
 
 import (

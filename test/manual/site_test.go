@@ -8,7 +8,7 @@ import (
 
 func TestTheSiteIsUpToDate(t *testing.T) {
 	const root = "../.."
-	files, err := site.Build(root)
+	files, err := site.Build(root, false)
 	if err != nil {
 		t.Fatal(err)
 	}

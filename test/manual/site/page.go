@@ -207,8 +207,10 @@ func (s *site) link(p *page, link *ast.Link) {
 		s.outside(p, link, path.Join("docs", file))
 	case to == nil:
 		s.problem(p.file, "%s is not a page of the site", destination)
+		s.outside(p, link, path.Join("docs", file))
 	case anchor != "" && !to.anchors[anchor]:
 		s.problem(p.file, "docs/%s has no heading for #%s", to.file, anchor)
+		link.Destination = []byte(relative(p.URL, to.URL))
 	case target == "":
 	case anchor != "":
 		link.Destination = []byte(relative(p.URL, to.URL) + "#" + anchor)

@@ -18,8 +18,9 @@ import (
 // Folder is where the files are, from the root of the project.
 const Folder = "pkg/console/manual/site"
 
-// Build returns the files of the site by name, not compressed. The error has everything that is wrong with the pages.
-func Build(root string) (map[string][]byte, error) {
+// Build returns the files of the site by name, not compressed. The error has everything that is wrong with the pages. A draft has
+// the text of links that lead nowhere: its files are returned with the error.
+func Build(root string, draft bool) (map[string][]byte, error) {
 	s := &site{docs: filepath.Join(root, "docs"), byFile: map[string]*page{}}
 	if err := s.contents(); err != nil {
 		return nil, err
@@ -38,22 +39,23 @@ func Build(root string) (map[string][]byte, error) {
 		}
 		files[manual.FileName(p.URL)] = fragment
 	}
-	if len(s.problems) > 0 {
-		return nil, errors.Join(s.problems...)
+	problems := errors.Join(s.problems...)
+	if problems != nil && !draft {
+		return nil, problems
 	}
 	contents, err := json.Marshal(s.parts)
 	if err != nil {
 		return nil, err
 	}
 	files[manual.ContentsFile], files[manual.WordsFile], files[manual.PicturesFile] = contents, s.index(), s.styles()
-	return files, nil
+	return files, problems
 }
 
-// Write writes the site. Files that are up to date stay as they are.
-func Write(root string) error {
-	files, err := Build(root)
-	if err != nil {
-		return err
+// Write writes the site, or a draft of it. Files that are up to date stay as they are.
+func Write(root string, draft bool) error {
+	files, problems := Build(root, draft)
+	if files == nil {
+		return problems
 	}
 	folder := filepath.Join(root, Folder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -75,7 +77,7 @@ func Write(root string) error {
 			return err
 		}
 	}
-	return nil
+	return problems
 }
 
 // Stale returns the names of files that are missing, have another content, or belong to no page any more.

@@ -1,0 +1,61 @@
+package prose_test
+
+import (
+	"strings"
+	"testing"
+
+	"belfry/test/manual/prose"
+)
+
+func TestFindings(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("word ", 41)) + "."
+	short := strings.TrimSpace(strings.Repeat("word ", 15)) + "."
+	for name, row := range map[string]struct {
+		page string
+		want []string // parts of messages, in order
+	}{
+		"plain":                     {"# Title\n\nA store holds objects. They are JSON.\n", nil},
+		"a long sentence":           {"Short one.\n\nW" + long[1:] + "\n", []string{"a sentence of 41 words"}},
+		"a long item of a list":     {"- Short one.\n- W" + long[1:] + "\n- Short.\n", []string{"a sentence of 41 words"}},
+		"long on average":           {"W" + strings.TrimSuffix(strings.Repeat("ord w", 30), " w") + ".\n", []string{"on average"}},
+		"a long paragraph":          {strings.Repeat("W"+short[1:]+" ", 6) + "\n", []string{"a paragraph of 90 words"}},
+		"abbreviations end nothing": {"Use a word, e.g. This one, and so on.\n", nil},
+		"tables are left out":       {"| a | b |\n|---|---|\n| " + long + " | that is none |\n", nil},
+		"code is left out":          {"```\nis none " + long + "\n```\n\n    is none\n\nSee `is none` there.\n", nil},
+		"html is left out":          {"<p>is none</p>\n", nil},
+		"links are read":            {"See [where it is none](https://example.com/a/b.c).\n", []string{`"is none"`}},
+		"a heading":                 {"# Who is told\n", []string{`"told"`, `"Who"`}},
+		"a question":                {"## What is a store?\n", nil},
+		"an empty subject":          {"What a user owns is deleted.\n", []string{`"What"`}},
+		"has not":                   {"An object that has not its owner. It has not changed.\n", []string{`"has not its"`}},
+		"spelling":                  {"The behaviour is normalised.\n", []string{`"behaviour"`, `"normalised"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := prose.Check([]byte(row.page)).Findings
+			for i := range max(len(found), len(row.want)) {
+				switch {
+				case i >= len(found):
+					t.Errorf("nothing of %q", row.want[i])
+				case i >= len(row.want):
+					t.Errorf("line %d: %s", found[i].Line, found[i].Message)
+				case !strings.Contains(found[i].Message, row.want[i]):
+					t.Errorf("%q, want %q", found[i].Message, row.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestLinesAreThoseOfTheSentence(t *testing.T) {
+	page := prose.Check([]byte("# Title\n\nFirst one.\nSecond one\nis here. Third\none is told.\n"))
+	var lines []int
+	for _, s := range page.Sentences {
+		lines = append(lines, s.Line)
+	}
+	if len(lines) != 3 || lines[0] != 3 || lines[1] != 4 || lines[2] != 5 || len(page.Findings) != 1 || page.Findings[0].Line != 5 {
+		t.Errorf("sentences at %v, findings %v", lines, page.Findings)
+	}
+	if page.Words() != 10 || page.Paragraphs != 1 || page.Longer(3) != 2 {
+		t.Errorf("%d words, %d paragraphs, %d long sentences", page.Words(), page.Paragraphs, page.Longer(3))
+	}
+}
