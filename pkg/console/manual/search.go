@@ -65,7 +65,7 @@ func Search(text string) []Hit {
 // maxSection is how many bytes of a section are searched for an excerpt.
 const maxSection = 8 << 10
 
-// sectionText returns the text below a heading, without markup.
+// sectionText returns the text below a heading, without markup and blocks of code.
 func sectionText(fragment []byte, anchor string) string {
 	begin := bytes.Index(fragment, []byte(` id="`+anchor+`"`))
 	if begin < 0 {
@@ -86,8 +86,10 @@ func sectionText(fragment []byte, anchor string) string {
 			break
 		}
 		ends := ">"
-		if bytes.HasPrefix(rest, []byte("<svg")) {
-			ends = "</svg>"
+		for _, left := range []string{"svg", "pre"} { // pictures and code
+			if bytes.HasPrefix(rest[1:], []byte(left)) {
+				ends = "</" + left + ">"
+			}
 		}
 		if !isInline(rest) {
 			b.WriteByte(' ')

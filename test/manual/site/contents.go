@@ -43,7 +43,7 @@ func (s *site) contents() error {
 	if err != nil {
 		return err
 	}
-	s.add(&s.newPart("Start").Pages, start, "Start")
+	s.add(&s.newPart("Start").Pages, start, "All pages")
 	var part *manual.Part
 	document := markdown.Parser().Parse(text.NewReader(source))
 	err = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

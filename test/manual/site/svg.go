@@ -106,7 +106,7 @@ func element(tag string, attributes []xml.Attr, name, label string) (string, err
 		switch {
 		case strings.HasPrefix(key, "on"):
 			return "", fmt.Errorf("it has the attribute %s", key)
-		case strings.HasPrefix(key, "xmlns"), key == "version", strings.HasPrefix(key, "xml:"):
+		case strings.HasPrefix(key, "xmlns"), key == "version", key == "xml:lang":
 		case tag == "svg" && (key == "role" || key == "aria-label" || key == "aria-labelledby"):
 		case key == "id":
 			set(key, name+"-"+value)
