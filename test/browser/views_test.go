@@ -20,6 +20,7 @@ var views = []page{
 	{"console-users", "/console/users", "bob@example.com_email"},
 	{"console-users-new", "/console/users/new", "Who is it?"},
 	{"console-docs", "/console/docs/", "All pages"},
+	{"console-docs-page", "/console/docs/guides/model-data", "Model your data"},
 	{"console-docs-search", "/console/docs/search?q=back+up+and+restore", "Backup"},
 }
 

@@ -36,7 +36,7 @@ type page struct {
 // markdown is what GitHub renders. What is HTML in a page was checked before: see rawHTML.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify),
-	goldmark.WithRendererOptions(gmhtml.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(tables{}, 100))),
+	goldmark.WithRendererOptions(gmhtml.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(boxes{}, 100))),
 )
 
 // parse reads a page, gives its headings anchors, and takes its sections.
@@ -277,17 +277,31 @@ func (p *page) render() ([]byte, error) {
 	return comment.ReplaceAll(b.Bytes(), nil), nil
 }
 
-// tables renders tables in a box of their own, which can be scrolled.
-type tables struct{}
+// boxes renders tables and blocks of code in boxes that can be scrolled, also by the keyboard.
+type boxes struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
-func (tables) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+func (boxes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(extast.KindTable, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 		text := "</table></div>\n"
 		if entering {
-			text = `<div class="scroll"><table>` + "\n"
+			text = `<div class="scroll" tabindex="0"><table>` + "\n"
 		}
 		_, err := w.WriteString(text)
 		return ast.WalkContinue, err
 	})
+	code := func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			_, err := w.WriteString("</code></pre>\n")
+			return ast.WalkContinue, err
+		}
+		_, _ = w.WriteString(`<pre tabindex="0"><code`)
+		if fenced, ok := n.(*ast.FencedCodeBlock); ok && fenced.Language(source) != nil {
+			_, _ = w.WriteString(` class="language-` + html.EscapeString(string(fenced.Language(source))) + `"`)
+		}
+		_, err := w.WriteString(">" + html.EscapeString(string(segments(n.Lines(), source))))
+		return ast.WalkContinue, err
+	}
+	r.Register(ast.KindFencedCodeBlock, code)
+	r.Register(ast.KindCodeBlock, code)
 }

@@ -60,8 +60,8 @@ func TestPagesAreRendered(t *testing.T) {
 	for _, part := range []string{
 		`<h1 id="log-in">Log <em>in</em></h1>`, `<h2 id="a--b-c">A &amp; <code>b</code> c!`, `<h2 id="same">`, `<h2 id="same-1">`,
 		`<a href="../internals/mapping">mapping</a>`, `<a href="#a--b-c">here</a>`, `<a href="https://example.org/x">out</a>`,
-		"the module (<code>go.mod</code>) and <code>go.mod</code>.", `<div class="scroll"><table>`, `<td align="right"><code>x&lt;y</code></td>`,
-		`<pre><code class="language-sh">curl &lt;x&gt;`, `<em class="picture">Picture: Screen</em>`,
+		"the module (<code>go.mod</code>) and <code>go.mod</code>.", `<div class="scroll" tabindex="0"><table>`, `<td align="right"><code>x&lt;y</code></td>`,
+		`<pre tabindex="0"><code class="language-sh">curl &lt;x&gt;`, `<em class="picture">Picture: Screen</em>`,
 		`<span class="figure picture-a"><svg viewBox="0 0 9 9" role="img" aria-label="Drawn &#34;so&#34;">`, `<g id="a-g" fill="#fff" stroke="red">`, `<use href="#a-g">`, "a &lt; b",
 	} {
 		if !strings.Contains(page, part) {
