@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 #
-# belfry alone in an image: a static program without a shell, as a user without rights. docs/deploy.md says how to run it.
+# belfry alone in an image: a static program without a shell, as a user without rights. docs/guides/deploy.md says how to run it.
 #
 #   docker build -t belfry .
 #   docker run -p 127.0.0.1:8080:8080 -v belfry:/data -v ./config:/etc/belfry:ro belfry

@@ -75,19 +75,7 @@ func main() {
 func run(ctx context.Context, args []string, s streams) int {
 	var c cli
 	exited, code := false, exitDone
-	parser, err := kong.New(&c,
-		kong.Name("belfry"),
-		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
-		kong.Vars{"roles": strings.Join(app.Roles(), ", ")},
-		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
-		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Writers(s.out, s.err),
-		kong.Exit(func(n int) { exited, code = true, n }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
-	)
-	if err != nil {
-		panic(err) // the declarations of the commands are invalid
-	}
+	parser := newParser(&c, s, func(n int) { exited, code = true, n }, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -100,6 +88,23 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	return report(parsed.Run(), s.err)
+}
+
+// newParser knows the commands and their flags. exit is called after the help or the version.
+func newParser(c *cli, s streams, exit func(int), more ...kong.Option) *kong.Kong {
+	parser, err := kong.New(c, append(more,
+		kong.Name("belfry"),
+		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
+		kong.Vars{"roles": strings.Join(app.Roles(), ", ")},
+		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(s.out, s.err),
+		kong.Exit(exit),
+	)...)
+	if err != nil {
+		panic(err) // the declarations of the commands are invalid
+	}
+	return parser
 }
 
 // errFound ends a check that found differences, which it has reported.

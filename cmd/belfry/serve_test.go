@@ -48,7 +48,7 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 	if want := strings.Join(app.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
 		t.Errorf("the help does not name %s: %s", want, help)
 	}
-	for file, line := range map[string]string{"../../docs/glossary.md": "| role |", "../../docs/deploy.md": "belfry serve --role mapping"} {
+	for file, line := range map[string]string{"../../docs/glossary.md": "| role |", "../../docs/guides/deploy-cluster.md": "belfry serve --role mapping"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

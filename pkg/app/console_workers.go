@@ -145,7 +145,7 @@ func (a *App) permitted(ctx context.Context, what, command string, subjects []st
 	defer stop()
 	err := a.askBus(ctx, do)
 	if err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
-		return errs.Wrap(err, errs.Denied, "the user of the bus that this process has may not %s: use `%s` as the admin of the bus, or grant the user what docs/deploy.md lists for the console", what, command)
+		return errs.Wrap(err, errs.Denied, "the user of the bus that this process has may not %s: use `%s` as the admin of the bus, or grant the user what docs/reference/bus.md lists for the console", what, command)
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func (e *examination) askConfig(context.Context) (all []doctor.Finding) {
 	}
 	for _, w := range Warnings(e.config) {
 		if !isAboutCertificate(w) {
-			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.doubtful", Says: w, Do: "see docs/configuration.md; `belfry config check` shows it, too"})
+			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.doubtful", Says: w, Do: "see docs/reference/configuration.md; `belfry config check` shows it, too"})
 		}
 	}
 	for _, name := range names(e.plan.open) {

@@ -139,7 +139,7 @@ func (x *busExamination) check(what string, ask func(ctx context.Context, b aske
 		case denied:
 			return append(all, x.denied(what, subject))
 		default:
-			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: messageOf(err), Do: "see the log of the NATS server; docs/deploy.md says what belfry needs of it"})
+			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: messageOf(err), Do: "see the log of the NATS server; docs/guides/deploy-cluster.md says what belfry needs of it"})
 		}
 	}}
 }
@@ -225,7 +225,7 @@ func (x *busExamination) judgeListener(l *replay.Listener, log *jetstream.Stream
 	}
 	if l.Letters > 0 {
 		add(doctor.Problem, "listener.deadLetters", count.Of(l.Letters, "event")+" that it could not handle",
-			"`belfry dlq list --listener "+l.Name+"` has the reasons; then `belfry dlq retry` or `belfry dlq drop`: docs/dead-letters.md")
+			"`belfry dlq list --listener "+l.Name+"` has the reasons; then `belfry dlq retry` or `belfry dlq drop`: docs/guides/listeners.md")
 	}
 	if !l.PausedUntil.IsZero() {
 		add(doctor.Problem, "listener.paused", "it is paused until "+l.PausedUntil.Format(time.RFC3339)+", and receives nothing", "`nats consumer resume "+bus.StreamEvents+" "+l.Name+"` ends that")
@@ -260,7 +260,7 @@ func (x *busExamination) askMissed(ctx context.Context, b askedBus) ([]doctor.Fi
 		if g.Open() {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaListener, Name: "listener.missed", Subject: g.Consumer,
 				Says: "it has missed " + g.Count() + " events since " + g.Since.UTC().Format(time.RFC3339) + ": the log was " + string(g.Reason),
-				Do:   "have it do what these events would have made it do, then `belfry listener confirm " + g.Consumer + "`: docs/listeners.md"})
+				Do:   "have it do what these events would have made it do, then `belfry listener confirm " + g.Consumer + "`: docs/guides/listeners.md"})
 		}
 	}
 	if len(all) == 0 {

@@ -69,7 +69,7 @@ func (e *examination) askFolder(b config.Backend) []doctor.Finding {
 	case errs.KindOf(err) == errs.NotFound:
 		return []doctor.Finding{noData(b.File.Folder, "has no data yet")}
 	case err != nil:
-		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.damaged", Says: messageOf(err), Do: "see docs/reliability.md: check the disk, and restore the latest backup into an empty folder if the files are damaged"}}
+		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.damaged", Says: messageOf(err), Do: "see docs/guides/back-up.md: check the disk, and restore the latest backup into an empty folder if the files are damaged"}}
 	}
 	return []doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: "the folder can be opened"}}
 }
@@ -252,7 +252,7 @@ const staleBackup = 7 * 24 * time.Hour
 // askBackups looks at the backups in their place.
 func (e *examination) askBackups(ctx context.Context) []doctor.Finding {
 	if e.config.Backup == nil {
-		return []doctor.Finding{{Level: doctor.Warning, Name: "backup.none", Says: "no backups are configured", Do: "set backup, with a schedule and a place on another disk: docs/backup.md"}}
+		return []doctor.Finding{{Level: doctor.Warning, Name: "backup.none", Says: "no backups are configured", Do: "set backup, with a schedule and a place on another disk: docs/guides/back-up.md"}}
 	}
 	place := e.config.Backup.String()
 	all, err := ListBackups(ctx, e.config, nil)

@@ -58,7 +58,7 @@ func (a *App) askSelf(ctx context.Context) []doctor.Finding {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", Version(), os.Getpid(), a.began.UTC().Format(time.RFC3339), strings.Join(roles, ", "))})
 	}
 	for _, says := range a.shortcomings() {
-		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "belfry's log says more; docs/reliability.md says what recovers by itself"})
+		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "belfry's log says more; docs/guides/monitor.md lists the conditions"})
 	}
 	if s := a.relay.Stats(); s.Events > 0 && s.Unavailable {
 		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(s.Events, "event") + " can't be published, and no listener has them yet", Do: "see what is wrong with the bus; they are published when it accepts events"})

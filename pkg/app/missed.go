@@ -101,7 +101,7 @@ func (a *App) missedEvents() []string {
 
 var (
 	missedDesc = prometheus.NewDesc("belfry_listener_missed", "1 while a listener has missed events, which are neither repaired nor confirmed.", []string{"listener"}, nil)
-	countDesc  = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are neither repaired nor confirmed: an estimate, see docs/listeners.md.", []string{"listener"}, nil)
+	countDesc  = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are neither repaired nor confirmed: an estimate, see docs/guides/listeners.md.", []string{"listener"}, nil)
 )
 
 // collectMissed adds the metrics of listeners that have missed events.

@@ -116,7 +116,7 @@ func boardExpressions(t *testing.T) (all []expression) {
 	return all
 }
 
-var describedMetric = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+var describedMetric = regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
 // described returns the labels of all metrics that a belfry has at /metrics: what collectors describe, and what the page
 // has, of which some are of libraries.
@@ -132,7 +132,12 @@ func (p *place) described(a *App) map[string][]string {
 	for d := range descs {
 		if m := describedMetric.FindStringSubmatch(d.String()); m != nil {
 			for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
-				all[m[1]+suffix] = append([]string{"le"}, strings.Split(m[2], ",")...)
+				labels := append([]string{"le"}, strings.Split(m[3], ",")...)
+				for constant := range strings.SplitSeq(m[2], ",") {
+					name, _, _ := strings.Cut(constant, "=")
+					labels = append(labels, name)
+				}
+				all[m[1]+suffix] = labels
 			}
 		}
 	}

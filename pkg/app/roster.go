@@ -190,7 +190,7 @@ func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 		for _, v := range names(versions) {
 			says = append(says, v+": "+strings.Join(versions[v], ", "))
 		}
-		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/upgrading.md says which versions work together"})
+		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md says which versions work together"})
 	}
 	for v, processes := range versions {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "version.ok", Says: count.Of(len(processes), "process", "processes") + " of version " + v})

@@ -53,7 +53,7 @@ func StartNginx(t testing.TB, upstream string) *HTTPProxy {
 const wellKnownPath = "/.well-known/oauth-authorization-server"
 
 // StartNginxAt starts an nginx that passes on what is below a path, as it is or without the path, and the well-known URI
-// of that path. All else is not found there. Its configuration is that of docs/deploy.md.
+// of that path. All else is not found there. Its configuration is that of docs/guides/proxies.md.
 func StartNginxAt(t testing.TB, upstream, path string, strip bool) *HTTPProxy {
 	t.Helper()
 	config := strings.Replace(nginxConfig, "location / {", "location "+path+"/ {", 1)

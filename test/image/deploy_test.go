@@ -237,12 +237,12 @@ func TestTheServersOfTheClusterFindEachOther(t *testing.T) {
 	}
 }
 
-// docs/deploy.md makes .env by a command: it has each variable that has no default.
+// docs/guides/deploy-cluster.md makes .env by a command: it has each variable that has no default.
 func TestTheDocumentationMakesTheEnvironmentOfTheCluster(t *testing.T) {
-	page := read(t, "docs/deploy.md")
+	page := read(t, "docs/guides/deploy-cluster.md")
 	loop := regexp.MustCompile(`for user in ([A-Z ]+); do echo "BELFRY_\$\{user\}_PASSWORD=`).FindStringSubmatch(page)
 	if loop == nil {
-		t.Fatal("docs/deploy.md does not make .env")
+		t.Fatal("docs/guides/deploy-cluster.md does not make .env")
 	}
 	var made []string
 	for user := range strings.FieldsSeq(loop[1]) {
@@ -251,7 +251,7 @@ func TestTheDocumentationMakesTheEnvironmentOfTheCluster(t *testing.T) {
 	made = append(made, "S3_USER", "S3_PASSWORD")
 	for _, m := range regexp.MustCompile(`\$\{([A-Z0-9_]+):\?`).FindAllStringSubmatch(read(t, "deploy/cluster/compose.yaml"), -1) {
 		if !slices.Contains(made, m[1]) {
-			t.Errorf("docs/deploy.md does not make %s", m[1])
+			t.Errorf("docs/guides/deploy-cluster.md does not make %s", m[1])
 		}
 	}
 }

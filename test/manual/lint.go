@@ -32,7 +32,7 @@ func lint(args []string, out io.Writer) error {
 	found := 0
 	var total measures
 	if *stats {
-		fmt.Fprintf(out, header)
+		fmt.Fprint(out, header)
 	}
 	for _, file := range files {
 		source, err := os.ReadFile(file)
@@ -80,9 +80,9 @@ func pages() ([]string, error) {
 
 // measures are those of a page, or of several.
 type measures struct {
-	words                                        int // of the file, as wc counts them
-	inSentences, sentences, over25, over40       int
-	paragraphs, longParagraphs, findings int
+	words                                  int // of the file, as wc counts them
+	inSentences, sentences, over25, over40 int
+	paragraphs, longParagraphs, findings   int
 }
 
 const header = "  words  sentences  mean  over 25  over 40  paragraphs  over 80  findings  page\n"

@@ -23,8 +23,7 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s", usage)
 	}
-	switch args[0] {
-	case "lint":
+	if args[0] == "lint" {
 		return lint(args[1:], os.Stdout)
 	case "site":
 		return makeSite(".", args[1:])

@@ -148,7 +148,7 @@ func TestGrowingStageOfAnotherProcessIsNotRemoved(t *testing.T) {
 	tidies(t, s, 0)
 }
 
-// docs/backends/s3.md promises these numbers of requests, which S3 charges for.
+// docs/storage.md promises these numbers of requests, which S3 charges for.
 func TestNumberOfRequests(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)

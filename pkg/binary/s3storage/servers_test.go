@@ -94,7 +94,7 @@ var verifications = map[string]struct{ one, several verification }{
 	"MinIO":     {verification{heads: 1}, verification{gets: 1}},
 }
 
-// docs/backends/s3.md has the table of what is verified.
+// docs/storage.md has the table of what is verified.
 func testVerification(t *testing.T, server *backing.S3Server) {
 	p := front(t, server, true)
 	s := open(t, prefixed(p.options(server), "verification/"))

@@ -35,7 +35,7 @@ func sharedAccounts(o *server.Options) (warnings []error) {
 	for _, u := range users {
 		if writers[u.account] && !mayPublish(u.may, logSubject) && mayRequest(u.may) {
 			warnings = append(warnings, fmt.Errorf("user %s is in the account of the log: it can have replies of the server stored in the log, "+
-				"and executed as requests of its choice, such as to delete the log; give it an account of its own, as `belfry bus account` prints it (docs/deploy.md)", u.name))
+				"and executed as requests of its choice, such as to delete the log; give it an account of its own, as `belfry bus account` prints it (docs/reference/bus.md)", u.name))
 		}
 	}
 	return warnings

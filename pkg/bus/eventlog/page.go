@@ -190,5 +190,5 @@ func orDenied(conn *nats.Conn, subject string, err error) error {
 	if !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(strings.ToLower(last.Error()), `"`+strings.ToLower(subject)+`"`) {
 		return err
 	}
-	return errs.Wrap(err, errs.Denied, "the bus does not let this user publish to %s, so the stream can't be read: allow it, as nats.conf does for the log and the front, and docs/deploy.md says for backups", subject)
+	return errs.Wrap(err, errs.Denied, "the bus does not let this user publish to %s, so the stream can't be read: allow it, as nats.conf does for the log and the front, and docs/reference/bus.md says for backups", subject)
 }

@@ -33,7 +33,7 @@ var rules = []rule{
 	phrase(`there is nothing that|there is nobody who|it is nothing that`, `"nothing …", "nobody …"`),
 	phrase(`not un\w+`, `leave both negations out`),
 	phrase(`looks? again|second look|looks? anew`, `"checks", "re-reads"`),
-	phrase(`colou?r?our|behaviours?|favou?rites? of|centre|licence|whilst|amongst|cancell(?:ed|ing)|labell(?:ed|ing)|travell(?:ed|ing)|catalogues?|grey|judgement|organis\w+|authoris\w+|recognis\w+|normalis\w+|serialis\w+|initialis\w+|optimis(?:e|es|ed|ing|ation)|summaris\w+|synchronis\w+`,
+	phrase(`behaviours?|colours?|favours?|centre|licence|whilst|amongst|grey|judgement|catalogues?|(?:cancel|label|travel)l(?:ed|ing)|(?:organ|author|recogn|normal|serial|initial|optim|summar|synchron)is(?:e|es|ed|ing|ation)`,
 		`American spelling`),
 	{pattern: regexp.MustCompile(`^(?:What|Who|Whose|Whom) `), unless: regexp.MustCompile(`\?["”)]*\s*$`), instead: `begin with a noun: the actor, or the thing`},
 }
