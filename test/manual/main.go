@@ -23,7 +23,8 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s", usage)
 	}
-	if args[0] == "lint" {
+	switch args[0] {
+	case "lint":
 		return lint(args[1:], os.Stdout)
 	case "site":
 		return makeSite(".", args[1:])
