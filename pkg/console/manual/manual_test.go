@@ -2,6 +2,8 @@ package manual_test
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -97,6 +99,26 @@ func TestTheOrderOfPages(t *testing.T) {
 	}
 	if manual.Find("").Title == "" || manual.Find("none") != nil {
 		t.Error("the start page has no title, or there is a page that was not written")
+	}
+}
+
+// Each byte of the site is one of the program, whose size test/image bounds.
+func TestTheSiteIsSmall(t *testing.T) {
+	const most = 600_000 // bytes
+	names, err := filepath.Glob("site/*.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := int64(0)
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	if total > most || total == 0 {
+		t.Errorf("the site has %d bytes, and may have %d", total, most)
 	}
 }
 
