@@ -123,7 +123,7 @@ notices: ## Write NOTICE and THIRD_PARTY_LICENSES
 	$(GO) run ./test/notices
 
 .PHONY: schema
-schema: ## Write the JSON Schema of the configuration
+schema: ## Write the JSON Schema and the reference of the configuration, of config/keys.yaml
 	$(GO) test ./config -count 1 -run '^TestTheSchemaIsThatOfWhatIsRead$$' -update
 
 .PHONY: manual

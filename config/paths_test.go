@@ -3,25 +3,17 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	manual "belfry/test/manual/keys"
 )
 
 // What may be served and written is decided by Paths, so every key that is a path has to be in it: those whose parser
-// reads one, and those that docs/configuration.md calls one.
+// reads one, and those that config/keys.yaml calls one.
 func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
-	r := newRecorder()
-	var listed []string
-	for r.turn = 0; r.turn == 0 || r.turn < r.turns(); r.turn++ {
-		d := newDocument("", func(string) (string, bool) { return "", false })
-		d.recorder = r
-		(&Config{doc: d}).read(newSection(d, "", nil))
-		for _, path := range d.paths {
-			listed = append(listed, path().Key)
-		}
-	}
+	r, listed := recordAll()
 	var keys []string
 	for key, v := range r.values {
 		if slices.ContainsFunc(v.expected, func(e *expectation) bool { return e.path }) {
@@ -31,20 +23,22 @@ func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
 	if len(keys) < 20 {
 		t.Errorf("only %d keys are paths: %v", len(keys), keys)
 	}
-	page, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
+	documented := 0
+	for _, k := range documentation(t).Keys() {
+		if !strings.HasPrefix(k.Type.Text, "path of a ") {
+			continue
+		}
+		documented++
+		if !slices.ContainsFunc(listed, func(path string) bool { return manual.Match(k.Path, path) }) {
+			t.Errorf("config/keys.yaml says that %s is a path, which no key of Paths is", k.Path)
+		}
 	}
-	typed := regexp.MustCompile("(?m)^\\|(?: `?[^|]*`? \\|)? (`[^|]*`) \\| path( of a (file|folder))? \\|")
-	documented := typed.FindAllStringSubmatch(string(page), -1)
-	if len(documented) < 15 {
-		t.Errorf("docs/configuration.md has only %d keys that are paths", len(documented))
+	if documented < 20 {
+		t.Errorf("config/keys.yaml has only %d keys that are paths", documented)
 	}
-	for _, m := range documented {
-		for _, name := range inCode.FindAllStringSubmatch(m[1], -1) {
-			if !slices.ContainsFunc(listed, func(key string) bool { return key == name[1] || strings.HasSuffix(key, "."+name[1]) }) {
-				t.Errorf("docs/configuration.md says that %s is a path, which no key of Paths is", name[1])
-			}
+	for _, path := range listed {
+		if k := documentation(t).Find(path); k != nil && !strings.HasPrefix(k.Type.Text, "path of a ") {
+			t.Errorf("config/keys.yaml does not say that %s is a path", path)
 		}
 	}
 	for _, key := range keys {
@@ -52,6 +46,20 @@ func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
 			t.Errorf("%s is a path: read it by readPath, which adds it to Paths", key)
 		}
 	}
+}
+
+// recordAll records what is read, and returns the keys of Paths as well.
+func recordAll() (r *recorder, listed []string) {
+	r = newRecorder()
+	for r.turn = 0; r.turn == 0 || r.turn < r.turns(); r.turn++ {
+		d := newDocument("", func(string) (string, bool) { return "", false })
+		d.recorder = r
+		(&Config{doc: d}).read(newSection(d, "", nil))
+		for _, path := range d.paths {
+			listed = append(listed, path().Key)
+		}
+	}
+	return r, listed
 }
 
 // Defaults are paths as well, and follow the data folder that a flag names.

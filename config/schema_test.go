@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,42 +16,64 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	manual "belfry/test/manual/keys"
 )
 
-var update = flag.Bool("update", false, "write belfry.schema.json")
+var update = flag.Bool("update", false, "write belfry.schema.json and docs/reference/configuration.md")
+
+const keysFile, pageFile = "keys.yaml", "../docs/reference/configuration.md"
 
 func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	documented := documentation(t)
-	used := map[string]bool{}
+	used := map[*manual.Key]bool{}
 	schema := schemaOf(func(path string) description {
-		used[path] = true
-		return documented[path]
+		if k := documented.Find(path); k != nil {
+			used[k] = true
+			return descriptionOf(k)
+		}
+		if s := documented.FindSection(path); s != nil {
+			return description{meaning: s.Summary}
+		}
+		return description{}
 	})
-	for path := range documented {
-		if !used[path] {
-			t.Errorf("docs/configuration.md describes %s, which is not read", path)
+	for _, k := range documented.Keys() {
+		if !used[k] {
+			t.Errorf("config/%s describes %s, which is not read", keysFile, k.Path)
 		}
 	}
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, err := documented.Page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words := len(strings.Fields(string(page))); words > 8000 {
+		t.Errorf("docs/reference/configuration.md has %d words, and at most 8,000 are read", words)
+	}
 	text = append(text, '\n')
+	upToDate(t, SchemaName, text)
+	upToDate(t, SchemaName+".gz", compress(t, text))
+	upToDate(t, pageFile, page)
+}
+
+// upToDate compares a file with what it has to be, or writes it.
+func upToDate(t *testing.T, name string, want []byte) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(SchemaName, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(SchemaName+".gz", compress(t, text), 0o644); err != nil {
+		if err := os.WriteFile(name, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	plain, err := os.ReadFile(SchemaName)
+	got, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(text, Schema()) || !bytes.Equal(text, plain) {
-		t.Errorf("config/%s is out of date: run `make schema`", SchemaName)
+	if !bytes.Equal(got, want) {
+		t.Errorf("config/%s is out of date: run `make schema`", name)
 	}
 }
 
@@ -67,10 +90,9 @@ func compress(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// People read in docs/configuration.md which keys there are, so it has all.
+// People read in docs/reference/configuration.md which keys there are, so config/keys.yaml has all.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	documented := documentation(t)
-	inProse := regexp.MustCompile(`^authentication\.providers\.(amazon|apple|discord|facebook|github|gitlab|google|linkedin|microsoft|slack|twitter|oidc|Any)\.`)
 	var paths []string
 	schemaOf(func(path string) description {
 		paths = append(paths, path)
@@ -83,91 +105,107 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		section := slices.ContainsFunc(paths, func(other string) bool {
 			return strings.HasPrefix(other, path+".") || strings.HasPrefix(other, path+"[].")
 		})
-		_, ok := documented[strings.TrimSuffix(path, "."+anyKey)]
-		if !ok && !section && !strings.HasSuffix(path, "[]") && !inProse.MatchString(path) {
-			t.Errorf("%s is in no table of docs/configuration.md", path)
+		if documented.Find(path) == nil && !section && !strings.HasSuffix(path, "[]") {
+			t.Errorf("%s is not in config/%s", path, keysFile)
+		}
+	}
+	for _, k := range documented.Keys() {
+		if k.Meaning == "" || k.Type.String() == "" {
+			t.Errorf("config/%s: %s has no meaning or no type", keysFile, k.Path)
 		}
 	}
 }
 
-var (
-	heading    = regexp.MustCompile("^##+ `?([^`]*)`?$")
-	underKey   = regexp.MustCompile("^`(providers\\.[a-z]+)`:$")
-	inCode     = regexp.MustCompile("`([^`]+)`")
-	linkedText = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
-)
+// What config/keys.yaml says about defaults, required keys and choices is compared with the functions that read them.
+func TestTypesAndDefaultsAreThoseOfWhatIsRead(t *testing.T) {
+	documented := documentation(t)
+	r, _ := recordAll()
+	checked := 0
+	for path, v := range r.values {
+		k := documented.Find(path)
+		if k == nil {
+			continue
+		}
+		if initial := v.initial(); initial != nil && k.DefaultIs == "" && !k.Required {
+			checked++
+			got := fmt.Sprint(initial)
+			if filepath.IsAbs(got) && got != "/" && k.Type.Text == "path of a folder" {
+				got = filepath.Base(got)
+			}
+			if k.Default != got && !sameDuration(k.Default, got) {
+				t.Errorf("the default of %s is %s, and config/%s says %q", path, got, keysFile, k.Default)
+			}
+		}
+		if choices := v.choices(); choices != nil {
+			checked++
+			for _, choice := range choices {
+				if !slices.Contains(k.Type.Values, choice) && !strings.Contains(k.Type.Text, "`"+choice+"`") && !strings.Contains(k.Type.Text, "the provider's name") {
+					t.Errorf("%s can be %s, which config/%s does not say", path, choice, keysFile)
+				}
+			}
+		}
+		if _, ok := v.zero.(bool); ok && k.Type.Text != "boolean" && k.Type.Values == nil {
+			t.Errorf("%s is a boolean, and config/%s says %s", path, keysFile, k.Type)
+		}
+	}
+	required := map[*manual.Key]bool{}
+	for path, variants := range r.sections {
+		for _, variant := range variants {
+			for _, key := range variant.required {
+				k := documented.Find(join(path, key))
+				required[k] = true
+				if k != nil && !k.Required && !strings.HasPrefix(k.DefaultIs, "*required*") {
+					t.Errorf("%s is required, which config/%s does not say", join(path, key), keysFile)
+				}
+			}
+		}
+	}
+	for _, k := range documented.Keys() {
+		if k.Required && !required[k] {
+			t.Errorf("%s is not required, and config/%s says so", k.Path, keysFile)
+		}
+	}
+	if checked < 60 {
+		t.Errorf("only %d facts were compared", checked)
+	}
+}
 
-// documentation reads the tables of docs/configuration.md: what they say about each path.
-func documentation(t *testing.T) map[string]description {
-	t.Helper()
-	page, err := os.ReadFile("../docs/configuration.md")
+func sameDuration(a, b string) bool {
+	parse := durationIn(0, maxDays*day, "")
+	x, err1 := parse(a)
+	y, err2 := parse(b)
+	return err1 == nil && err2 == nil && x == y
+}
+
+// A key of a later release says so.
+func TestReleasesOfKeysAreInTheChangelog(t *testing.T) {
+	changes, err := os.ReadFile("../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := []string{"backends", "stores", "mailers", "binaries"}
-	all := map[string]description{}
-	var prefixes, columns []string
-	for line := range strings.SplitSeq(string(page), "\n") {
-		if m := heading.FindStringSubmatch(line); m != nil {
-			prefixes = []string{m[1] + "."}
-			switch {
-			case m[1] == "Top level":
-				prefixes = []string{""}
-			case slices.Contains(named, m[1]):
-				prefixes = []string{m[1] + ".Any."}
-			case m[1] == "Mappings":
-				prefixes = []string{"stores.Any.map.Any."}
-			case m[1] == "Interceptors":
-				prefixes = nil
-				for _, operation := range operations() {
-					prefixes = append(prefixes, "stores.Any.intercept."+operation+"[].")
-				}
-			}
-			continue
-		}
-		if m := underKey.FindStringSubmatch(line); m != nil {
-			prefixes = []string{"authentication." + m[1] + "."}
-		}
-		if !strings.HasPrefix(line, "| ") {
-			if line != "" && !strings.HasPrefix(line, "|--") {
-				columns = nil
-			}
-			continue
-		}
-		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(line, "| |", "|  |"), "| "), " |"), " | ")
-		if slices.Contains(cells, "key") && slices.Contains(cells, "default") {
-			columns = cells
-			continue
-		}
-		if columns == nil || len(cells) < len(columns) {
-			continue
-		}
-		cell := func(name string) string {
-			i := slices.IndexFunc(columns, func(column string) bool { return strings.HasPrefix(column, name) })
-			return linkedText.ReplaceAllString(cells[i], "$1")
-		}
-		d := description{meaning: meaning(cell("meaning"), cell("default")), initial: strings.Trim(cell("default"), "`")}
-		last := ""
-		for _, m := range inCode.FindAllStringSubmatch(cell("key"), -1) {
-			key := strings.ReplaceAll(m[1], "<property>", anyKey)
-			if strings.HasPrefix(key, ".") {
-				key = last[:strings.LastIndexByte(last, '.')] + key
-			}
-			last = key
-			for _, prefix := range prefixes {
-				all[prefix+key] = d
-			}
+	for _, k := range documentation(t).Keys() {
+		if k.Since != "" && !strings.Contains(string(changes), "\n## "+k.Since) {
+			t.Errorf("%s is since %s, which CHANGELOG.md does not have", k.Path, k.Since)
 		}
 	}
-	return all
 }
 
-// meaning is the text of an editor about a key.
-func meaning(text, initial string) string {
-	if initial != "" && initial != "none" && initial != "*required*" {
-		text = strings.TrimSpace(text + "\nDefault: " + initial)
+// documentation reads what the documentation says about each key.
+func documentation(t *testing.T) *manual.File {
+	t.Helper()
+	f, err := manual.Read(keysFile)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(text)
+	return f
+}
+
+func descriptionOf(k *manual.Key) description {
+	d := description{meaning: k.Description()}
+	if k.DefaultIs == "" {
+		d.initial = k.Default
+	}
+	return d
 }
 
 // validator returns what validates a configuration by the schema alone.
@@ -235,11 +273,7 @@ func TestTheSchemaAcceptsEveryConfigurationOfTheRepository(t *testing.T) {
 	if found < 8 {
 		t.Errorf("only %d configurations were found", found)
 	}
-	page, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := validate(regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)[1]); err != nil {
+	if err := validate(documentedExample(t)); err != nil {
 		t.Errorf("the example of the documentation: %v", err)
 	}
 }

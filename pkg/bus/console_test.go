@@ -16,23 +16,23 @@ import (
 	"belfry/pkg/listener"
 )
 
-// What docs/deploy.md lists for the console is enough for dead letters and resets.
+// What docs/reference/bus.md lists for the console is enough for dead letters and resets.
 func TestAFrontWithThePermissionsForTheConsoleManagesDeadLettersAndListeners(t *testing.T) {
 	passwords(t, t.TempDir())
 	text, err := os.ReadFile("../../nats.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile("../../docs/deploy.md")
+	docs, err := os.ReadFile("../../docs/reference/bus.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(docs), "### The console")
-	_, block, listed := strings.Cut(section, "```\n")
+	_, block, listed := strings.Cut(section, "```text\n")
 	block, _, closed := strings.Cut(block, "```")
 	const front = `"$JS.API.DIRECT.GET.EVENTS", "$JS.API.CONSUMER.LIST.EVENTS",`
 	if !found || !listed || !closed || strings.Count(string(text), front) != 1 {
-		t.Fatal("docs/deploy.md or nats.conf has another form")
+		t.Fatal("docs/reference/bus.md or nats.conf has another form")
 	}
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), front, front+block, 1)), 0o600); err != nil {

@@ -1,5 +1,5 @@
 // Package client uses stores of a belfry over the bus: the same operations as
-// docs/bus-operations.md describes, for programs in Go.
+// docs/reference/bus.md describes, for programs in Go.
 //
 //	c := client.New(conn)
 //	stored, err := c.Store("Books").Save(ctx, object.Object{"title": []byte(`"Emma"`)})

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ var (
 	variants    = flag.String("variants", "", "a folder to write pictures of all pages to: light and dark, wide and small")
 )
 
-var shownPicture = regexp.MustCompile(`\]\(images/([a-z0-9-]+)\.png\)`)
+var shownPicture = regexp.MustCompile(`\]\((?:\.\./)?images/([a-z0-9-]+)\.png\)`)
 
 // picturesOfDocs returns the names of the pictures that the docs show; none without the flag.
 func picturesOfDocs(t *testing.T) map[string]bool {
@@ -36,18 +37,18 @@ func picturesOfDocs(t *testing.T) map[string]bool {
 	if *screenshots == "" {
 		return all
 	}
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
+	err := filepath.WalkDir("../../docs", func(page string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(page) != ".md" {
+			return err
 		}
+		text, err := os.ReadFile(page)
 		for _, name := range shownPicture.FindAllSubmatch(text, -1) {
 			all[string(name[1])] = false
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }

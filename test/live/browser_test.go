@@ -19,11 +19,11 @@ import (
 // The browser example of the documentation receives events, reconnects by itself,
 // and opens a new stream where a browser gives up.
 func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
-	page, err := os.ReadFile("../../docs/realtime.md")
+	page, err := os.ReadFile("../../docs/guides/live.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(page)
+	example := regexp.MustCompile("(?s)```js\n(.*?function listen.*?)```").FindSubmatch(page)
 	if example == nil {
 		t.Fatal("the page has no example")
 	}
@@ -37,7 +37,7 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 		}
 	}
 	write(config, strings.Replace(configuration, "127.0.0.1:0", address, 1))
-	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+string(example[1]))
+	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+strings.ReplaceAll(string(example[1]), "'Recipes'", "'Books'"))
 	first := process.Serve(t, config)
 
 	out := &kit.Tail{}

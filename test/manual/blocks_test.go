@@ -106,6 +106,7 @@ func write(t *testing.T, path, text string) {
 
 var (
 	variable   = regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*)\}`)
+	siteFolder = regexp.MustCompile(`(?m)^static: *\{folder: ([^,}]+)`)
 	secretFile = regexp.MustCompile(`\$\{file:(/[^}]*)\}`)
 )
 
@@ -138,8 +139,11 @@ func TestConfigurationsOfPagesAreValid(t *testing.T) {
 			}
 			found++
 			t.Run(page, func(t *testing.T) {
-				folder := t.TempDir()
+				folder := filepath.Join(t.TempDir(), "config")
 				save(t, folder, blocks)
+				for _, m := range siteFolder.FindAllStringSubmatch(b.text, -1) {
+					write(t, filepath.Join(folder, m[1], "index.html"), "<!doctype html>")
+				}
 				write(t, filepath.Join(folder, "belfry.yaml"), expand(t, folder, b.text))
 				out, problems, exit, err := process.RunIn(folder, program, "config", "check", "belfry.yaml")
 				if err != nil {

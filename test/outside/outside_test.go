@@ -13,9 +13,9 @@ import (
 // maxListener is the greatest size of a small listener in bytes: docs/compatibility.md says about 10 MB.
 const maxListener = 12_000_000
 
-// What docs/listeners.md shows is copied by people: its go.mod, its program and its commands.
+// What docs/guides/listeners.md shows is copied by people: its go.mod, its program and its commands.
 func TestAListenerOutsideOfTheTreeIsBuiltWithTheLinesOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/listeners.md")
+	page, err := os.ReadFile("../../docs/guides/listeners.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestAListenerOutsideOfTheTreeIsBuiltWithTheLinesOfTheDocumentation(t *testi
 				return m[1]
 			}
 		}
-		t.Fatalf("docs/listeners.md has no block that begins with %q", begins)
+		t.Fatalf("docs/guides/listeners.md has no block that begins with %q", begins)
 		return ""
 	}
 	parent := t.TempDir()
@@ -41,13 +41,13 @@ func TestAListenerOutsideOfTheTreeIsBuiltWithTheLinesOfTheDocumentation(t *testi
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"go.mod": block("", "module "), "main.go": block("go", "package main")} {
+	for name, text := range map[string]string{"go.mod": block("text", "module "), "main.go": block("go", "package main")} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !strings.Contains(string(page), "`go mod tidy && go run .`") {
-		t.Error("docs/listeners.md has other commands")
+		t.Error("docs/guides/listeners.md has other commands")
 	}
 	for _, args := range [][]string{{"mod", "tidy"}, {"build", "-trimpath", "-ldflags=-s -w", "-o", "welcome", "."}} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)

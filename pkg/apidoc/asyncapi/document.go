@@ -2,7 +2,7 @@
 // durable and the live events, the requests to stores, the interceptors and the
 // dead letters.
 //
-// It has its own knowledge of the bus, which docs/events.md and the pages beside it
+// It has its own knowledge of the bus, which docs/reference/events.md and the pages beside it
 // document; test/documents compares the document with what belfry sends. Its
 // schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
 package asyncapi

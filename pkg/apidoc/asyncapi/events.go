@@ -94,7 +94,7 @@ func headers() *ordered.Object {
 	return object("", 0, "Nats-Msg-Id", text("In the log, the event's id: the same when it is delivered again."))
 }
 
-// envelope is the schema of an event; see docs/events.md.
+// envelope is the schema of an event; see docs/reference/events.md.
 func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *ordered.Object {
 	properties := ordered.Of(
 		"id", text("Unique; the same when the event is delivered again."),

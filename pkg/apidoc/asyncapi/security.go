@@ -42,7 +42,7 @@ func (d *document) security(users *model.Store) {
 		"factor", text("The type of the factor, the uuid of the ident or the id of the key that it is about."),
 		"session", text("The session's id."),
 		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "Of the session: 2 with a second factor."),
-		"reason", text("Why, in a word: docs/events.md has them."),
+		"reason", text("Why, in a word: docs/reference/events.md has them."),
 		"due", model.Time("When what is planned happens, in UTC."),
 	))
 	summaries := securitySummaries()

@@ -16,7 +16,7 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// What docs/deploy.md lists for backups is enough for a front, a worker, and both in one process, and without it a backup
+// What docs/reference/bus.md lists for backups is enough for a front, a worker, and both in one process, and without it a backup
 // says what is missing.
 func TestABackupNeedsNoMorePermissionsThanDocumented(t *testing.T) {
 	t.Setenv("BELFRY_NATS_NAME", "test")
@@ -27,16 +27,16 @@ func TestABackupNeedsNoMorePermissionsThanDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile("../../../docs/deploy.md")
+	docs, err := os.ReadFile("../../../docs/reference/bus.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(docs), "### Backups")
-	_, block, listed := strings.Cut(section, "```\n")
+	_, block, listed := strings.Cut(section, "```text\n")
 	block, _, closed := strings.Cut(block, "```")
 	const role = `"events.>", "Store.*", "Register", "Binary.*",` // begins the permissions of FRONT, WORKER and ALL
 	if !found || !listed || !closed || strings.Count(string(conf), role) != 3 {
-		t.Fatal("docs/deploy.md or nats.conf has another form")
+		t.Fatal("docs/reference/bus.md or nats.conf has another form")
 	}
 	for name, text := range map[string]string{"as shipped": string(conf), "with what is documented": strings.ReplaceAll(string(conf), role, role+strings.TrimSpace(block)+",")} {
 		t.Setenv("BELFRY_NATS_STORE", t.TempDir())
