@@ -1,8 +1,11 @@
 package config
 
 import (
+	"bytes"
+	"compress/gzip"
 	_ "embed"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,7 +14,9 @@ import (
 	"time"
 )
 
-//go:embed belfry.schema.json
+// schemaFile is the schema, compressed: the plain file is for editors.
+//
+//go:embed belfry.schema.json.gz
 var schemaFile []byte
 
 // SchemaName is how the schema's file is called beside a configuration that names it for editors.
@@ -19,7 +24,17 @@ const SchemaName = "belfry.schema.json"
 
 // Schema returns the JSON Schema of a configuration, for editors. It accepts every configuration that Load accepts, and
 // refuses unknown keys as Load does; what only Load can check, such as references and files, it leaves to Load.
-func Schema() []byte { return slices.Clone(schemaFile) }
+func Schema() []byte {
+	r, err := gzip.NewReader(bytes.NewReader(schemaFile))
+	if err != nil {
+		panic("config: " + err.Error()) // the file is one of the program
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		panic("config: " + err.Error())
+	}
+	return text
+}
 
 // A text with ${NAME} gets another value when it is read, so any value can be one.
 const fromEnvironment = `\$\{`

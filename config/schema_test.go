@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
@@ -52,7 +53,9 @@ func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	if words := len(strings.Fields(string(page))); words > 8000 {
 		t.Errorf("docs/reference/configuration.md has %d words, and at most 8,000 are read", words)
 	}
-	upToDate(t, SchemaName, append(text, '\n'))
+	text = append(text, '\n')
+	upToDate(t, SchemaName, text)
+	upToDate(t, SchemaName+".gz", compress(t, text))
 	upToDate(t, pageFile, page)
 }
 
@@ -72,6 +75,19 @@ func upToDate(t *testing.T, name string, want []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("config/%s is out of date: run `make schema`", name)
 	}
+}
+
+// compress is that of a module whose version go.mod has, so that all releases of Go make the same bytes.
+func compress(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Write(text) // memory
+	_ = w.Close()
+	return b.Bytes()
 }
 
 // People read in docs/reference/configuration.md which keys there are, so config/keys.yaml has all.

@@ -125,7 +125,7 @@ func New(o Options) *Server {
 	}
 	router := kit.NewRouter(kit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, ProxyHeader: o.ProxyHeader, Filters: filters,
-		Development: o.Development, Base: o.Base, Refusal: refusalOf(o),
+		Development: o.Development, Base: o.Base, Help: helpOf(o), Refusal: refusalOf(o),
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
@@ -187,6 +187,14 @@ func siteOf(o Options) pages.Options {
 		panic("api: " + err.Error()) // they are embedded
 	}
 	return pages.Options{Templates: templates}
+}
+
+// helpOf returns the page about problems, "" where the console, and with it the documentation, is not served.
+func helpOf(o Options) string {
+	if o.Console == nil || o.Login == nil {
+		return ""
+	}
+	return console.ErrorsPage
 }
 
 // refusalOf returns the page of failures that people see. It is there without the pages, too: forms can be those of a site.

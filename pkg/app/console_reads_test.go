@@ -224,7 +224,7 @@ func (c *population) open(path string) (read, requests int64, page string) {
 var (
 	links   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
 	named   = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
-	skipped = regexp.MustCompile(`^/console/assets/`)
+	skipped = regexp.MustCompile(`^/console/(assets|docs)/`)
 	// incomplete is a page without what the bus has.
 	incomplete = regexp.MustCompile(`The lag is not known|The (history|listeners?) can't be read`)
 )

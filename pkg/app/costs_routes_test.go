@@ -37,6 +37,7 @@ var costlyRows = []costlyRoutes{
 		GET /account GET /login GET /login-failed GET /login/address GET /login/mail GET /recovery GET /register GET /second-factor`},
 	{name: "the console", head: 2 << 20, routes: `
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
+		GET /console/docs GET /console/docs/* GET /console/docs/search
 		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/console/manual"
 )
 
 //go:embed assets
@@ -53,19 +54,25 @@ var loadAssets = sync.OnceValue(func() assets {
 		if err != nil {
 			panic("console: " + err.Error())
 		}
-		sum, ext := sha256.Sum256(content), path.Ext(name)
-		hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:8]) + ext
-		f := &asset{url: Path + "/assets/" + hashed, contentType: kind}
-		same := func() []byte { return content }
-		if isPacked {
-			f.compressed, f.content = same, func() []byte { return decompress(content) }
-		} else {
-			f.content, f.compressed = same, sync.OnceValue(func() []byte { return compress(content) })
-		}
-		a.byName[name], a.byURL[hashed] = f, f
+		a.add(name, kind, content, isPacked)
 	}
+	a.add("pictures.css", contentType(".css"), manual.Pictures(), false)
 	return a
 })
+
+// add adds a file, whose content may be compressed.
+func (a assets) add(name, kind string, content []byte, isPacked bool) {
+	sum, ext := sha256.Sum256(content), path.Ext(name)
+	hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:8]) + ext
+	f := &asset{url: Path + "/assets/" + hashed, contentType: kind}
+	same := func() []byte { return content }
+	if isPacked {
+		f.compressed, f.content = same, func() []byte { return decompress(content) }
+	} else {
+		f.content, f.compressed = same, sync.OnceValue(func() []byte { return compress(content) })
+	}
+	a.byName[name], a.byURL[hashed] = f, f
+}
 
 // contentType is the media type of a file that is served; "" for the others, such as licenses, which are beside them.
 func contentType(name string) string {
@@ -110,6 +117,11 @@ func (a assets) url(name string) (string, error) {
 	return f.url, nil
 }
 
+// acceptsGzip reports whether a client takes replies that are compressed by gzip.
+func acceptsGzip(x *kit.Exchange) bool {
+	return strings.Contains(x.Request.Header.Get("Accept-Encoding"), "gzip")
+}
+
 // asset serves a file to anybody: it is the same in every belfry of this version.
 func (c *Console) asset(x *kit.Exchange) error {
 	name, err := x.PathParam("name")
@@ -124,7 +136,7 @@ func (c *Console) asset(x *kit.Exchange) error {
 	x.SetHeader("Vary", "Accept-Encoding")
 	x.SetHeader("Cross-Origin-Resource-Policy", "same-origin")
 	content := f.content
-	if strings.Contains(x.Request.Header.Get("Accept-Encoding"), "gzip") {
+	if acceptsGzip(x) {
 		x.SetHeader("Content-Encoding", "gzip")
 		content = f.compressed
 	}

@@ -107,6 +107,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 		c.handle(r, "", rt)
 	}
 	r.HandleGet(Path+"/assets/:name", c.asset)
+	c.mountDocs(r)
 }
 
 // handle adds the route of a view; "" is the console itself.

@@ -14,6 +14,9 @@
 //   - It renders a page or a fragment of one. An error that it returns becomes a page, or a
 //     message in the page where htmx has sent the request.
 //
+// The documentation (docs.go) has a way of its own: anybody reads it, no session is read, and its pages are those that package
+// manual has embedded. help.go says which of them each view and field links to.
+//
 // # Adding a view
 //
 // A view is one file, its templates, and a field of Options:
@@ -29,7 +32,7 @@
 //     names begin with an underscore are shared by all pages. See funcs in render.go for the functions.
 //  4. A script of a page is a file of assets: {{define "head"}}<script src="{{asset "x.js"}}" defer></script>{{end}}.
 //     The Content-Security-Policy permits no inline script and no inline style.
-//  5. pkg/app/console.go: pass the option.
+//  5. pkg/app/console.go: pass the option. help.go: the page of the documentation about the view.
 //  6. <name>_test.go, and the view in the table of views in test/browser. TestNoViewOfTheConsoleScansAStore in pkg/app opens
 //     what links lead to, and counts what it reads; test/load measures the views that it lists.
 //

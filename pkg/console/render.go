@@ -68,9 +68,13 @@ func funcs(a assets, base baseurl.URL) template.FuncMap {
 			path, err := a.url(name)
 			return base.Below(path), err
 		},
-		"base":    base.Path,  // what precedes each path of belfry's
-		"at":      base.Below, // where a path is that a handler has made, with the query
-		"path":    func(segments ...string) string { return base.Below(pathOf(segments...)) },
+		"base": base.Path,  // what precedes each path of belfry's
+		"at":   base.Below, // where a path is that a handler has made, with the query
+		"path": func(segments ...string) string { return base.Below(pathOf(segments...)) },
+		"help": func(topic string) (string, error) { // where the documentation of a part of the console is
+			path, err := helpAt(topic)
+			return base.Below(path), err
+		},
 		"time":    formatTime,
 		"bytes":   formatBytes,
 		"count":   formatCount,
@@ -144,6 +148,7 @@ type page struct {
 	Admin   bool   // an admin is logged in
 	User    string // who is logged in: an address, else a uuid; "" for nobody
 	Notice  string
+	Help    string // path of the page of the documentation about this one
 	Version string
 	Data    any
 }
@@ -155,6 +160,10 @@ func (r *request) Page(name, title string, data any) error {
 
 func (r *request) page(status int, name, title string, data any) error {
 	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(), Data: data}
+	p.Help, _ = helpAt("")
+	if about, err := helpAt(r.view); err == nil {
+		p.Help = about
+	}
 	if r.Session != nil {
 		p.User = r.name()
 	}

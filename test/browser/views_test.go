@@ -19,6 +19,9 @@ var views = []page{
 	{"console-nothing", "/console/nothing", "no page"},
 	{"console-users", "/console/users", "bob@example.com_email"},
 	{"console-users-new", "/console/users/new", "Who is it?"},
+	{"console-docs", "/console/docs/", "All pages"},
+	{"console-docs-page", "/console/docs/guides/model-data", "Model your data"},
+	{"console-docs-search", "/console/docs/search?q=back+up+and+restore", "Backup"},
 }
 
 // views of which other parts of the test take care, other than on another backend.

@@ -9,6 +9,7 @@ import (
 const usage = `usage: manual COMMAND
 
   lint [-stats] [-worst N] [FILE...]  check the words of pages, all of them without a FILE
+  site [-draft]                       write the site that belfry embeds, from docs
 `
 
 func main() {
@@ -22,8 +23,11 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s", usage)
 	}
-	if args[0] == "lint" {
+	switch args[0] {
+	case "lint":
 		return lint(args[1:], os.Stdout)
+	case "site":
+		return makeSite(".", args[1:])
 	}
 	return fmt.Errorf("no command %s\n%s", args[0], usage)
 }

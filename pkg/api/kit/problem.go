@@ -1,12 +1,15 @@
 package kit
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -172,6 +175,28 @@ func (x *Exchange) fail(err error) {
 	x.SendProblem(status, problem.Encode(p))
 }
 
+// LinkHelp adds the header Link to a problem. It leads to what the documentation says about the problem's type, which has no prefix
+// here. Where the documentation is not served there is no header.
+func (x *Exchange) LinkHelp(typ string) {
+	if page := x.router.help; page != "" && typ != "" {
+		x.SetHeader("Link", "<"+x.base.Below(page)+"#"+typ+`>; rel="help"`)
+	}
+}
+
+// typeOf returns the type of a problem document, without the prefix.
+func typeOf(document []byte) string {
+	const begins = `{"type":"` + problem.TypePrefix // as Encode writes it
+	if rest, ok := bytes.CutPrefix(document, []byte(begins)); ok {
+		typ, _, _ := bytes.Cut(rest, []byte(`"`))
+		return string(typ)
+	}
+	var p struct { // it was stored
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(document, &p) // belfry made it
+	return strings.TrimPrefix(p.Type, problem.TypePrefix)
+}
+
 // problem returns the problem that an error is replied with, its type without the prefix.
 func (x *Exchange) problem(err error) Problem {
 	p := problemOf(x, err)
@@ -207,6 +232,9 @@ func (x *Exchange) SendProblem(status int, document []byte) {
 		x.SetHeader("Www-Authenticate", "Bearer")
 	}
 	x.SetHeader("Cache-Control", NoStore)
+	if x.router.help != "" {
+		x.LinkHelp(typeOf(document))
+	}
 	x.Send(status, problemType, document)
 }
 

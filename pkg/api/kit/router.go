@@ -32,6 +32,7 @@ type RouterOptions struct {
 	Development bool // problem documents say which rule denies
 
 	Base    baseurl.URL // where clients reach the server
+	Help    string      // path of the page that has a heading for each type of problem; "": none is served
 	Refusal RefusalPage // of failures that people see; nil: all get problem documents
 }
 
@@ -64,6 +65,7 @@ type Router struct {
 	arrivals  *arrivals
 
 	development bool
+	help        string
 	refusal     RefusalPage
 	base        baseurl.URL
 }
@@ -73,7 +75,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		forwarded: newForwarding(o.Proxies, o.ProxyHeader, o.Logger), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, refusal: o.Refusal, base: o.Base, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
+		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, help: o.Help, refusal: o.Refusal, base: o.Base, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }

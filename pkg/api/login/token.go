@@ -132,6 +132,7 @@ func (h *handler) sendProtocolError(x *kit.Exchange, err error, code, descriptio
 	}
 	x.RecordError(err)
 	x.SetHeader("Cache-Control", kit.NoStore)
+	x.LinkHelp(name.Type)
 	x.Send(name.Status, kit.JSON, problem.Encode(protocolProblem{Error: code, Description: description, Problem: kit.Problem{
 		Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status, Detail: description, Instance: x.ID, Errors: fields,
 	}}))

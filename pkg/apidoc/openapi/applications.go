@@ -36,7 +36,7 @@ func (d *document) applications() {
 		problems: []int{400, 403, 500, 503},
 	})
 	reply400 := reply("The code can't be exchanged, or the request is not valid.", ordered.Of(
-		jsonType, ordered.Of("schema", model.Ref("ProtocolError")), problemType, ordered.Of("schema", model.Ref("Problem"))), "Cache-Control")
+		jsonType, ordered.Of("schema", model.Ref("ProtocolError")), problemType, ordered.Of("schema", model.Ref("Problem"))), "Cache-Control", "Link=Help")
 	d.add(operation{
 		method: "post", path: "/auth/token", tag: loginTag, id: "exchangeCode", summary: "Exchange the code of a login for a token", security: open(),
 		description: "A code is used once; a second use ends the session of the first. The client may be named by HTTP Basic, with an empty password, instead of `client_id`.",
@@ -47,7 +47,7 @@ func (d *document) applications() {
 			"200", reply("The token; with `Prefer: return=representation` in the form of a login.", asJSON(ordered.Of("anyOf", []any{model.Ref("AccessToken"), model.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
 			"400", reply400,
 			"401", reply("The client is not named as at the login, or by a secret. The code is not used up.", ordered.Of(
-				jsonType, ordered.Of("schema", model.Ref("ProtocolError"))), "Cache-Control", "Www-Authenticate"),
+				jsonType, ordered.Of("schema", model.Ref("ProtocolError"))), "Cache-Control", "Link=Help", "Www-Authenticate"),
 		),
 		problems: []int{403, 408, 413, 415, 429, 500, 503},
 	})

@@ -197,6 +197,7 @@ func allHeaders() *ordered.Object {
 		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
 		"Idempotency-Replayed", ordered.Of("description", "The reply is that of an earlier request with the same Idempotency-Key.", "schema", ordered.Of("type", "string", "const", "true")),
 		"Link", optional(`The next page, with rel="next", and the page before, with rel="prev".`),
+		"Help", optional(`A page about this type of problem, with rel="help", where the console is served.`),
 		"Accept-Patch", header("What PATCH takes.", ""),
 		"Accept-Encoding", optional("What encodings of a body are taken."),
 		"Set-Cookie", optional("The session's cookie."),

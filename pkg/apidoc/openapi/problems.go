@@ -51,7 +51,7 @@ func problemOf(status int) failure {
 func responses() *ordered.Object {
 	all := &ordered.Object{}
 	for _, f := range failures() {
-		all.Set(f.name, reply(f.what, as(problemType, model.Ref(f.name+"Problem")), append([]string{"Cache-Control"}, f.headers...)...))
+		all.Set(f.name, reply(f.what, as(problemType, model.Ref(f.name+"Problem")), append([]string{"Cache-Control", "Link=Help"}, f.headers...)...))
 	}
 	return all
 }

@@ -1,0 +1,4 @@
+package console
+
+// Help is help, for tests.
+var Help = help
