@@ -105,8 +105,9 @@ mutants: ## Take out each guard of test/mutants/list in turn: its tests must fai
 check: lint vet test test-all ## Format, lint, vet, and every test
 
 .PHONY: lint
-lint: ## Check go.mod, the format and the linters' rules
+lint: ## Check go.mod, the format, the linters' rules, and the words of docs
 	$(GO) mod tidy -diff
+	$(GO) run ./test/manual lint
 	$(LINT) fmt --diff
 	$(LINT) run
 
@@ -127,7 +128,8 @@ schema: ## Write the JSON Schema and the reference of the configuration, of conf
 	$(GO) test ./config -count 1 -run '^TestTheSchemaIsThatOfWhatIsRead$$' -update
 
 .PHONY: manual
-manual: ## Write the documentation site that belfry embeds, from docs
+manual: ## Write the reference of commands, and the documentation site that belfry embeds
+	$(GO) test ./cmd/belfry -count 1 -run '^TestTheReferenceOfCommandsIsUpToDate$$' -update
 	$(GO) run ./test/manual site
 
 .PHONY: screenshots

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/console/manual"
 )
@@ -125,23 +124,8 @@ func TestTheSiteIsSmall(t *testing.T) {
 	}
 }
 
-func TestASearchTakesLessThan5Milliseconds(t *testing.T) {
-	manual.Search("warm")
-	for _, q := range questions {
-		best := time.Hour
-		for range 30 {
-			began := time.Now()
-			manual.Search(q)
-			best = min(best, time.Since(began))
-		}
-		t.Logf("%v for %q", best, q)
-		if best > 5*time.Millisecond*raced {
-			t.Errorf("%v for %q", best, q)
-		}
-	}
-}
-
-var questions = []string{
+// searches are what BenchmarkSearch asks.
+var searches = []string{
 	"How do I let users log in with Google?", "row level security", "webhook when a document is created", "how to upload an image",
 	"foreign key between two collections", "realtime subscribe to changes", "backup and restore", "my copy is late", "403 forbidden",
 	"send magic link by email", "mfa totp", "deploy on kubernetes", "pagination", "full text search", "unique username", "maxObjectSize",
@@ -157,7 +141,7 @@ func TestHostileQueries(t *testing.T) {
 
 func BenchmarkSearch(b *testing.B) {
 	for b.Loop() {
-		for _, q := range questions {
+		for _, q := range searches {
 			manual.Search(q)
 		}
 	}

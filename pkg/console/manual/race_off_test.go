@@ -1,6 +1,0 @@
-//go:build !race
-
-package manual_test
-
-// raced is 1 without the race detector.
-const raced = 1
