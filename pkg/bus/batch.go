@@ -25,7 +25,7 @@ import (
 // This is the package's own because it publishes a whole slice with one header
 // and one reply buffer, keeps one subscription for the replies to all batches,
 // and falls back to single messages on servers without batches; see
-// docs/adr/0012-what-we-keep-of-our-own.md.
+// docs/adr/0012-own-code-where-libraries-fall-short.md.
 const (
 	batchEvents = 500     // with more the server would reply in between
 	batchBytes  = 4 << 20 // in flight
