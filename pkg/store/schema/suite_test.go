@@ -55,7 +55,7 @@ func TestSuite(t *testing.T) {
 	if kept {
 		folder = filepath.Join("testdata", "suite")
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "schemas.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "rules.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSuite(t *testing.T) {
 					t.Errorf("found %d cases, want all %d", count.cases, draft.cases[i])
 				}
 				if row := fmt.Sprintf("| %s | %s | %d | %d | %d | %d |\n", draft.name, part.name, count.cases, count.right, count.refused, count.wrong); !strings.Contains(string(page), row) {
-					t.Errorf("docs/reference/schemas.md lacks the row %s", row)
+					t.Errorf("docs/rules.md lacks the row %s", row)
 				}
 			})
 		}
