@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"strings"
+	"sync"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/login"
@@ -19,6 +20,8 @@ type Console struct {
 	nav      []link // of the views
 	version  string
 	account  string // see Options
+
+	docs sync.Map // pages of the documentation that were asked for, by base path and URL: *rendered
 }
 
 // view is a part of the console, with an entry in the navigation.

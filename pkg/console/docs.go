@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
-	"sync"
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
@@ -98,9 +97,6 @@ type rendered struct {
 	body []byte
 }
 
-// renderedDocs are the pages that were asked for, by version, base path and URL. There are as many as pages of the site.
-var renderedDocs sync.Map
-
 // docsPage shows a page.
 func (c *Console) docsPage(x *kit.Exchange) error {
 	name, _ := strings.CutPrefix(x.Request.URL.Path, DocsPath+"/")
@@ -108,8 +104,8 @@ func (c *Console) docsPage(x *kit.Exchange) error {
 	if page == nil {
 		return notFound("the documentation has no page %s", kit.Truncate(strings.ToValidUTF8(name, ""), 200))
 	}
-	key := strings.Join([]string{c.version, x.Base().Path(), page.URL}, "\n")
-	known, ok := renderedDocs.Load(key)
+	key := x.Base().Path() + "\n" + page.URL
+	known, ok := c.docs.Load(key)
 	if !ok {
 		before, after := page.Around()
 		body, err := c.renderDocs(x.Base(), docsData{Title: page.Title, Page: page, HTML: template.HTML(page.HTML()), Before: before, After: after}) //nolint:gosec // belfry's own
@@ -117,7 +113,7 @@ func (c *Console) docsPage(x *kit.Exchange) error {
 			return err
 		}
 		sum := sha256.Sum256(body)
-		known, _ = renderedDocs.LoadOrStore(key, &rendered{hex.EncodeToString(sum[:16]), compress(body)})
+		known, _ = c.docs.LoadOrStore(key, &rendered{hex.EncodeToString(sum[:16]), compress(body)})
 	}
 	return known.(*rendered).send(x)
 }

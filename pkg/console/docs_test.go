@@ -1,16 +1,9 @@
 package console_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,11 +12,9 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/console/manual"
-	"belfry/pkg/errs"
 )
 
 // The documentation is for anybody, whatever a request carries: no session is read for it, not even for limits of users.
@@ -165,88 +156,4 @@ func TestProblemsLinkToTheirHelp(t *testing.T) {
 	for _, path := range []string{"/none", "/console/docs/", "/console"} {
 		without.Do("GET", path, "").Want(http.StatusNotFound).HasHeader("Link", "")
 	}
-}
-
-// The page about errors has a heading for each type of problem that the code makes.
-func TestEveryTypeOfProblemHasItsHeading(t *testing.T) {
-	page := manual.Find("reference/errors")
-	if page == nil {
-		t.Fatal("the documentation lacks reference/errors")
-	}
-	types := problemTypes(t)
-	if len(types) < 18 {
-		t.Errorf("only %d types were found: %q", len(types), types)
-	}
-	for _, typ := range types {
-		if !slices.ContainsFunc(page.Headings, func(h manual.Heading) bool { return h.Anchor == typ }) {
-			t.Errorf("reference/errors has no heading %s", typ)
-		}
-	}
-}
-
-// problemTypes returns the types of problems: those of kinds of errors, and those that the code names.
-func problemTypes(t *testing.T) (types []string) {
-	t.Helper()
-	for kind := errs.Internal; kind <= errs.Canceled; kind++ {
-		types = append(types, problem.Of(kind).Type)
-	}
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || !strings.HasPrefix(path, filepath.Join("..", "api")+string(filepath.Separator)) {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			types = append(types, typesOf(n)...)
-			return true
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(types)
-	return slices.Compact(types)
-}
-
-// typesOf returns the texts that a node gives a problem as its type: in a literal, or by an assignment to p.Type.
-func typesOf(n ast.Node) (types []string) {
-	add := func(value ast.Expr) {
-		if literal, ok := value.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			if text, err := strconv.Unquote(literal.Value); err == nil {
-				types = append(types, text)
-			}
-		}
-	}
-	switch n := n.(type) {
-	case *ast.CompositeLit:
-		switch typ := n.Type.(type) {
-		case *ast.Ident:
-			if typ.Name != "Problem" {
-				return nil
-			}
-		case *ast.SelectorExpr:
-			if typ.Sel.Name != "Problem" {
-				return nil
-			}
-		default:
-			return nil
-		}
-		for _, element := range n.Elts {
-			if pair, ok := element.(*ast.KeyValueExpr); ok {
-				if key, ok := pair.Key.(*ast.Ident); ok && key.Name == "Type" {
-					add(pair.Value)
-				}
-			}
-		}
-	case *ast.AssignStmt:
-		for i, left := range n.Lhs {
-			if at, ok := left.(*ast.SelectorExpr); ok && at.Sel.Name == "Type" && i < len(n.Rhs) {
-				add(n.Rhs[i])
-			}
-		}
-	}
-	return types
 }

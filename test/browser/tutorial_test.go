@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"belfry/test/kit"
+	"belfry/test/kit/programs"
 	"belfry/test/process"
 )
 
@@ -35,6 +36,9 @@ var named = regexp.MustCompile("(Save this as|Add this at the end of) `([^`]+)`:
 // TestTutorial does what docs/tutorial/recipes.md says: its files, its commands, and in the browser what it asks people to do.
 func TestTutorial(t *testing.T) {
 	text, err := os.ReadFile("../../docs/tutorial/recipes.md")
+	if err == nil {
+		_, err = programs.Command("curl")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

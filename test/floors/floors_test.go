@@ -50,7 +50,7 @@ var drivers = map[string][]string{
 	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 }
 
-// public is what other programs import, see docs/compatibility.md.
+// public is what other programs import, see docs/reference/compatibility.md.
 var public = []string{
 	"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/client", "belfry/pkg/interceptor",
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"belfry/test/kit"
+	"belfry/test/kit/programs"
 	"belfry/test/process"
 )
 
@@ -23,8 +24,8 @@ import (
 // "```json output" after them, where "..." is any string, and the last key "...": "..." stands for further ones.
 func TestCommandsOfPagesPrintWhatTheySay(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "jq"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the commands of pages need %s", tool)
+		if _, err := programs.Command(tool); err != nil {
+			t.Fatal(err)
 		}
 	}
 	program := process.Commands(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// maxListener is the greatest size of a small listener in bytes: docs/compatibility.md says about 10 MB.
+// maxListener is the greatest size of a small listener in bytes: docs/reference/compatibility.md says about 10 MB.
 const maxListener = 12_000_000
 
 // What docs/guides/listeners.md shows is copied by people: its go.mod, its program and its commands.

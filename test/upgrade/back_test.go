@@ -13,7 +13,7 @@ import (
 	"belfry/test/process"
 )
 
-// TestSoakGoingBack goes back as docs/upgrading.md says, and on again: the claims of unique values are those of both versions, and
+// TestSoakGoingBack goes back as docs/guides/upgrade.md says, and on again: the claims of unique values are those of both versions, and
 // those of neither after one of them had a configuration without them.
 func TestSoakGoingBack(t *testing.T) {
 	if !kit.SoakRequested() {

@@ -68,7 +68,7 @@ const peers = `
 	upgrade, update version, new version, breaking change: upgrade compatibility
 	cli, command line, flag: command
 	mongo, mongodb, postgres, postgresql, mysql, sqlite, dynamodb, s3, minio, database: backend
-	late, stale, out of sync, outdated, eventual consistency, consistency, delay: copy mapping verify
+	late, stale, sync, in sync, out of sync, outdated, eventual consistency, consistency, delay: copy mapping verify
 	dlq, poison, failed event, stuck: dead letter
 	email, smtp, sendgrid, mailer, ses: mail
 	spa, static, frontend, html, website, hosting: site static page

@@ -237,6 +237,8 @@ var programs = []struct {
 	{func() (string, error) { return NPM("test/servers/dynamo") }, false},
 	{func() (string, error) { return NPM("test/servers/openid-client") }, false},
 	{Chromium, false},
+	{func() (string, error) { return Command("curl") }, false},
+	{func() (string, error) { return Command("jq") }, false},
 	{Examples, true},
 	{NATSWithClock, true},
 	{func() (string, error) { return Tools("minio") }, true},
