@@ -105,12 +105,12 @@ var twice = map[string]struct {
 	led   bool // what is repeated is not what has used the secret up, or is no secret
 	use   oneUse
 }{
-	"the link that validates an address": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"confirmation link": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		b.registered()
 		token := p.deliverMails(adasAddress, "validate")
 		return firstThen(p, b, func(b *browser) response { return b.follow(token) })
 	}},
-	"the form of a registration, with the token of its mail": {first: true, use: func(p *attackFixture, b *browser) func(*browser) response {
+	"registration form with the mailed token": {first: true, use: func(p *attackFixture, b *browser) func(*browser) response {
 		p.newBrowser().register(adasAddress, adasPassword)
 		token := p.deliverMails(adasAddress, "validate")
 		b.follow(token)
@@ -118,7 +118,7 @@ var twice = map[string]struct {
 			return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword, "token", token)
 		})
 	}},
-	"the link that led to that form": {first: true, led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
+	"link to that form": {first: true, led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
 		p.newBrowser().register(adasAddress, adasPassword)
 		token := p.deliverMails(adasAddress, "validate")
 		b.follow(token)
@@ -127,12 +127,12 @@ var twice = map[string]struct {
 		})
 		return func(b *browser) response { return b.follow(token) }
 	}},
-	"the form of a registration, without a token, from belfry's page": {led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
+	"registration form without a token": {led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
 		return firstThen(p, b, func(b *browser) response {
 			return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword)
 		})
 	}},
-	"the form of a new password, with the token of its mail": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"recovery form with the mailed token": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		p.newBrowser().registered()
 		token := b.mailed("/auth/email/recovery", asked, "recover")
 		b.follow(token)
@@ -140,7 +140,7 @@ var twice = map[string]struct {
 			return b.form("/auth/email/recovery", "login", adasAddress, "password", "another password", "token", token)
 		})
 	}},
-	"the link that led to the form of a new password": {led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
+	"link to the recovery form": {led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
 		p.newBrowser().registered()
 		token := b.mailed("/auth/email/recovery", asked, "recover")
 		b.follow(token)
@@ -149,49 +149,49 @@ var twice = map[string]struct {
 		})
 		return func(b *browser) response { return b.follow(token) }
 	}},
-	"the code of a login by mail": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"mailed login code": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		p.newBrowser().registered()
 		code := b.mailed("/auth/email/code", asked, "code")
 		return firstThen(p, b, func(b *browser) response {
 			return b.form("/auth/email/code", "login", adasAddress, "code", code)
 		})
 	}},
-	"the button of a login by the link of a mail": {use: useLink(func(b *browser, token string) response {
+	"button of a mailed login link": {use: useLink(func(b *browser, token string) response {
 		return b.form("/auth/email/code", "login", adasAddress, "token", token)
 	})},
-	"the link that led to that button": {led: true, use: useLink((*browser).follow)},
-	"the button that confirms a new address": {use: changed("change", func(b *browser, token string) response {
+	"link to that button": {led: true, use: useLink((*browser).follow)},
+	"button that confirms an address": {use: changed("change", func(b *browser, token string) response {
 		return b.form("/auth/email/address", "login", "new@example.com", "token", token)
 	})},
-	"the button that undoes a change of address": {use: changed("undo", func(b *browser, token string) response {
+	"button that undoes a change": {use: changed("undo", func(b *browser, token string) response {
 		return b.form("/auth/email/address", "login", adasAddress, "token", token)
 	})},
-	"the button that keeps a change of address": {use: changed("undo", func(b *browser, token string) response {
+	"button that keeps a change": {use: changed("undo", func(b *browser, token string) response {
 		return b.form("/auth/email/address", "login", adasAddress, "token", token, "keep", "true")
 	})},
-	"the callback of a provider": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"provider's callback": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		state := b.redirect()
 		return firstThen(p, b, func(b *browser) response { return b.request("GET", "/auth/callback?code=ada&state="+state, "") })
 	}},
-	"the second factor of a login": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"second factor": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		code := p.enroll(p.newBrowser().registered())
 		b.form("/auth/email", "login", adasAddress, "password", adasPassword)
 		return firstThen(p, b, func(b *browser) response { return b.form("/auth/second-factor", "type", "recovery", "code", code) })
 	}},
-	"the answer of a passkey that logs in": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"passkey that logs in": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		key := p.addPasskey(p.newBrowser().registered())
 		options := b.wantStatus(b.request("POST", "/auth/passkey/options", ""), http.StatusOK).text
 		answer := string(key.Get([]byte(options)))
 		return firstThen(p, b, func(b *browser) response { return b.form("/auth/passkey", "credential", answer) })
 	}},
-	"the answer that adds a passkey": {use: func(p *attackFixture, b *browser) func(*browser) response {
+	"passkey that is added": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		b.registered()
 		key := authenticator.New(p.T, authenticator.ES256, "http://belfry.example")
 		options := b.wantStatus(b.request("POST", "/auth/passkeys/registration", ""), http.StatusOK).text
 		answer := string(key.Create([]byte(options)))
 		return firstThen(p, b, func(b *browser) response { return b.form("/auth/passkeys", "name", "Laptop", "credential", answer) })
 	}},
-	"the form that changes the password": {led: true, use: account("password", adasPassword, "newPassword", "another password")("/auth/email")},
+	"password change form": {led: true, use: account("password", adasPassword, "newPassword", "another password")("/auth/email")},
 }
 
 func useLink(again func(b *browser, token string) response) oneUse {

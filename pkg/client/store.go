@@ -203,7 +203,7 @@ type Page struct {
 	Cursor  string          // of the next page; "" for none
 	Before  string          // of the page before; "" for none
 	Count   *Count          // nil: it was not asked for
-	Plan    json.RawMessage // as docs/reference/lists.md describes it; nil: it was not asked for
+	Plan    json.RawMessage // as docs/lists.md describes it; nil: it was not asked for
 }
 
 // Count is how many objects match.
