@@ -164,4 +164,4 @@ func (ix *index) weigh(words []string, used map[string]bool) (fit []float64, rar
 const synonymWeight = 0.7
 
 // internalWeight is how much a section of an internal part counts.
-const internalWeight = 0.5
+const internalWeight = 0.3

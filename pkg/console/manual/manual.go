@@ -17,7 +17,7 @@ var files embed.FS
 // Part is a part of the contents: Tutorial, Guides, Reference, Internals, Decisions.
 type Part struct {
 	Title    string  `json:"title"`
-	Internal bool    `json:"internal,omitempty"` // it is for people who work on belfry, and counts half in searches
+	Internal bool    `json:"internal,omitempty"` // it is for people who work on belfry, and counts less in searches
 	Pages    []*Page `json:"pages"`
 }
 
