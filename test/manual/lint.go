@@ -89,7 +89,7 @@ const header = "  words  sentences  mean  over 25  over 40  paragraphs  over 80 
 
 func measure(source []byte, p *prose.Page) measures {
 	return measures{
-		words: len(strings.Fields(string(source))), inSentences: p.Words(), sentences: len(p.Sentences), over25: p.Longer(prose.MeanSentence), over40: p.Longer(prose.MaxSentence),
+		words: prose.Words(string(source)), inSentences: p.Words(), sentences: len(p.Sentences), over25: p.Longer(prose.MeanSentence), over40: p.Longer(prose.MaxSentence),
 		paragraphs: p.Paragraphs, longParagraphs: p.LongParagraphs, findings: len(p.Findings),
 	}
 }

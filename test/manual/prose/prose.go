@@ -101,13 +101,13 @@ func (p *Page) find(line int, format string, args ...any) {
 // paragraph adds one, which begins at a line.
 func (p *Page) paragraph(line int, paragraph string) {
 	p.Paragraphs++
-	if n := words(paragraph); n > MaxParagraph {
+	if n := Words(paragraph); n > MaxParagraph {
 		p.LongParagraphs++
 		p.find(line, "a paragraph of %d words, at most %d are allowed: split it by its ideas", n, MaxParagraph)
 	}
 	for _, s := range split(paragraph) {
 		at := line + strings.Count(s.before, "\n")
-		sentence := Sentence{Line: at, Text: strings.Join(strings.Fields(s.text), " "), Words: words(s.text)}
+		sentence := Sentence{Line: at, Text: strings.Join(strings.Fields(s.text), " "), Words: Words(s.text)}
 		if sentence.Words == 0 {
 			continue
 		}

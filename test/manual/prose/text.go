@@ -40,8 +40,8 @@ func plain(block ast.Node, source []byte) string {
 	return b.String()
 }
 
-// words counts those of a text: what has a letter or a digit.
-func words(s string) (n int) {
+// Words counts those of a text. A word has a letter or a digit, as the bars of a table do not.
+func Words(s string) (n int) {
 	for _, field := range strings.Fields(s) {
 		if strings.IndexFunc(field, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) >= 0 {
 			n++
