@@ -391,7 +391,7 @@ func TestWhatIsSentTwiceAtOnce(t *testing.T) {
 // The cookie by which the browser of a repetition is known is no secret of the account: who has set it in another browser, or has copied
 // it, is redirected, and no more.
 func TestTheCookieOfRepetitionsGivesNothing(t *testing.T) {
-	c := twice["the form of a registration, with the token of its mail"]
+	c := twice["registration form with the mailed token"]
 	p := newAttackFixture(t, everyWayIn, allPages, withValidationFirst)
 	victim, thief := p.newBrowser(), p.newBrowser()
 	again := c.use(p, victim)
