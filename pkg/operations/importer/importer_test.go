@@ -7,8 +7,11 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,24 +233,28 @@ func TestObjectInFlightIsNotComplete(t *testing.T) {
 	s := serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	s.fault(func(n int64, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		switch body, _ := io.ReadAll(r.Body); {
-		case strings.Contains(string(body), `"Book 30"`):
-			<-ctx.Done()
-			w.WriteHeader(http.StatusServiceUnavailable)
-		case n > 100:
-			interrupt()
-			fallthrough
-		default:
+	var held atomic.Int64 // requests; once each worker has one, all other replies are counted
+	interrupted := make(chan struct{})
+	number := regexp.MustCompile(`"Book (\d+)"`)
+	s.fault(func(_ int64, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		body, _ := io.ReadAll(r.Body)
+		if n, _ := strconv.Atoi(string(number.FindSubmatch(body)[1])); n < 100 && n != 30 {
 			w.WriteHeader(http.StatusCreated)
+			return
 		}
+		if held.Add(1) == DefaultConcurrency {
+			interrupt()
+			close(interrupted)
+		}
+		<-interrupted
+		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	p, _, err := s.runWith(ctx, Options{}, &fakeClock{}, books(5000))
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if p.Complete != 30 || p.Created < 90 {
-		t.Errorf("%+v; the first 30 are complete", p)
+	if p.Complete != 30 || p.Created != 99 {
+		t.Errorf("%+v; the first 30 are complete, and 69 after them", p)
 	}
 }
 
