@@ -124,7 +124,7 @@ notices: ## Write NOTICE and THIRD_PARTY_LICENSES
 	$(GO) run ./test/notices
 
 .PHONY: schema
-schema: ## Write the JSON Schema and the reference of the configuration, of config/keys.yaml
+schema: ## Write the JSON Schema and the reference of the configuration, of test/manual/keys/keys.yaml
 	$(GO) test ./config -count 1 -run '^TestTheSchemaIsThatOfWhatIsRead$$' -update
 
 .PHONY: manual

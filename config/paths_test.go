@@ -11,7 +11,7 @@ import (
 )
 
 // What may be served and written is decided by Paths, so every key that is a path has to be in it: those whose parser
-// reads one, and those that config/keys.yaml calls one.
+// reads one, and those that test/manual/keys/keys.yaml calls one.
 func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
 	r, listed := recordAll()
 	var keys []string
@@ -30,15 +30,15 @@ func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
 		}
 		documented++
 		if !slices.ContainsFunc(listed, func(path string) bool { return manual.Match(k.Path, path) }) {
-			t.Errorf("config/keys.yaml says that %s is a path, which no key of Paths is", k.Path)
+			t.Errorf("test/manual/keys/keys.yaml says that %s is a path, which no key of Paths is", k.Path)
 		}
 	}
 	if documented < 20 {
-		t.Errorf("config/keys.yaml has only %d keys that are paths", documented)
+		t.Errorf("test/manual/keys/keys.yaml has only %d keys that are paths", documented)
 	}
 	for _, path := range listed {
 		if k := documentation(t).Find(path); k != nil && !strings.HasPrefix(k.Type.Text, "path of a ") {
-			t.Errorf("config/keys.yaml does not say that %s is a path", path)
+			t.Errorf("test/manual/keys/keys.yaml does not say that %s is a path", path)
 		}
 	}
 	for _, key := range keys {

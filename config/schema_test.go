@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write belfry.schema.json and docs/reference/configuration.md")
 
-const keysFile, pageFile = "keys.yaml", "../docs/reference/configuration.md"
+const keysFile, pageFile = "../test/manual/keys/keys.yaml", "../docs/reference/configuration.md"
 
 func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	documented := documentation(t)
@@ -90,7 +90,7 @@ func compress(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// People read in docs/reference/configuration.md which keys there are, so config/keys.yaml has all.
+// People read in docs/reference/configuration.md which keys there are, so test/manual/keys/keys.yaml has all.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	documented := documentation(t)
 	var paths []string
@@ -116,7 +116,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
-// What config/keys.yaml says about defaults, required keys and choices is compared with the functions that read them.
+// What test/manual/keys/keys.yaml says about defaults, required keys and choices is compared with the functions that read them.
 func TestTypesAndDefaultsAreThoseOfWhatIsRead(t *testing.T) {
 	documented := documentation(t)
 	r, _ := recordAll()

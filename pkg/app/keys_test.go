@@ -19,7 +19,7 @@ import (
 
 // People copy the examples of docs/reference/configuration.md: what `belfry config check` does accepts each.
 func TestEveryExampleOfAKeyIsValid(t *testing.T) {
-	documented, err := keys.Read("../../config/keys.yaml")
+	documented, err := keys.Read("../../test/manual/keys/keys.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

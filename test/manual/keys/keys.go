@@ -1,4 +1,4 @@
-// Package keys reads config/keys.yaml, which describes the keys of belfry's configuration, and makes
+// Package keys reads test/manual/keys/keys.yaml, which describes the keys of belfry's configuration, and makes
 // docs/reference/configuration.md of it.
 package keys
 
@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File is config/keys.yaml.
+// File is test/manual/keys/keys.yaml.
 type File struct {
 	Since        string // the first release
 	Introduction string
@@ -90,7 +90,7 @@ func (l *keyList) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Read reads a file such as config/keys.yaml.
+// Read reads a file such as test/manual/keys/keys.yaml.
 func Read(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Page returns docs/reference/configuration.md.
 func (f *File) Page() ([]byte, error) {
 	var b strings.Builder
-	b.WriteString("# Configuration\n\n<!-- Made of config/keys.yaml by `make schema`: change that file. -->\n\n")
+	b.WriteString("# Configuration\n\n<!-- Made of test/manual/keys/keys.yaml by `make schema`: change that file. -->\n\n")
 	b.WriteString(strings.TrimSpace(f.Introduction) + "\n\n")
 	for _, s := range f.Sections {
 		fmt.Fprintf(&b, "- [%s](#%s): %s\n", s.Title, anchor(s.Title), s.Summary)
