@@ -1516,6 +1516,7 @@ export interface components {
         Invalid: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1527,6 +1528,7 @@ export interface components {
         Unauthenticated: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "Www-Authenticate": components["headers"]["Www-Authenticate"];
                 "Set-Cookie": components["headers"]["Set-Cookie"];
                 "Preference-Applied": components["headers"]["Preference-Applied"];
@@ -1541,6 +1543,7 @@ export interface components {
         Denied: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "Www-Authenticate": components["headers"]["Insufficient-Scope"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1553,6 +1556,7 @@ export interface components {
         NotFound: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1564,6 +1568,7 @@ export interface components {
         TooSlow: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1575,6 +1580,7 @@ export interface components {
         Conflict: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1586,6 +1592,7 @@ export interface components {
         Mismatch: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1597,6 +1604,7 @@ export interface components {
         TooLarge: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1608,6 +1616,7 @@ export interface components {
         Unsupported: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "Accept-Encoding": components["headers"]["Accept-Encoding"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1620,6 +1629,7 @@ export interface components {
         NoSuchRange: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 Etag: components["headers"]["Etag"];
                 "Last-Modified": components["headers"]["Last-Modified"];
                 "Content-Range": components["headers"]["Content-Range"];
@@ -1634,6 +1644,7 @@ export interface components {
         Limited: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "Retry-After": components["headers"]["Retry-After"];
                 Ratelimit: components["headers"]["Ratelimit"];
                 "Ratelimit-Policy": components["headers"]["Ratelimit-Policy"];
@@ -1648,6 +1659,7 @@ export interface components {
         Internal: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -1659,6 +1671,7 @@ export interface components {
         Unavailable: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Link: components["headers"]["Help"];
                 "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1719,6 +1732,8 @@ export interface components {
         "Idempotency-Replayed": "true";
         /** @description The next page, with rel="next", and the page before, with rel="prev". */
         Link: string;
+        /** @description A page about this type of problem, with rel="help", where the console is served. */
+        Help: string;
         /** @description What PATCH takes. */
         "Accept-Patch": string;
         /** @description What encodings of a body are taken. */
