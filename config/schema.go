@@ -1,17 +1,16 @@
 package config
 
 import (
-	"bytes"
-	"compress/gzip"
 	_ "embed"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"belfry/internal/gunzip"
 )
 
 // schemaFile is the schema, compressed: the plain file is for editors.
@@ -24,17 +23,7 @@ const SchemaName = "belfry.schema.json"
 
 // Schema returns the JSON Schema of a configuration, for editors. It accepts every configuration that Load accepts, and
 // refuses unknown keys as Load does; what only Load can check, such as references and files, it leaves to Load.
-func Schema() []byte {
-	r, err := gzip.NewReader(bytes.NewReader(schemaFile))
-	if err != nil {
-		panic("config: " + err.Error()) // the file is one of the program
-	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		panic("config: " + err.Error())
-	}
-	return text
-}
+func Schema() []byte { return gunzip.Bytes(schemaFile) }
 
 // A text with ${NAME} gets another value when it is read, so any value can be one.
 const fromEnvironment = `\$\{`

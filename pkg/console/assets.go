@@ -7,13 +7,13 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
 	"sync"
 
+	"belfry/internal/gunzip"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/console/manual"
 )
@@ -67,7 +67,7 @@ func (a assets) add(name, kind string, content []byte, isPacked bool) {
 	f := &asset{url: Path + "/assets/" + hashed, contentType: kind}
 	same := func() []byte { return content }
 	if isPacked {
-		f.compressed, f.content = same, func() []byte { return decompress(content) }
+		f.compressed, f.content = same, func() []byte { return gunzip.Bytes(content) }
 	} else {
 		f.content, f.compressed = same, sync.OnceValue(func() []byte { return compress(content) })
 	}
@@ -93,19 +93,6 @@ func compress(content []byte) []byte {
 	_, _ = w.Write(content)                               // memory
 	_ = w.Close()
 	return b.Bytes()
-}
-
-// decompress returns the content of an embedded file, which a test reads.
-func decompress(content []byte) []byte {
-	r, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		panic("console: " + err.Error())
-	}
-	plain, err := io.ReadAll(r)
-	if err != nil {
-		panic("console: " + err.Error())
-	}
-	return plain
 }
 
 // url returns the URL of a file.

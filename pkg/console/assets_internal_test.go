@@ -3,13 +3,15 @@ package console
 import (
 	"bytes"
 	"testing"
+
+	"belfry/internal/gunzip"
 )
 
 // Large files are embedded compressed; who takes none gets the same.
 func TestEveryAssetIsTheSameWithAndWithoutCompression(t *testing.T) {
 	all := loadAssets()
 	for name, f := range all.byName {
-		if plain := f.content(); len(plain) == 0 || !bytes.Equal(plain, decompress(f.compressed())) {
+		if plain := f.content(); len(plain) == 0 || !bytes.Equal(plain, gunzip.Bytes(f.compressed())) {
 			t.Errorf("%s has %d bytes, and others compressed", name, len(plain))
 		}
 	}

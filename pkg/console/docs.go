@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belfry/internal/baseurl"
+	"belfry/internal/gunzip"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/problem"
 	"belfry/pkg/console/manual"
@@ -138,7 +139,7 @@ func (p *rendered) send(x *kit.Exchange) error {
 		x.SetHeader("Content-Encoding", "gzip")
 		x.Send(http.StatusOK, html, p.body)
 	default:
-		x.Send(http.StatusOK, html, decompress(p.body))
+		x.Send(http.StatusOK, html, gunzip.Bytes(p.body))
 	}
 	return nil
 }

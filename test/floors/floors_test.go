@@ -18,7 +18,7 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/pkg/store/schema/format"},
+	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/pkg/store/schema/format"},
 	{"belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/console/manual", "belfry/pkg/auth/weak", "belfry/pkg/auth/places", "belfry/pkg/api/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},

@@ -2,13 +2,12 @@ package manual
 
 import (
 	"bytes"
-	"compress/gzip"
 	"embed"
-	"encoding/binary"
 	"encoding/json"
-	"io"
 	"strings"
 	"sync"
+
+	"belfry/internal/gunzip"
 )
 
 //go:embed site/*.gz
@@ -79,15 +78,7 @@ func read(name string) []byte {
 	if err != nil {
 		panic("manual: " + err.Error())
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		panic("manual: " + err.Error())
-	}
-	content := make([]byte, binary.LittleEndian.Uint32(packed[len(packed)-4:])) // gzip ends with the size
-	if _, err := io.ReadFull(r, content); err != nil {
-		panic("manual: " + err.Error())
-	}
-	return content
+	return gunzip.Bytes(packed)
 }
 
 // Contents returns the parts in order. The first part has the start page alone. Callers must not change them.
