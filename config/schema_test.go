@@ -13,11 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	manual "belfry/test/manual/keys"
+	"belfry/test/manual/site"
 )
 
 var update = flag.Bool("update", false, "write belfry.schema.json and docs/reference/configuration.md")
@@ -39,7 +39,7 @@ func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	})
 	for _, k := range documented.Keys() {
 		if !used[k] {
-			t.Errorf("config/%s describes %s, which is not read", keysFile, k.Path)
+			t.Errorf("%s describes %s, which is not read", keysFile, k.Path)
 		}
 	}
 	text, err := json.MarshalIndent(schema, "", "  ")
@@ -55,7 +55,7 @@ func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	}
 	text = append(text, '\n')
 	upToDate(t, SchemaName, text)
-	upToDate(t, SchemaName+".gz", compress(t, text))
+	upToDate(t, SchemaName+".gz", site.Compress(text))
 	upToDate(t, pageFile, page)
 }
 
@@ -77,19 +77,6 @@ func upToDate(t *testing.T, name string, want []byte) {
 	}
 }
 
-// compress is that of a module whose version go.mod has, so that all releases of Go make the same bytes.
-func compress(t *testing.T, text []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = w.Write(text) // memory
-	_ = w.Close()
-	return b.Bytes()
-}
-
 // People read in docs/reference/configuration.md which keys there are, so test/manual/keys/keys.yaml has all.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	documented := documentation(t)
@@ -106,12 +93,12 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			return strings.HasPrefix(other, path+".") || strings.HasPrefix(other, path+"[].")
 		})
 		if documented.Find(path) == nil && !section && !strings.HasSuffix(path, "[]") {
-			t.Errorf("%s is not in config/%s", path, keysFile)
+			t.Errorf("%s is not in %s", path, keysFile)
 		}
 	}
 	for _, k := range documented.Keys() {
 		if k.Meaning == "" || k.Type.String() == "" {
-			t.Errorf("config/%s: %s has no meaning or no type", keysFile, k.Path)
+			t.Errorf("%s: %s has no meaning or no type", keysFile, k.Path)
 		}
 	}
 }

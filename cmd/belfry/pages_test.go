@@ -1,15 +1,15 @@
 package main
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"belfry/test/manual/docpages"
 )
 
 var (
@@ -51,10 +51,14 @@ func TestCommandsOfPagesExist(t *testing.T) {
 			}
 		}
 	}
-	read := func(path string) error {
+	pages, err := docpages.Files("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range pages {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		page := strings.ReplaceAll(string(text), "\\\n", " ")
 		for _, block := range fenced.FindAllString(page, -1) {
@@ -68,19 +72,6 @@ func TestCommandsOfPagesExist(t *testing.T) {
 			_, line, _ := strings.Cut(m[1], "belfry ")
 			check(path, line)
 		}
-		return nil
-	}
-	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".md" {
-			return err
-		}
-		return read(path)
-	})
-	if err == nil {
-		err = read("../../README.md")
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 	if checked < 200 {
 		t.Errorf("only %d commands were found", checked)

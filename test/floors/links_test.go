@@ -7,12 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"belfry/test/manual/docpages"
 )
 
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	codeBlock    = regexp.MustCompile("(?ms)^```.*?^```")
-	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
 // Every relative link between the pages leads to a file and, with a fragment, to a
@@ -76,8 +77,7 @@ func anchors(text string) map[string]bool {
 		if level == 0 || !strings.HasPrefix(line[level:], " ") {
 			continue
 		}
-		title := strings.ToLower(strings.TrimSpace(line[level:]))
-		all[strings.ReplaceAll(notInAnchor.ReplaceAllString(title, ""), " ", "-")] = true
+		all[docpages.Anchor(line[level:])] = true
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
 
+	"belfry/test/manual/docpages"
 	"belfry/test/process"
 )
 
@@ -55,13 +55,7 @@ func newLine(source []byte, at int) int { return 1 + strings.Count(string(source
 func pagesWithBlocks(t *testing.T, check func(t *testing.T, page string, blocks []block)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
-	all := []string{filepath.Join(root, "README.md")}
-	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".md") {
-			all = append(all, path)
-		}
-		return err
-	})
+	all, err := docpages.Files(root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
+	"belfry/test/manual/docpages"
 	"belfry/test/manual/prose"
 )
 
@@ -25,7 +23,7 @@ func lint(args []string, out io.Writer) error {
 	files := flags.Args()
 	if len(files) == 0 {
 		var err error
-		if files, err = pages(); err != nil {
+		if files, err = docpages.Files("."); err != nil {
 			return err
 		}
 	}
@@ -64,18 +62,6 @@ func lint(args []string, out io.Writer) error {
 		return fmt.Errorf("%d findings: docs/style.md has the rules", found)
 	}
 	return nil
-}
-
-// pages are the README, and all pages of docs.
-func pages() ([]string, error) {
-	all := []string{"README.md"}
-	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".md") {
-			all = append(all, path)
-		}
-		return err
-	})
-	return all, err
 }
 
 // measures are those of a page, or of several.

@@ -2,10 +2,11 @@ package keys
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belfry/test/manual/docpages"
 )
 
 // Page returns docs/reference/configuration.md.
@@ -14,7 +15,7 @@ func (f *File) Page() ([]byte, error) {
 	b.WriteString("# Configuration\n\n<!-- Made of test/manual/keys/keys.yaml by `make schema`: change that file. -->\n\n")
 	b.WriteString(strings.TrimSpace(f.Introduction) + "\n\n")
 	for _, s := range f.Sections {
-		fmt.Fprintf(&b, "- [%s](#%s): %s\n", s.Title, anchor(s.Title), s.Summary)
+		fmt.Fprintf(&b, "- [%s](#%s): %s\n", s.Title, docpages.Anchor(s.Title), s.Summary)
 	}
 	for _, s := range f.Sections {
 		fmt.Fprintf(&b, "\n## %s\n", s.Title)
@@ -86,11 +87,4 @@ func flow(n *yaml.Node) (string, error) {
 		return "", fmt.Errorf("the example has several lines: %s", line)
 	}
 	return line, nil
-}
-
-var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
-
-// anchor returns the fragment of a heading, as GitHub derives it.
-func anchor(title string) string {
-	return strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 }

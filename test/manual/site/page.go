@@ -21,6 +21,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"belfry/pkg/console/manual"
+	"belfry/test/manual/docpages"
 )
 
 // page is a page while it is made.
@@ -30,7 +31,7 @@ type page struct {
 	source   []byte
 	document ast.Node
 	anchors  map[string]bool
-	sections []string // the text of each heading's section, for the index
+	sections [][]string // the stems of each heading's section, for the index
 }
 
 // markdown is what GitHub renders. What is HTML in a page was checked before: see rawHTML.
@@ -49,7 +50,7 @@ func (p *page) parse(s *site) (err error) {
 	var section strings.Builder
 	end := func() {
 		if len(p.Headings) > 0 {
-			p.sections = append(p.sections, section.String())
+			p.sections = append(p.sections, manual.Words(section.String()))
 		}
 		section.Reset()
 	}
@@ -107,14 +108,13 @@ func (p *page) parse(s *site) (err error) {
 }
 
 var (
-	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	permitted   = regexp.MustCompile(`^(<!--[\s\S]*?-->|<br ?/?>|</?(details|summary|kbd|sub|sup)>|<a id="([a-z0-9-]+)">|</a>|\s)*$`)
 	namedAnchor = regexp.MustCompile(`<a id="([^"]+)">`)
 )
 
 // anchor returns the anchor of a heading, as GitHub makes it.
 func (p *page) anchor(heading string) string {
-	base := strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
+	base := docpages.Anchor(heading)
 	anchor := base
 	for i := 1; p.anchors[anchor]; i++ {
 		anchor = base + "-" + strconv.Itoa(i)

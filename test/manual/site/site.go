@@ -71,7 +71,7 @@ func Write(root string, draft bool) error {
 		if !wanted {
 			err = os.Remove(path)
 		} else {
-			err = os.WriteFile(path, compress(content), 0o644)
+			err = os.WriteFile(path, Compress(content), 0o644)
 		}
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func Stale(root string, files map[string][]byte) ([]string, error) {
 			return nil, err
 		}
 		there[entry.Name()] = true
-		if !wanted || !bytes.Equal(packed, compress(content)) {
+		if !wanted || !bytes.Equal(packed, Compress(content)) {
 			stale = append(stale, entry.Name())
 		}
 	}
@@ -108,8 +108,8 @@ func Stale(root string, files map[string][]byte) ([]string, error) {
 	return stale, nil
 }
 
-// compress is that of a module whose version go.mod has, so that all releases of Go make the same bytes.
-func compress(content []byte) []byte {
+// Compress is gzip, by a module whose version go.mod has, so that all releases of Go make the same bytes.
+func Compress(content []byte) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {

@@ -112,7 +112,7 @@ func TestTheSamePagesMakeTheSameBytes(t *testing.T) {
 		t.Fatalf("%d and %d files", len(first), len(second))
 	}
 	for name, content := range first {
-		if string(compress(content)) != string(compress(second[name])) {
+		if string(Compress(content)) != string(Compress(second[name])) {
 			t.Errorf("%s differs", name)
 		}
 	}

@@ -60,7 +60,7 @@ func (s *site) index() []byte {
 					}
 				}
 			}
-			words := manual.Words(p.sections[i])
+			words := p.sections[i]
 			norm := saturation * (1 - lengthWeight + lengthWeight*float64(len(words))/average)
 			for word, n := range count(words) {
 				weights[word] += inText * n / (n + norm)
@@ -79,7 +79,7 @@ func (s *site) averageLength() float64 {
 	words, sections := 0, 0
 	for _, p := range s.pages {
 		for _, section := range p.sections {
-			words += len(manual.Words(section))
+			words += len(section)
 			sections++
 		}
 	}
