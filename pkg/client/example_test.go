@@ -6,30 +6,18 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
-	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // exampleConn connects to a server with a fixed reply for each operation; a program
 // connects to belfry's bus.
 func exampleConn() (*nats.Conn, func()) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(kit.Limit) {
-		log.Fatal("the server is not ready")
-	}
-	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit))
-	if err != nil {
-		log.Fatal(err)
-	}
+	conn, stop := natsserver.Example()
 	emma := `{"uuid":"emma","title":"Emma","year":1815}`
 	for op, reply := range map[string]string{
 		wire.Save: `{"revision":1,"object":` + emma + `}`, wire.Get: `{"revision":1,"object":` + emma + `}`,
@@ -40,7 +28,7 @@ func exampleConn() (*nats.Conn, func()) {
 			log.Fatal(err)
 		}
 	}
-	return conn, func() { conn.Close(); s.Shutdown(); s.WaitForShutdown() }
+	return conn, stop
 }
 
 type Book struct {

@@ -4,36 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/interceptor"
 	"belfry/pkg/store/object"
-	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
-
-func exampleServer() (*nats.Conn, func()) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(kit.Limit) {
-		log.Fatal("the server is not ready")
-	}
-	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return conn, func() { conn.Close(); s.Shutdown(); s.WaitForShutdown() }
-}
 
 // A program that refuses books without a title.
 func Example() {
-	conn, stop := exampleServer() // of belfry's bus: nats.Connect("nats://127.0.0.1:4222")
+	conn, stop := natsserver.Example() // of belfry's bus: nats.Connect("nats://127.0.0.1:4222")
 	defer stop()
 
 	ctx, cancel := context.WithCancel(context.Background())

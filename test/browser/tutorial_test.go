@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
@@ -94,14 +93,7 @@ func TestTutorial(t *testing.T) {
 	tt.follow(t, "## 6. Make it live")
 	tt.restart(t, "Restart belfry, publish a recipe with a picture, and reload the page.")
 	tt.load(t)
-	picture := filepath.Join(t.TempDir(), "dot.png")
-	png, err := base64.StdEncoding.DecodeString(dot)
-	if err == nil {
-		err = os.WriteFile(picture, png, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := dotFile(t)
 	tt.publish(t, "Pancakes", picture)
 	tt.until(t, func() error {
 		tt.load(t)

@@ -52,14 +52,7 @@ func (f *fixture) testWebExample(t *testing.T) {
 
 	// Edit, with a picture.
 	w.press(t, "Call Grace")
-	picture := filepath.Join(t.TempDir(), "dot.png")
-	png, err := base64.StdEncoding.DecodeString(dot)
-	if err == nil {
-		err = os.WriteFile(picture, png, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := dotFile(t)
 	w.run(t, chromedp.SetUploadFiles(chromedp.CSS("#picture"), []string{picture}))
 	w.run(t, chromedp.WaitReady(chromedp.CSS("#pictures img")))
 	w.until(t, func() error {
@@ -141,3 +134,17 @@ func (f *fixture) typesAreCurrent(t *testing.T, folder string) {
 
 // dot is a PNG of one pixel.
 const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+
+// dotFile writes dot into a file.
+func dotFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dot.png")
+	png, err := base64.StdEncoding.DecodeString(dot)
+	if err == nil {
+		err = os.WriteFile(file, png, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
