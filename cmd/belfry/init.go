@@ -12,7 +12,7 @@ import (
 )
 
 type initCmd struct {
-	Folder   string       `arg:"" optional:"" default:"." help:"The folder to write into (the current one); it is made if there is none." placeholder:"FOLDER"`
+	Folder   string       `arg:"" optional:"" default:"." help:"The folder to write into (the current one). It is created if necessary." placeholder:"FOLDER"`
 	Template templateName `help:"What to begin with: ${enum} (${default})." enum:"${templates}" default:"${template}" placeholder:"TEMPLATE"`
 }
 
