@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"io"
 )
 
@@ -18,7 +19,7 @@ func Bytes(packed []byte) []byte {
 	if _, err := io.ReadFull(r, content); err != nil {
 		panic("gunzip: " + err.Error())
 	}
-	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { // the checksum is read with the end
+	if n, err := r.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) { // the checksum is read with the end
 		panic("gunzip: the file goes beyond its size, or is damaged")
 	}
 	return content
