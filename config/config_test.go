@@ -109,7 +109,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		RecoveryRedirect: "/again", SecondFactorRedirect: "/step", Cookie: "kitchen", MailLoginRedirect: "/by-mail", AddressRedirect: "/moved", AccountRedirect: "/me", MFA: MFA{"required", "user.cook == true"}, TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
 		Passwords: Passwords{false, 3, Breached{"https://breaches.example.org/range", 2 * time.Second, 10}},
 		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
-		Places:    absPath(t, "../pkg/auth/places/testdata/GeoLite2-City-Test.mmdb"),
+		Places:    absPath(t, "../pkg/account/places/testdata/GeoLite2-City-Test.mmdb"),
 		Audit:     "user.auditor == true", UserStore: "Members", IdentStore: "Logins",
 		Email: &Email{
 			From:     "Kitchen <kitchen@example.org>",

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"belfry/pkg/account"
 	"belfry/pkg/app"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -67,8 +67,8 @@ func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(app.AskUs
 }
 
 // act executes an act about one user and prints what was done.
-func (f userFlags) act(ctx context.Context, s streams, q app.UserRequest, done string) (auth.Account, error) {
-	var a auth.Account
+func (f userFlags) act(ctx context.Context, s streams, q app.UserRequest, done string) (account.Account, error) {
+	var a account.Account
 	err := f.manage(ctx, q.Act == app.CreateUser, func(ask app.AskUsers) error {
 		reply, err := ask(ctx, q)
 		if err != nil {
@@ -92,7 +92,7 @@ func encoder(w io.Writer) *json.Encoder {
 }
 
 // describeUser names a user by uuid and logins.
-func describeUser(a auth.Account) string {
+func describeUser(a account.Account) string {
 	logins := loginsOf(a)
 	if len(logins) == 0 {
 		return a.UUID
@@ -101,7 +101,7 @@ func describeUser(a auth.Account) string {
 }
 
 // loginsOf returns the idents of a user: of a list those that the user's array has.
-func loginsOf(a auth.Account) (logins []string) {
+func loginsOf(a account.Account) (logins []string) {
 	for _, i := range a.Idents {
 		logins = append(logins, i.UUID)
 	}
@@ -130,7 +130,7 @@ func (c *userListCmd) Run(ctx context.Context, s streams) error {
 			t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 			defer func() { _ = t.Flush() }()
 			fmt.Fprintln(t, "UUID\tADMIN\tDISABLED\tDELETION\tCREATED\tLOGINS")
-			each = func(v any) error { return writeUser(t, v.(auth.Account)) }
+			each = func(v any) error { return writeUser(t, v.(account.Account)) }
 		}
 		for q := (app.UserRequest{Act: app.ListUsers}); ; {
 			reply, err := ask(ctx, q)
@@ -149,7 +149,7 @@ func (c *userListCmd) Run(ctx context.Context, s streams) error {
 	})
 }
 
-func writeUser(w io.Writer, a auth.Account) error {
+func writeUser(w io.Writer, a account.Account) error {
 	yes := map[bool]string{true: "yes", false: "-"}
 	created, _ := object.Text(object.Field(a.User, "created"))
 	deletion := "-"
@@ -196,7 +196,7 @@ func (c *userAdminCmd) Run(ctx context.Context, s streams) error {
 }
 
 // errRule reports that the rule of the configuration does not follow the field.
-func errRule(a auth.Account) error {
+func errRule(a account.Account) error {
 	if a.Admin {
 		return errs.New(errs.Conflict, "the user is still an admin: the rule `admins` of the configuration is about other fields")
 	}
@@ -247,7 +247,7 @@ type userCreateCmd struct {
 
 // Run creates a user, with a password that is read from the terminal or standard input.
 func (c *userCreateCmd) Run(ctx context.Context, s streams) error {
-	switch _, err := auth.NormalizeAddress(c.Login); {
+	switch _, err := account.NormalizeAddress(c.Login); {
 	case c.Machine && (c.Login != "" || c.Validated || c.NoPassword):
 		return errs.New(errs.Invalid, "--machine: a machine has neither an address nor a password; leave out the address, --validated and --no-password")
 	case !c.Machine && err != nil:

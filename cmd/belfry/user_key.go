@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/app"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -36,13 +36,13 @@ func (c *userKeyCreateCmd) Run(ctx context.Context, s streams) error {
 		}
 	}
 	return c.manage(ctx, false, func(ask app.AskUsers) error {
-		reply, err := ask(ctx, app.UserRequest{Act: app.CreateKey, User: c.User, Key: auth.NewKey{Name: c.Name, Rule: rule, Expires: expires}})
+		reply, err := ask(ctx, app.UserRequest{Act: app.CreateKey, User: c.User, Key: account.NewKey{Name: c.Name, Rule: rule, Expires: expires}})
 		if err != nil {
 			return err
 		}
 		if c.JSON {
 			return encoder(s.out).Encode(struct {
-				*auth.KeyInfo
+				*account.KeyInfo
 				Token string `json:"token"`
 			}{reply.Key, reply.Token})
 		}

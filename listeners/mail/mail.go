@@ -11,7 +11,7 @@ import (
 	"errors"
 	"time"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -34,7 +34,7 @@ const (
 )
 
 // Spec is the listener of a service.
-func Spec(s *auth.Service) listener.Spec {
+func Spec(s *account.Service) listener.Spec {
 	spec := Listens(s.TokenStore())
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
 		if e.Origin == Name {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/event"
 	"belfry/pkg/store/object"
 )
@@ -52,7 +52,7 @@ func TestAReplacedHashIsAWriteOfTheService(t *testing.T) {
 	ada.wantStatus(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
 	more := p.opts
 	more.Hash.Time = 2
-	stronger := auth.New(more)
+	stronger := account.New(more)
 	seen := make(chan event.Envelope, 64)
 	p.outbox.mu.Lock()
 	p.outbox.onUserEvent = func(e event.Envelope) { seen <- e }

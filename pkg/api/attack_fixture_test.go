@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
+	"belfry/pkg/account/oauth"
 	"belfry/pkg/api"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/oauth"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
@@ -35,11 +35,11 @@ import (
 type attackFixture struct {
 	*testing.T
 	*httptest.Server
-	auth                            *auth.Service
+	auth                            *account.Service
 	users, idents, sessions, tokens *store.Store
 	github                          *fakeProvider
 	outbox                          *attackOutbox
-	opts                            auth.Options
+	opts                            account.Options
 	login                           func(*login.Options) // changes the options of the routes; nil: does not
 	unused                          bool                 // tests of repetitions make no first use themselves
 }
@@ -48,18 +48,18 @@ type attackFixture struct {
 func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 	t.Helper()
 	p := &attackFixture{T: t, github: &fakeProvider{}, outbox: &attackOutbox{}}
-	o := auth.Options{
+	o := account.Options{
 		BaseURL: "http://belfry.example", Providers: map[string]oauth.Provider{"github": p.github},
-		Email: &auth.Email{
+		Email: &account.Email{
 			PostValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour,
 			From: "belfry@example.com", Sender: p.outbox, Validation: p.text("validate"), Recovery: p.text("recover"), Taken: p.text("taken"),
 		},
-		Hash: auth.HashParams{Memory: 64, Time: 1, Threads: 1},
+		Hash: account.HashParams{Memory: 64, Time: 1, Threads: 1},
 		Log:  slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		switch c := c.(type) {
-		case func(*auth.Options):
+		case func(*account.Options):
 			c(&o)
 		case func(*login.Options):
 			p.login = c
@@ -67,12 +67,12 @@ func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 	}
 	p.open(&o)
 	p.opts = o
-	p.serve(auth.New(o))
+	p.serve(account.New(o))
 	return p
 }
 
 // serve serves another service.
-func (p *attackFixture) serve(s *auth.Service) {
+func (p *attackFixture) serve(s *account.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
 	store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil)
@@ -84,12 +84,12 @@ func (p *attackFixture) serve(s *auth.Service) {
 	p.Cleanup(p.Close)
 }
 
-func withMailInterval(o *auth.Options)    { o.Email.MailInterval = time.Minute }
-func withValidationFirst(o *auth.Options) { o.Email.PostValidation = false }
-func withUniformErrors(o *auth.Options)   { o.Email.UniformErrors = true }
+func withMailInterval(o *account.Options)    { o.Email.MailInterval = time.Minute }
+func withValidationFirst(o *account.Options) { o.Email.PostValidation = false }
+func withUniformErrors(o *account.Options)   { o.Email.UniformErrors = true }
 
 // open opens the stores.
-func (p *attackFixture) open(o *auth.Options) {
+func (p *attackFixture) open(o *account.Options) {
 	p.Helper()
 	backend := model.NewMemory()
 	owner, problems := policy.Compile(policy.Rules{Owner: true, Create: "false"})
@@ -105,7 +105,7 @@ func (p *attackFixture) open(o *auth.Options) {
 	ofUser := func(source string) []store.Mapping {
 		return []store.Mapping{{Source: source, Target: "Users", Key: "user", Cascade: true}}
 	}
-	expires := []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}
+	expires := []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}
 	p.users = open(store.Options{Name: "Users", Private: []string{"password"}, Policy: owner, Arrays: []string{"idents"}})
 	p.idents = open(store.Options{Name: "Idents", Announce: p.outbox, Policy: owner, Maps: ofUser("Idents")})
 	p.sessions = open(store.Options{Name: "Sessions", Maps: ofUser("Sessions"), Indexes: expires})
@@ -314,7 +314,7 @@ func (b *browser) currentUser() string {
 }
 
 // session is the browser's session.
-func (b *browser) session() *auth.Session {
+func (b *browser) session() *account.Session {
 	b.f.Helper()
 	at, err := url.Parse(b.f.URL)
 	b.f.must(err)

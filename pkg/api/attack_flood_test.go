@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 )
 
 // The most recent sessions are kept.
@@ -34,7 +34,7 @@ func TestSessionsOfAUserAreLimited(t *testing.T) {
 // Hashes are the most expensive part of a request, so requests with a session
 // are limited too.
 func TestPasswordChangesAreLimitedByAddress(t *testing.T) {
-	p := newAttackFixture(t, func(o *auth.Options) { o.Limits.Address = 5 })
+	p := newAttackFixture(t, func(o *account.Options) { o.Limits.Address = 5 })
 	ada := p.newBrowser()
 	ada.wantStatus(ada.register("ada@example.com", "password 0"), http.StatusNoContent)
 	for i := range 4 {

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/pages"
-	"belfry/pkg/auth"
 )
 
 // below is the path of the base URL.
@@ -32,9 +32,9 @@ func startBelow(t *testing.T, scheme string) *apitest.Front {
 		Stores: []pages.Store{{Name: "Books", URL: "/books", List: true}},
 	}
 	return apitest.StartLogin(t, 1,
-		func(o *auth.Options) {
+		func(o *account.Options) {
 			o.BaseURL, o.Redirects = scheme+"://localhost"+below, []string{"https://app.example.net/in"}
-			o.Passkeys = &auth.Passkeys{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
+			o.Passkeys = &account.Passkeys{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
 		},
 		func(o *login.Options) {
 			o.Success, o.Failure, o.Account, o.SecondFactor = "/", "/login-failed", "/account", "https://app.example.net/second"
@@ -215,8 +215,8 @@ func TestTheNameOfTheCookie(t *testing.T) {
 	for scheme, prefix := range map[string]string{"http": "", "https": "__Host-"} {
 		until := now.Add(time.Hour)
 		clock := now
-		f := apitest.StartLogin(t, 1, func(o *auth.Options) {
-			o.BaseURL, o.Cookie, o.FormerCookies = scheme+"://belfry.example.org", "shop", []auth.FormerCookie{{Name: "belfry", Until: until}, {Name: "old", Until: now.Add(-time.Hour)}}
+		f := apitest.StartLogin(t, 1, func(o *account.Options) {
+			o.BaseURL, o.Cookie, o.FormerCookies = scheme+"://belfry.example.org", "shop", []account.FormerCookie{{Name: "belfry", Until: until}, {Name: "old", Until: now.Add(-time.Hour)}}
 			o.Now = func() time.Time { return clock }
 		})[0]
 		r := f.Do("POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`).Want(204)

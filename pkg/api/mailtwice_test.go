@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 )
 
 // A form that asks for a mail and is sent twice leads to where the first one did: the mail is on its way. Where the mail is for whoever
@@ -84,7 +84,7 @@ func TestAFormThatAsksForAMailTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newAttackFixture(t, everyWayIn, allPages, withMailInterval, func(o *auth.Options) { o.Email.PostValidation = !c.first })
+			p := newAttackFixture(t, everyWayIn, allPages, withMailInterval, func(o *account.Options) { o.Email.PostValidation = !c.first })
 			own := p.newBrowser()
 			ask := c.ask(p, own)
 			for i := range 3 {

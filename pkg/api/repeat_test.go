@@ -14,9 +14,9 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
 	"belfry/pkg/mail"
 	"belfry/test/kit/authenticator"
 )
@@ -29,13 +29,13 @@ const (
 // allPages are the options of a server with a page for all that links and forms lead to.
 func allPages(o *login.Options) {
 	o.SecondFactor, o.MailLogin, o.Address, o.Account = "/second", "/code", "/address", "/account"
-	o.AccountPage = func(*auth.Session, login.AccountReply) ([]byte, string, error) { return []byte("codes"), "", nil }
+	o.AccountPage = func(*account.Session, login.AccountReply) ([]byte, string, error) { return []byte("codes"), "", nil }
 }
 
 // everyWayIn turns all ways to log in on, with limits that a few repetitions would reach if they counted.
-func everyWayIn(o *auth.Options) {
-	o.Limits = auth.Limits{Address: 30, Account: 3}
-	o.Passkeys = &auth.Passkeys{RPID: "belfry.example", RPName: "Belfry", Origins: []string{"http://belfry.example"}}
+func everyWayIn(o *account.Options) {
+	o.Limits = account.Limits{Address: 30, Account: 3}
+	o.Passkeys = &account.Passkeys{RPID: "belfry.example", RPName: "Belfry", Origins: []string{"http://belfry.example"}}
 	text := func(subject string) *mail.Templates {
 		t, err := mail.ParseTemplates(subject, "", "{{.Token}}")
 		if err != nil {
@@ -44,7 +44,7 @@ func everyWayIn(o *auth.Options) {
 		return t
 	}
 	o.Email.Change, o.Email.Undo = text("change"), text("undo")
-	o.Email.Login = auth.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: text("code"), LinkMail: text("link")}
+	o.Email.Login = account.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: text("code"), LinkMail: text("link")}
 }
 
 // form sends an HTML form as a page of belfry does.
@@ -191,7 +191,7 @@ var twice = map[string]struct {
 		answer := string(key.Create([]byte(options)))
 		return firstThen(p, b, func(b *browser) response { return b.form("/auth/passkeys", "name", "Laptop", "credential", answer) })
 	}},
-	"password change form": {led: true, use: account("password", adasPassword, "newPassword", "another password")("/auth/email")},
+	"password change form": {led: true, use: accountForm("password", adasPassword, "newPassword", "another password")("/auth/email")},
 }
 
 func useLink(again func(b *browser, token string) response) oneUse {
@@ -221,7 +221,7 @@ func changed(subject string, send func(b *browser, token string) response) oneUs
 	}
 }
 
-func account(fields ...string) func(path string) oneUse {
+func accountForm(fields ...string) func(path string) oneUse {
 	return func(path string) oneUse {
 		return func(p *attackFixture, b *browser) func(*browser) response {
 			b.registered()
@@ -307,13 +307,13 @@ func TestWhatIsSentTwice(t *testing.T) {
 			if !ok {
 				t.Fatal("no row in docs/reference/authentication.md")
 			}
-			change := []any{everyWayIn, allPages, func(o *auth.Options) {
+			change := []any{everyWayIn, allPages, func(o *account.Options) {
 				o.Email.PostValidation = !c.first
 			}}
 			p := newAttackFixture(t, change...)
 			own, other := p.newBrowser(), p.newBrowser()
 			again := c.use(p, own)
-			p.serve(auth.New(p.opts)) // another process
+			p.serve(account.New(p.opts)) // another process
 			sessions := p.countSessions()
 			for range 40 {
 				r := again(own)
@@ -358,7 +358,7 @@ func TestWhatIsSentTwiceAtOnce(t *testing.T) {
 			continue
 		}
 		t.Run(row, func(t *testing.T) {
-			p := newAttackFixture(t, everyWayIn, allPages, func(o *auth.Options) { o.Email.PostValidation = !c.first })
+			p := newAttackFixture(t, everyWayIn, allPages, func(o *account.Options) { o.Email.PostValidation = !c.first })
 			p.unused = true
 			own := p.newBrowser()
 			send := c.use(p, own)

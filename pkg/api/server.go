@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/internal/baseurl"
+	"belfry/pkg/account"
 	"belfry/pkg/api/events"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/kit"
@@ -24,7 +25,6 @@ import (
 	"belfry/pkg/api/sse"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
-	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
@@ -69,8 +69,8 @@ type Options struct {
 
 	ProxyHeader string // in which proxies report that address; "": kit.XForwardedFor
 
-	Admin func(ctx context.Context, me *auth.Session) bool // nil: what Login says; without it nobody is
-	Audit func(ctx context.Context, me *auth.Session) bool // who may receive the events about the security of accounts; nil: as Admin
+	Admin func(ctx context.Context, me *account.Session) bool // nil: what Login says; without it nobody is
+	Audit func(ctx context.Context, me *account.Session) bool // who may receive the events about the security of accounts; nil: as Admin
 
 	Development bool // a denial says which rule denies
 
@@ -141,7 +141,7 @@ func New(o Options) *Server {
 			}, p.Providers, p.Reason, p.Message)
 		}
 		if len(site.Paths) > 0 {
-			loginOptions.AccountPage = func(me *auth.Session, r login.AccountReply) ([]byte, string, error) {
+			loginOptions.AccountPage = func(me *account.Session, r login.AccountReply) ([]byte, string, error) {
 				return site.AccountReply(o.Login.Service, me, pages.Account{Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
 			}
 		}
@@ -200,7 +200,7 @@ func helpOf(o Options) string {
 // refusalOf returns the page of failures that people see. It is there without the pages, too: forms can be those of a site.
 func refusalOf(o Options) kit.RefusalPage {
 	var site pages.Options
-	var service *auth.Service
+	var service *account.Service
 	if o.Site != nil {
 		site = *o.Site
 	}

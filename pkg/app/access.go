@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -79,9 +79,9 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if call.User, err = users.Visible(stored).Object(); err != nil { // as rules see who is logged in
 			return nil, err
 		}
-		auth.SetReserved(call.User, user)
+		account.SetReserved(call.User, user)
 		call.Session = &policy.Session{AAL: max(1, q.AAL), AuthenticatedAt: time.Now().Add(-q.Age)}
-		disabled = auth.IsDisabled(stored)
+		disabled = account.IsDisabled(stored)
 	}
 	input, err := q.input()
 	if err != nil {

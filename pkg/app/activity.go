@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -16,7 +16,7 @@ func activityCursor(user string) string { return "activity " + user }
 
 // activity returns the newest events about the security of a user's account, the newest first: at most n of those before a cursor,
 // "" for all, and the cursor of the page after it, "" at the end. The log has them as long as it has others.
-func (a *serving) activity(ctx context.Context, user, cursor string, n int) (page []auth.Activity, next string, err error) {
+func (a *serving) activity(ctx context.Context, user, cursor string, n int) (page []account.Activity, next string, err error) {
 	before := uint64(0)
 	if cursor != "" {
 		content, ok := a.sealer.Open(activityCursor(user), cursor)
@@ -35,7 +35,7 @@ func (a *serving) activity(ctx context.Context, user, cursor string, n int) (pag
 	if err != nil {
 		return nil, "", err
 	}
-	page = make([]auth.Activity, 0, len(entries))
+	page = make([]account.Activity, 0, len(entries))
 	for _, entry := range entries {
 		e, err := event.Decode(entry.Data)
 		if err != nil || e.UUID != user || e.Store != users || !e.Event.IsAuth() {

@@ -9,12 +9,12 @@ import (
 	"belfry/internal/seal"
 	"belfry/internal/smallfile"
 	maillistener "belfry/listeners/mail"
+	"belfry/pkg/account"
+	"belfry/pkg/account/export"
+	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/places"
+	"belfry/pkg/account/weak"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/export"
-	"belfry/pkg/auth/oauth"
-	"belfry/pkg/auth/places"
-	"belfry/pkg/auth/weak"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
@@ -26,12 +26,12 @@ import (
 // compileAuth compiles the options of authentication.
 func (p *plan) compileAuth() (problems config.Problems) {
 	c := &p.config.Authentication
-	p.auth = auth.Options{
+	p.auth = account.Options{
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
-		Limits: auth.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
+		Limits: account.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
 	}
 	if c.Deletion.Enabled {
-		p.auth.Deletion = &auth.Deletion{Grace: c.Deletion.Grace}
+		p.auth.Deletion = &account.Deletion{Grace: c.Deletion.Grace}
 	}
 	p.auth.Passwords.Common, p.auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
 	if b := c.Passwords.Breached; b.URL != "" {
@@ -156,10 +156,10 @@ func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
 
 func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 	const at = "authentication.providers.email"
-	p.auth.Email = &auth.Email{
+	p.auth.Email = &account.Email{
 		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
 		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
-		Login: auth.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
+		Login: account.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
 	}
 	for _, t := range []struct {
 		key  string
@@ -179,14 +179,14 @@ func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
 			problems = append(problems, p.config.Problem(t.key, "%v", err))
 		}
 	}
-	p.auth.Email.Notices = map[auth.Notice]*mail.Templates{}
+	p.auth.Email.Notices = map[account.Notice]*mail.Templates{}
 	for kind, text := range e.Notices {
 		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
 		if err != nil {
 			problems = append(problems, p.config.Problem(at+".notices."+kind, "%v", err))
 			continue
 		}
-		p.auth.Email.Notices[auth.Notice(kind)] = t
+		p.auth.Email.Notices[account.Notice(kind)] = t
 	}
 	if m := p.config.Mailers[e.Mailer]; m.SMTP != nil {
 		if err := p.smtpOptions(m.SMTP).Check(); err != nil {
@@ -225,7 +225,7 @@ const (
 )
 
 // newAuth makes the service that authenticates; before is the one that it replaces, nil for none.
-func (a *serving) newAuth(before *auth.Service) {
+func (a *serving) newAuth(before *account.Service) {
 	o := a.plan.authOptions(a.set)
 	o.Passwords.Registry, o.Passwords.Log = a.registry, a.log
 	o.Previous = before
@@ -236,14 +236,14 @@ func (a *serving) newAuth(before *auth.Service) {
 	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
 		a.log.Warn("there are no logins by passkey: they " + err.Error())
 	} else if p != nil {
-		o.Passkeys = &auth.Passkeys{RPID: p.RPID, RPName: p.RPName, Origins: p.Origins}
+		o.Passkeys = &account.Passkeys{RPID: p.RPID, RPName: p.RPName, Origins: p.Origins}
 	}
 	if o.Email != nil {
 		email := *o.Email
 		email.Sender = a.sender(c.Email.Mailer)
 		o.Email = &email
 	}
-	a.auth = auth.New(o)
+	a.auth = account.New(o)
 }
 
 // startAuth starts the service that authenticates.

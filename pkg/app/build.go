@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/account"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/app/certificate"
-	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
@@ -31,7 +31,7 @@ type plan struct {
 	stores   []store.Options // without those that only a running belfry has
 	mappings []store.Mapping
 	open     map[string][]string // store → operations without a policy, of those that are offered
-	auth     auth.Options        // without those that only a running belfry has
+	auth     account.Options     // without those that only a running belfry has
 	pages    *pages.Templates
 
 	roots *x509.CertPool    // with those of the key ca; nil: the system's

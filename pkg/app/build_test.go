@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 )
 
@@ -119,7 +119,7 @@ func TestTheUserStoreReservesWhatAuthenticationDecidesBy(t *testing.T) {
 	for i := range p.stores {
 		want := []string(nil)
 		if p.stores[i].Name == "People" {
-			want = auth.ReservedFields()
+			want = account.ReservedFields()
 		}
 		if !slices.Equal(p.stores[i].Reserved, want) {
 			t.Errorf("%s reserves %q, want %q", p.stores[i].Name, p.stores[i].Reserved, want)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -23,15 +23,15 @@ const (
 
 // cookieNames is what the object holds.
 type cookieNames struct {
-	Name   string              `json:"name"`
-	Former []auth.FormerCookie `json:"former,omitempty"`
+	Name   string                 `json:"name"`
+	Former []account.FormerCookie `json:"former,omitempty"`
 }
 
 // renamed returns the names once the cookie has another one: the one before is read for as long as a session lasts.
 func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 	next := cookieNames{Name: name}
 	if n.Name != name {
-		next.Former = append(next.Former, auth.FormerCookie{Name: n.Name, Until: now.Add(auth.SessionMaxAge).UTC().Truncate(time.Second)})
+		next.Former = append(next.Former, account.FormerCookie{Name: n.Name, Until: now.Add(account.SessionMaxAge).UTC().Truncate(time.Second)})
 	}
 	for _, f := range n.Former {
 		if f.Name != name && f.Name != n.Name && now.Before(f.Until) {
@@ -73,7 +73,7 @@ func (g *serving) keepFormerCookies(before *serving) {
 const cookieTimeout = 10 * time.Second
 
 // rememberCookie stores the name of the cookie, if it is not the one that is stored, and returns the former ones.
-func rememberCookie(ctx context.Context, s *store.Store, name string, now time.Time) ([]auth.FormerCookie, error) {
+func rememberCookie(ctx context.Context, s *store.Store, name string, now time.Time) ([]account.FormerCookie, error) {
 	stored, err := s.Get(ctx, cookieUUID)
 	known := cookieNames{Name: config.DefaultCookie}
 	switch {

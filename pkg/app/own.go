@@ -2,7 +2,7 @@ package app
 
 import (
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/binary"
 	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/query"
@@ -13,9 +13,9 @@ func (p *plan) placeOwn() {
 	for i := range p.stores {
 		switch o := &p.stores[i]; o.Name {
 		case p.config.Authentication.UserStore:
-			o.Indexes = append(o.Indexes, query.Index{Name: auth.DeletionIndex, Fields: []string{auth.DeletionIndex}})
+			o.Indexes = append(o.Indexes, query.Index{Name: account.DeletionIndex, Fields: []string{account.DeletionIndex}})
 		case config.SessionStore, config.TokenStore:
-			o.Indexes = append(o.Indexes, query.Index{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}})
+			o.Indexes = append(o.Indexes, query.Index{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}})
 		case config.ContentStore:
 			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
 		case config.QuotaStore:

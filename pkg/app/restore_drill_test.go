@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
@@ -79,7 +79,7 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 func (p *place) makeKey(login string) (key *UserReply) {
 	p.Helper()
 	err := ManageUsers(p.Context(), p.config, false, func(ask AskUsers) (err error) {
-		key, err = ask(p.Context(), UserRequest{Act: CreateKey, User: login, Key: auth.NewKey{Name: "deploy"}})
+		key, err = ask(p.Context(), UserRequest{Act: CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
 		return err
 	})
 	if err != nil {

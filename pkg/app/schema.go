@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/computed"
@@ -46,7 +46,7 @@ func Judge(c *config.Config, name string) (store.Validator, error) {
 
 // maintainedFields returns the properties that logins maintain in a store.
 func maintainedFields(c *config.Config, name string) []string {
-	users, idents := auth.MaintainedFields()
+	users, idents := account.MaintainedFields()
 	switch name {
 	case c.Authentication.UserStore:
 		return users

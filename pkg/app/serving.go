@@ -8,10 +8,10 @@ import (
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
-	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
@@ -28,8 +28,8 @@ type serving struct {
 	config        *config.Config
 	plan          *plan
 	set           *store.Set
-	auth          *auth.Service
-	formerCookies []auth.FormerCookie // names that the cookie of sessions had
+	auth          *account.Service
+	formerCookies []account.FormerCookie // names that the cookie of sessions had
 	binaries      map[string]*binary.Service
 	mapper        *mapping.Worker
 	cascader      *cascade.Worker

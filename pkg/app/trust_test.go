@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/weak"
 	"belfry/pkg/app/certificate"
-	"belfry/pkg/auth/oauth"
-	"belfry/pkg/auth/weak"
 	"belfry/pkg/bus"
 	"belfry/pkg/operations/importer"
 	"belfry/test/kit"

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"belfry/config"
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -54,8 +54,8 @@ type UserRequest struct {
 	Validated bool            `json:"validated,omitempty"`
 	Machine   bool            `json:"machine,omitempty"`
 
-	Key     auth.NewKey `json:"key,omitzero"`      // of CreateKey
-	Revoked string      `json:"revoked,omitempty"` // of RevokeKey: the id of the key
+	Key     account.NewKey `json:"key,omitzero"`      // of CreateKey
+	Revoked string         `json:"revoked,omitempty"` // of RevokeKey: the id of the key
 
 	Session string `json:"session,omitempty"` // of EndSessions: the id of one; "": all, and all API keys
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes; "": the only address
@@ -65,12 +65,12 @@ type UserRequest struct {
 // UserReply has the users whom an act was about: a page for ListUsers, otherwise one, as it is
 // after the act, or was before its deletion.
 type UserReply struct {
-	Users []auth.Account `json:"users"`
-	Next  []byte         `json:"next,omitempty"` // nil: there is no further page
+	Users []account.Account `json:"users"`
+	Next  []byte            `json:"next,omitempty"` // nil: there is no further page
 
 	// Of CreateKey: the key and its token, which is shown once.
-	Key   *auth.KeyInfo `json:"key,omitempty"`
-	Token string        `json:"token,omitempty"`
+	Key   *account.KeyInfo `json:"key,omitempty"`
+	Token string           `json:"token,omitempty"`
 
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes
 }
@@ -96,7 +96,7 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 			if err := p.completeClaims(ctx, set); err != nil {
 				return err
 			}
-			users := auth.New(p.authOptions(set))
+			users := account.New(p.authOptions(set))
 			defer users.Close()
 			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return manageUsers(ctx, users, q) })
 		},
@@ -108,7 +108,7 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 }
 
 // authOptions returns the options of a service over stores that sends no mails.
-func (p *plan) authOptions(set *store.Set) auth.Options {
+func (p *plan) authOptions(set *store.Set) account.Options {
 	o, c := p.auth, &p.config.Authentication
 	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)
 	o.Sessions, o.Tokens = set.Store(config.SessionStore), set.Store(config.TokenStore)
@@ -118,7 +118,7 @@ func (p *plan) authOptions(set *store.Set) auth.Options {
 // userPage is how many users a page has.
 const userPage = 200
 
-func manageUsers(ctx context.Context, users *auth.Service, q UserRequest) (*UserReply, error) {
+func manageUsers(ctx context.Context, users *account.Service, q UserRequest) (*UserReply, error) {
 	agent := "belfry user " + string(q.Act)
 	if q.By != "" {
 		agent += " (" + q.By + ")"
@@ -149,12 +149,12 @@ func manageUsers(ctx context.Context, users *auth.Service, q UserRequest) (*User
 	if err == nil && q.Act == DeleteUser {
 		err = users.DeleteUser(ctx, user.UUID)
 	}
-	reply.Users = []auth.Account{a}
+	reply.Users = []account.Account{a}
 	return reply, err
 }
 
 // manageUser executes an act about one user, other than a deletion, and returns the user.
-func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.Stored, error) {
+func manageUser(ctx context.Context, users *account.Service, q UserRequest) (store.Stored, error) {
 	if q.Act == CreateUser {
 		fields := object.Object{}
 		if len(q.Fields) > 0 {
@@ -163,7 +163,7 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 				return store.Stored{}, err
 			}
 		}
-		return users.CreateUser(ctx, auth.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
+		return users.CreateUser(ctx, account.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
 	}
 	user, err := users.FindUser(ctx, q.User)
 	if err != nil {
@@ -210,7 +210,7 @@ func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error
 	// A process without the roles that log in and send mails.
 	o := now.plan.authOptions(now.set)
 	o.Passwords.Registry, o.Passwords.Log = a.registry, a.log
-	users := auth.New(o)
+	users := account.New(o)
 	defer users.Close()
 	return manageUsers(ctx, users, q)
 }

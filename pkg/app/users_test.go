@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -25,9 +25,9 @@ authentication: {providers: {email: {postValidation: true, skipEmailValidation: 
 `
 
 // ask executes a request and returns the user that it is about.
-func (p *place) ask(mayCreate bool, q UserRequest) (auth.Account, error) {
+func (p *place) ask(mayCreate bool, q UserRequest) (account.Account, error) {
 	p.Helper()
-	var a auth.Account
+	var a account.Account
 	err := ManageUsers(p.Context(), p.config, mayCreate, func(ask AskUsers) error {
 		reply, err := ask(p.Context(), q)
 		if err == nil {
@@ -38,7 +38,7 @@ func (p *place) ask(mayCreate bool, q UserRequest) (auth.Account, error) {
 	return a, err
 }
 
-func (p *place) mustAsk(q UserRequest) auth.Account {
+func (p *place) mustAsk(q UserRequest) account.Account {
 	p.Helper()
 	a, err := p.ask(false, q)
 	if err != nil {

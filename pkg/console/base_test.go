@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 )
 
 // Behind a path of the base URL no place in a page is that of a route: templates and scripts make each of them below that path.
@@ -43,7 +43,7 @@ func TestNoTemplateNamesARouteByItself(t *testing.T) {
 func TestTheConsoleBelowAPath(t *testing.T) {
 	t.Parallel()
 	const below = "/api"
-	f := start(t, withStores(t, "Books"), func(o *auth.Options) { o.BaseURL = "http://belfry.example.org" + below })
+	f := start(t, withStores(t, "Books"), func(o *account.Options) { o.BaseURL = "http://belfry.example.org" + below })
 	place := regexp.MustCompile(`\s(href|src|action|hx-get|hx-post|data-options|data-objects|data-events|data-document)="([^"#]+)"`)
 	found := 0
 	for _, prefix := range []string{"", below} {

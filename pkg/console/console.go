@@ -5,14 +5,14 @@ import (
 	"strings"
 	"sync"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
 )
 
 // Console serves the pages. It is safe for concurrent use.
 type Console struct {
-	service  *auth.Service
+	service  *account.Service
 	calls    *kit.Calls
 	sessions *login.Sessions
 	own      *kit.Origins // those whose pages may change something: belfry's own
@@ -82,7 +82,7 @@ type link struct {
 }
 
 // Mount adds the routes of the console.
-func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
+func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options) {
 	c := &Console{
 		service: service, calls: calls, sessions: login.NewSessions(service), own: kit.NewOrigins(service.BaseURL()),
 		assets: loadAssets(), version: o.Version, account: o.Account,

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/store"
 )
@@ -47,7 +47,7 @@ func TestAnAPIKeyOfAnAdminDoesNotOpenTheConsole(t *testing.T) {
 	f := start(t, withStores(t, "Books"))
 	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
-	_, key, err := f.Auth.IssueKey(t.Context(), ada, auth.NewKey{Name: "backup"})
+	_, key, err := f.Auth.IssueKey(t.Context(), ada, account.NewKey{Name: "backup"})
 	f.Must(err)
 	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+key), http.StatusForbidden)
 	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+f.Admin), http.StatusOK)
@@ -141,7 +141,7 @@ func TestALoginLeadsNowhereElse(t *testing.T) {
 // The console guesses passwords no faster than the API.
 func TestTheLimitsOfLoginsHoldAtTheConsole(t *testing.T) {
 	t.Parallel()
-	f := start(t, withStores(t, "Books"), func(o *auth.Options) { o.Limits.Address = 3 })
+	f := start(t, withStores(t, "Books"), func(o *account.Options) { o.Limits.Address = 3 })
 	limited := 0
 	for range 8 {
 		r := f.post("", "/console/login", "login=bob@example.com&password=wrong")
@@ -214,7 +214,7 @@ func TestAssetsAreKeptForGoodUnderTheHashOfTheirContent(t *testing.T) {
 func TestACookieOfTheConsoleIsOfThisHostAlone(t *testing.T) {
 	t.Parallel()
 	for base, prefix := range map[string]string{"https://belfry.example.org": "__Host-", "http://belfry.example.org": ""} {
-		f := start(t, withStores(t, "Books"), func(o *auth.Options) { o.BaseURL = base })
+		f := start(t, withStores(t, "Books"), func(o *account.Options) { o.BaseURL = base })
 		session := prefix + "belfry=" + f.Admin
 		r := is(t, f.post("", "/console/objects/Books/new", "text=%7B%7D", "Cookie", session), http.StatusSeeOther)
 		set := r.Cookies()

@@ -9,10 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/console/manual"
 )
@@ -103,7 +103,7 @@ func TestDocsShowPagesAndSearches(t *testing.T) {
 
 func TestDocsBelowAPath(t *testing.T) {
 	t.Parallel()
-	f := start(t, withStores(t, "Books"), func(o *auth.Options) { o.BaseURL = "http://belfry.example.org/api" })
+	f := start(t, withStores(t, "Books"), func(o *account.Options) { o.BaseURL = "http://belfry.example.org/api" })
 	place := regexp.MustCompile(`\s(?:href|src|action)="(/[^"]*)"`)
 	for _, path := range []string{"/console/docs/", "/api/console/docs/" + aPage(t).URL, "/api/console/docs/search?q=backup", "/console/docs/none"} {
 		found := place.FindAllStringSubmatch(f.get("", path).Text, -1)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 )
 
@@ -33,7 +33,7 @@ func (c *Console) firstPage(r *request) error {
 
 // firstAgain replies to a link that does not work. The browser that has made the first admin with it is where that has led.
 func (c *Console) firstAgain(r *request, err error) error {
-	if again := auth.Repeated(err); again != nil && again.Known {
+	if again := account.Repeated(err); again != nil && again.Known {
 		return r.Redirect(Path, "")
 	}
 	return err
@@ -46,10 +46,10 @@ func (c *Console) makeFirst(r *request) error {
 		return err
 	}
 	f := firstForm{Token: values.Get("token"), Login: strings.TrimSpace(values.Get("login"))}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	from := c.sessions.KnownBrowser(r.Exchange, r.client())
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.CreateFirstAdmin(ctx, f.Token, auth.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		session, err = c.service.CreateFirstAdmin(ctx, f.Token, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	switch errs.KindOf(err) {
@@ -70,8 +70,8 @@ func (c *Console) makeFirst(r *request) error {
 }
 
 // client describes who sends a request that may log in.
-func (r *request) client() auth.Client {
-	from := auth.Client{Address: r.Address, UserAgent: r.UserAgent()}
+func (r *request) client() account.Client {
+	from := account.Client{Address: r.Address, UserAgent: r.UserAgent()}
 	if r.Session != nil && r.Session.Key == nil {
 		from.Session = r.Session
 	}

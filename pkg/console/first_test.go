@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -22,7 +22,7 @@ func startEmpty(t *testing.T, change ...any) (*fixture, string) {
 		t.Fatal(problems)
 	}
 	o := console.Options{Objects: &console.Objects{}}
-	change = append(change, func(a *auth.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
+	change = append(change, func(a *account.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
 	f := &fixture{Front: apitest.StartLogin(t, 1, change...)[0]}
 	token, _, err := f.Auth.OfferFirstAdmin(t.Context())
 	f.Must(err)
@@ -37,7 +37,7 @@ func first(token, login, password string) string {
 func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 	t.Parallel()
 	// Also without login by e-mail: the console has one for admins.
-	f, token := startEmpty(t, func(o *auth.Options) { o.Email, o.Passwords.Common = nil, true })
+	f, token := startEmpty(t, func(o *account.Options) { o.Email, o.Passwords.Common = nil, true })
 	page := is(t, f.get("", "/console/first?token="+token), http.StatusOK)
 	shows(t, page, `value="`+token+`"`, `for="login"`, `for="password"`, `autocomplete="new-password"`)
 	page.HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "same-origin")
@@ -84,7 +84,7 @@ func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 
 func TestALinkForTheFirstAdminTakesNothingFromOtherPagesAndStrangers(t *testing.T) {
 	t.Parallel()
-	f, token := startEmpty(t, func(o *auth.Options) { o.Limits.Address = 20 })
+	f, token := startEmpty(t, func(o *account.Options) { o.Limits.Address = 20 })
 	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example.org"}, {"Origin", "null"}} {
 		r := is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password"), headers...), http.StatusForbidden)
 		r.HasHeader("Set-Cookie", "")
@@ -110,7 +110,7 @@ func TestALinkForTheFirstAdminEndsWithAnAdminWhoIsMadeOtherwise(t *testing.T) {
 	t.Parallel()
 	f, token := startEmpty(t)
 	is(t, f.get("", "/console/first?token="+token), http.StatusOK)
-	_, err := f.Auth.CreateUser(t.Context(), auth.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := f.Auth.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	f.Must(err)
 	is(t, f.get("", "/console/first?token="+token), http.StatusForbidden)
 	is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password")), http.StatusForbidden)
@@ -119,7 +119,7 @@ func TestALinkForTheFirstAdminEndsWithAnAdminWhoIsMadeOtherwise(t *testing.T) {
 // The link is opened again, or the form is sent again: by the browser that has made the first admin, and by others.
 func TestTheLinkOfTheFirstAdminIsUsedTwice(t *testing.T) {
 	t.Parallel()
-	f, token := startEmpty(t, func(o *auth.Options) { o.Limits.Address = 20 })
+	f, token := startEmpty(t, func(o *account.Options) { o.Limits.Address = 20 })
 	opened := is(t, f.get("", "/console/first?token="+token), http.StatusOK)
 	if len(opened.Cookies()) != 1 || opened.Cookies()[0].Name != "belfry-once" {
 		t.Fatalf("cookies %v", opened.Cookies())

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -36,7 +36,7 @@ func start(t *testing.T, o console.Options, change ...any) *fixture {
 			c(&o)
 		}
 	}
-	change = append(change, func(a *auth.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
+	change = append(change, func(a *account.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
 	f := &fixture{Front: apitest.StartLogin(t, 1, change...)[0]}
 	f.Admin = f.Register("ada@example.com", "a fine password")
 	f.User = f.Register("bob@example.com", "another password")

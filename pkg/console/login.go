@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 )
 
@@ -58,9 +58,9 @@ func (c *Console) logIn(r *request) error {
 	if !f.Email {
 		logIn = c.service.LoginAdmin
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = logIn(ctx, auth.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		session, err = logIn(ctx, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	if err == nil {
@@ -68,7 +68,7 @@ func (c *Console) logIn(r *request) error {
 		r.seeOther(f.target())
 		return nil
 	}
-	if p := auth.Pending(err); p != nil {
+	if p := account.Pending(err); p != nil {
 		c.askSecond(r, p, f.Next)
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *Console) logInByPasskey(r *request) error {
 	if err != nil {
 		return r.failLogin(f, err)
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
 		session, err = c.service.LoginByPasskey(ctx, answer, r.client())
 		return err

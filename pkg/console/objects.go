@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -67,7 +67,7 @@ func (c *Console) objects(o *Objects) view {
 
 type objectsView struct {
 	admins interface {
-		Account(ctx context.Context, user store.Stored) (auth.Account, error)
+		Account(ctx context.Context, user store.Stored) (account.Account, error)
 	}
 	set     *store.Set
 	all     []StoreInfo

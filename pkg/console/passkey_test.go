@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/test/kit/authenticator"
 )
 
 const ownOrigin = "http://belfry.example.org"
 
-func withPasskeys(o *auth.Options) {
-	o.Passkeys = &auth.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
+func withPasskeys(o *account.Options) {
+	o.Passkeys = &account.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
 }
 
 // addPasskey adds a passkey in a session.
@@ -25,7 +25,7 @@ func (f *fixture) addPasskey(token string) *authenticator.Credential {
 	c := authenticator.New(f.T, authenticator.ES256, ownOrigin)
 	challenge, err := f.Auth.BeginPasskey(f.Context(), session)
 	f.Must(err)
-	_, err = f.Auth.AddPasskey(f.Context(), "Laptop", auth.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
+	_, err = f.Auth.AddPasskey(f.Context(), "Laptop", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
 	f.Must(err)
 	return c
 }

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -22,7 +22,7 @@ const (
 // request is a request to a view.
 type request struct {
 	*kit.Exchange
-	Session *auth.Session // of the admin; nil where anyone is served and nobody is logged in
+	Session *account.Session // of the admin; nil where anyone is served and nobody is logged in
 
 	console *Console
 	view    string

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"slices"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/problem"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -20,7 +20,7 @@ const (
 )
 
 // askable are the types of second factors that pages of the console can ask for: those of the template proof.
-var askable = []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail, auth.FactorRecovery}
+var askable = []string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail, account.FactorRecovery}
 
 // proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and Action/code; the script
 // of passkeys asks Action/passkey for a challenge.
@@ -34,7 +34,7 @@ type proofPage struct {
 
 // proof is what the forms of such a page have sent.
 type proof struct {
-	auth.SecondFactor
+	account.SecondFactor
 	password, next string
 }
 
@@ -43,8 +43,8 @@ func (r *request) proof() (proof, error) {
 	if err != nil {
 		return proof{}, err
 	}
-	p := proof{auth.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
-	if p.Type == auth.FactorPasskey {
+	p := proof{account.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
+	if p.Type == account.FactorPasskey {
 		p.Passkey, err = r.console.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
 	}
 	return p, err
@@ -56,7 +56,7 @@ func (p proofPage) asked(next string, factors []string, passkeys bool) proofPage
 		p.Next = next
 	}
 	for _, f := range factors {
-		if slices.Contains(askable, f) && (f != auth.FactorPasskey || passkeys) {
+		if slices.Contains(askable, f) && (f != account.FactorPasskey || passkeys) {
 			p.Factors = append(p.Factors, f)
 		}
 	}
@@ -64,7 +64,7 @@ func (p proofPage) asked(next string, factors []string, passkeys bool) proofPage
 }
 
 // Passkey reports whether the page asks for a passkey, with the script.
-func (p proofPage) Passkey() bool { return slices.Contains(p.Factors, auth.FactorPasskey) }
+func (p proofPage) Passkey() bool { return slices.Contains(p.Factors, account.FactorPasskey) }
 
 // refused returns the page with why a proof was refused, and the status of the reply; an error that is about something else has
 // none.
@@ -91,8 +91,8 @@ func sentTo(path, next string) string {
 }
 
 // askSecond leads to the page that completes a login.
-func (c *Console) askSecond(r *request, p *auth.PendingLogin, next string) {
-	c.sessions.SetCookie(r.Exchange, secondCookie, p.Secret, int(auth.PendingTTL.Seconds()))
+func (c *Console) askSecond(r *request, p *account.PendingLogin, next string) {
+	c.sessions.SetCookie(r.Exchange, secondCookie, p.Secret, int(account.PendingTTL.Seconds()))
 	r.seeOther(withNext(secondPath, next))
 }
 
@@ -137,13 +137,13 @@ func (c *Console) completeLogin(r *request) error {
 	if err != nil {
 		return err
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
 		session, err = c.service.CompleteLogin(ctx, c.pending(r), f.SecondFactor, r.client())
 		return err
 	})
 	if err != nil {
-		return c.showSecond(r, f.next, f.Type == auth.FactorEmail, err)
+		return c.showSecond(r, f.next, f.Type == account.FactorEmail, err)
 	}
 	c.forgetSecond(r)
 	c.sessions.Issue(r.Exchange, session)
@@ -173,7 +173,7 @@ func (c *Console) secondChallenge(r *request) error {
 	return c.sendChallenge(r, c.pending(r), from)
 }
 
-func (c *Console) sendChallenge(r *request, secret string, from auth.Client) error {
+func (c *Console) sendChallenge(r *request, secret string, from account.Client) error {
 	challenge, err := c.service.SecondPasskeyOptions(r.Context(), secret, from)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -24,7 +24,7 @@ func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // use has the service use the clock.
-func (c *clock) use(o *auth.Options) { o.Now = c.now }
+func (c *clock) use(o *account.Options) { o.Now = c.now }
 
 // phone is the authenticator app of a user.
 type phone struct {
@@ -45,14 +45,14 @@ func (p phone) code(t *testing.T) string {
 }
 
 // client returns the client of a session.
-func (f *fixture) client(token string) auth.Client {
+func (f *fixture) client(token string) account.Client {
 	f.Helper()
 	session, err := f.Auth.Authenticate(f.Context(), token)
 	f.Must(err)
 	if session == nil {
 		f.Fatal("the session is not valid")
 	}
-	return auth.Client{Session: session}
+	return account.Client{Session: session}
 }
 
 // enroll adds an authenticator app in a session, and returns it with the token of the session that replaces that.
@@ -139,7 +139,7 @@ func TestALoginAtTheConsoleNeedsTheSecondFactor(t *testing.T) {
 	leads(t, f.post("", secondURL, factor("recovery", strings.ToLower(p.codes[3]), "https://evil.example.org/"), cookie...), "/console")
 	cookie = f.logIn(ada, adasPassword, "")
 	is(t, f.post("", secondURL, factor("recovery", p.codes[3], ""), cookie...), http.StatusForbidden)
-	c.advance(auth.PendingTTL)
+	c.advance(account.PendingTTL)
 	ends(t, f.post("", secondURL, factor("totp", p.code(t), ""), cookie...), "took too long")
 
 	cookie = f.logIn(ada, adasPassword, "")
@@ -173,7 +173,7 @@ func TestCodesAreNotGuessedAtTheConsole(t *testing.T) {
 func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
-	f, token := startEmpty(t, c.use, func(o *auth.Options) { o.Email = nil })
+	f, token := startEmpty(t, c.use, func(o *account.Options) { o.Email = nil })
 	f.Admin = apitest.Token(f.post("", "/console/first", first(token, ada, adasPassword)))
 	p, _ := f.enroll(c, f.Admin)
 	cookie := f.logIn(ada, adasPassword, "")
@@ -189,7 +189,7 @@ func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 // withMailFactor makes an admin whose second factor is a code of a mail, and returns the token of a session of before.
 func (f *fixture) withMailFactor(users *store.Store, login string) string {
 	f.Helper()
-	user, err := f.Auth.CreateUser(f.Context(), auth.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
+	user, err := f.Auth.CreateUser(f.Context(), account.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
 	f.Must(err)
 	token := f.LogIn(login, adasPassword)
 	_, err = users.Mutate(f.Context(), user.UUID, func(store.Stored) (store.Mutation, error) {
@@ -202,7 +202,7 @@ func (f *fixture) withMailFactor(users *store.Store, login string) string {
 func TestACodeIsMailedToWhoLogsInAtTheConsole(t *testing.T) {
 	t.Parallel()
 	var users *store.Store
-	f := startUsers(t, func(o *auth.Options) { users = o.Users })
+	f := startUsers(t, func(o *account.Options) { users = o.Users })
 	session := f.withMailFactor(users, "eve@example.com")
 	cookie := f.logIn("eve@example.com", adasPassword, "/console/users")
 	page := is(t, f.get("", secondURL, cookie...), http.StatusOK)

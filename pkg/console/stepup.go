@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"belfry/pkg/auth"
+	"belfry/pkg/account"
 	"belfry/pkg/errs"
 )
 
@@ -58,7 +58,7 @@ func (c *Console) stepUp(r *request) error {
 	}
 	session, err := c.service.StepUp(r.Context(), f.password, f.SecondFactor, r.client())
 	if err != nil {
-		return c.showStepUp(r, f.next, f.Type == auth.FactorEmail, err)
+		return c.showStepUp(r, f.next, f.Type == account.FactorEmail, err)
 	}
 	c.sessions.Issue(r.Exchange, session)
 	return r.Redirect(c.form(f.next).target(), "You have proven who you are. Now do again what you wanted to do.")

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -33,7 +33,7 @@ func (e *recordUsers) named(name event.Name) (all []event.Envelope) {
 func TestAnAdminResetsSecondFactorsAfterARecentLogin(t *testing.T) {
 	t.Parallel()
 	c, events := &clock{}, recordUsers{}
-	f := startUsers(t, c.use, func(o *auth.Options) {
+	f := startUsers(t, c.use, func(o *account.Options) {
 		o.Users = o.Users.WithOptions(func(o *store.Options) { o.Outbox = &events })
 	})
 	p, bobs := f.enroll(c, f.User)
@@ -140,7 +140,7 @@ func TestWhoCanNotProveWhoTheyAreLogsInAgain(t *testing.T) {
 	leads(t, f.get("", stepUpURL), "/console/login?next=%2Fconsole%2Fstep-up")
 	is(t, f.get(f.User, stepUpURL), http.StatusForbidden)
 	is(t, f.post(f.User, stepUpURL, "password=another+password"), http.StatusForbidden)
-	_, key, err := f.Auth.IssueKey(t.Context(), f.client(f.Admin).Session.User, auth.NewKey{Name: "backup"})
+	_, key, err := f.Auth.IssueKey(t.Context(), f.client(f.Admin).Session.User, account.NewKey{Name: "backup"})
 	f.Must(err)
 	is(t, f.post("", stepUpURL, "password=a+fine+password", "Authorization", "Bearer "+key), http.StatusForbidden)
 }
@@ -170,12 +170,12 @@ func TestAnAdminWithoutARequiredSecondFactorIsAskedForOne(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	for _, account := range []string{"", "/account"} {
+	for _, page := range []string{"", "/account"} {
 		c := &clock{}
-		f := startUsers(t, c.use, func(o *auth.Options) { o.MFA.Required = required }, func(o *console.Options) { o.Account = account })
+		f := startUsers(t, c.use, func(o *account.Options) { o.MFA.Required = required }, func(o *console.Options) { o.Account = page })
 		uuid := f.uuidOf(bob)
 		says := "POST /auth/factors/totp"
-		if account != "" {
+		if page != "" {
 			says = `href="/account"`
 		}
 		for _, path := range []string{"/console", "/console/users", "/console/users/" + uuid, "/console/none"} {

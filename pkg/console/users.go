@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -22,18 +22,18 @@ type Users struct {
 	Mails    bool   // mails can be sent to users
 }
 
-// Accounts manages users on behalf of the caller whom a context carries. *auth.Service does.
+// Accounts manages users on behalf of the caller whom a context carries. *account.Service does.
 type Accounts interface {
-	Accounts(ctx context.Context, after []byte, limit int) (page []auth.Account, next []byte, err error)
+	Accounts(ctx context.Context, after []byte, limit int) (page []account.Account, next []byte, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
-	AccountDetails(ctx context.Context, user store.Stored) (auth.Account, error)
-	CreateUser(ctx context.Context, u auth.NewUser) (store.Stored, error)
+	AccountDetails(ctx context.Context, user store.Stored) (account.Account, error)
+	CreateUser(ctx context.Context, u account.NewUser) (store.Stored, error)
 	SetAdmin(ctx context.Context, uuid string, admin bool) (store.Stored, error)
 	SetDisabled(ctx context.Context, uuid string, disabled bool) (store.Stored, error)
 	EndSessions(ctx context.Context, uuid string) (store.Stored, error)
 	EndSession(ctx context.Context, user, id string) error
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
-	IssueKey(ctx context.Context, user store.Stored, k auth.NewKey) (auth.KeyInfo, string, error)
+	IssueKey(ctx context.Context, user store.Stored, k account.NewKey) (account.KeyInfo, string, error)
 	EndKey(ctx context.Context, user, id string) error
 	ResetFactors(ctx context.Context, uuid string) (store.Stored, error)
 	UnlinkFor(ctx context.Context, user, ident string) error
@@ -41,7 +41,7 @@ type Accounts interface {
 	KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error)
 }
 
-var _ Accounts = (*auth.Service)(nil)
+var _ Accounts = (*account.Service)(nil)
 
 const (
 	usersPage = 50  // users of a page
@@ -70,7 +70,7 @@ func (c *Console) users(o *Users) view {
 
 // userRow is a row of the list.
 type userRow struct {
-	auth.Account
+	account.Account
 	Name, Created string
 	Logins        []string // idents, as the user's array has them
 }
@@ -122,7 +122,7 @@ func (v *usersView) list(r *request) error {
 }
 
 // rowOf returns a user as the list shows them.
-func rowOf(a auth.Account) userRow {
+func rowOf(a account.Account) userRow {
 	row := userRow{Account: a}
 	row.Name = nameIn(a.User)
 	row.Created, _ = object.Text(object.Field(a.User, "created"))
@@ -162,8 +162,8 @@ type userPage struct {
 	Addresses []string // of idents by e-mail
 	JSON      string   // the fields of the user
 
-	NewKey  *auth.KeyInfo // that has just been made
-	Token   string        // of it
+	NewKey  *account.KeyInfo // that has just been made
+	Token   string           // of it
 	KeyForm keyForm
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
+	"belfry/pkg/account/places"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/places"
 	"belfry/pkg/console"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -27,7 +27,7 @@ func startUsers(t *testing.T, change ...any) *fixture {
 	return f
 }
 
-type lateAccounts struct{ *auth.Service }
+type lateAccounts struct{ *account.Service }
 
 // uuidOf returns the uuid of a user.
 func (f *fixture) uuidOf(who string) string {
@@ -38,7 +38,7 @@ func (f *fixture) uuidOf(who string) string {
 }
 
 // account returns a user as admins see them.
-func (f *fixture) account(who string) auth.Account {
+func (f *fixture) account(who string) account.Account {
 	f.Helper()
 	user, err := f.Auth.FindUser(f.Context(), who)
 	f.Must(err)
@@ -52,7 +52,7 @@ func (f *fixture) link(token, address string) {
 	f.Helper()
 	session, err := f.Auth.Authenticate(f.Context(), token)
 	f.Must(err)
-	_, _, err = f.Auth.Register(f.Context(), auth.Credentials{Login: address, Password: "another password"}, auth.Client{Session: session})
+	_, _, err = f.Auth.Register(f.Context(), account.Credentials{Login: address, Password: "another password"}, account.Client{Session: session})
 	f.Must(err)
 }
 
@@ -118,7 +118,7 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 		}
 	}
 	for i := range 60 {
-		_, err := f.Auth.CreateUser(t.Context(), auth.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
+		_, err := f.Auth.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
 		f.Must(err)
 	}
 	seen := map[string]bool{}
@@ -154,7 +154,7 @@ func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 	f := startUsers(t)
 	user, err := f.Auth.FindUser(t.Context(), bob)
 	f.Must(err)
-	_, token, err := f.Auth.IssueKey(t.Context(), user, auth.NewKey{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
+	_, token, err := f.Auth.IssueKey(t.Context(), user, account.NewKey{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+user.UUID), http.StatusOK)
 	shows(t, r, "bob@example.com_email", "not validated", "&lt;img src=x&gt;", `method == &#34;GET&#34;`, "End the session", "Make an admin", "Disable the user", `href="/console/objects/Users/object/`+user.UUID)
@@ -182,9 +182,9 @@ func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startUsers(t, func(o *auth.Options) { o.Places = database })
-	from := auth.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
-	_, err = f.Auth.Login(t.Context(), auth.Credentials{Login: bob, Password: "another password"}, from)
+	f := startUsers(t, func(o *account.Options) { o.Places = database })
+	from := account.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
+	_, err = f.Auth.Login(t.Context(), account.Credentials{Login: bob, Password: "another password"}, from)
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(bob)), http.StatusOK)
 	shows(t, r, "89.160.20.112, Linköping, Sweden", "Firefox on Linux: Mozilla/5.0", "Firefox/140.0 &lt;b&gt;")
@@ -193,7 +193,7 @@ func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 func TestAnAdminChangesUsers(t *testing.T) {
 	t.Parallel()
 	events := recordUsers{}
-	f := startUsers(t, func(o *auth.Options) {
+	f := startUsers(t, func(o *account.Options) {
 		o.Users = o.Users.WithOptions(func(o *store.Options) { o.Outbox = &events })
 		o.Sessions = o.Sessions.WithOptions(func(o *store.Options) { o.Outbox = &events })
 		o.Idents = o.Idents.WithOptions(func(o *store.Options) { o.Outbox = &events })
@@ -277,7 +277,7 @@ func TestAnAdminChangesUsers(t *testing.T) {
 
 func TestAnAdminCreatesUsers(t *testing.T) {
 	t.Parallel()
-	f := startUsers(t, func(o *auth.Options) { o.Passwords.Common, o.Passwords.MinScore = true, 2 })
+	f := startUsers(t, func(o *account.Options) { o.Passwords.Common, o.Passwords.MinScore = true, 2 })
 	shows(t, is(t, f.get(f.Admin, "/console/users/new"), http.StatusOK), `for="login"`, `name="admin"`)
 	for form, says := range map[string]string{
 		"kind=person&login=nobody": "is no e-mail address", "kind=person&login=" + bob: "there is an account with this login already",
@@ -384,7 +384,7 @@ func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
 
 func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 	t.Parallel()
-	f := startUsers(t, func(o *auth.Options) { o.Deletion = &auth.Deletion{Grace: 14 * 24 * time.Hour} })
+	f := startUsers(t, func(o *account.Options) { o.Deletion = &account.Deletion{Grace: 14 * 24 * time.Hour} })
 	page := "/console/users/" + f.uuidOf(bob)
 	if text := is(t, f.get(f.Admin, page), http.StatusOK).Text; strings.Contains(text, "deletion") {
 		t.Errorf("a page without a plan shows %s", text)

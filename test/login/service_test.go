@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/oauth"
+	"belfry/pkg/account"
+	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -31,8 +31,8 @@ import (
 // share.
 type serviceFixture struct {
 	*testing.T
-	*auth.Service
-	stores    auth.Options // of Service: its stores
+	*account.Service
+	stores    account.Options // of Service: its stores
 	providers *provider.Server
 	records   *faultyBackend
 
@@ -46,17 +46,17 @@ const baseURL = "https://belfry.test"
 func newServiceFixture(t *testing.T) *serviceFixture {
 	t.Helper()
 	d := &serviceFixture{T: t, providers: provider.Start(t), records: &faultyBackend{Backend: model.NewMemory(), stores: map[string]driver.Store{}}, now: time.Now()}
-	d.providers.Register(baseURL + auth.CallbackPath)
+	d.providers.Register(baseURL + account.CallbackPath)
 	d.Service = d.newService(0)
 	return d
 }
 
 // newService makes a service on the same records, as in another process.
 // timeout is that of providers; 0 is one that is not reached.
-func (d *serviceFixture) newService(timeout time.Duration, change ...func(*auth.Options)) *auth.Service {
+func (d *serviceFixture) newService(timeout time.Duration, change ...func(*account.Options)) *account.Service {
 	d.Helper()
 	timeout = cmp.Or(timeout, kit.Limit)
-	o := auth.Options{
+	o := account.Options{
 		BaseURL: baseURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
 		Users: d.store("Users"), Idents: d.store("Idents"), Sessions: d.store("Sessions"), Tokens: d.store("Tokens"),
 	}
@@ -80,14 +80,14 @@ func (d *serviceFixture) newService(timeout time.Duration, change ...func(*auth.
 	for _, c := range change {
 		c(&o)
 	}
-	s := auth.New(o)
+	s := account.New(o)
 	d.Cleanup(s.Close)
 	return s
 }
 
 func (d *serviceFixture) store(name string) *store.Store {
 	d.Helper()
-	o := store.Options{Name: name, Now: d.time, Outbox: d, Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}}
+	o := store.Options{Name: name, Now: d.time, Outbox: d, Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}}
 	if name == "Idents" || name == "Sessions" {
 		o.Maps = []store.Mapping{{Source: name, Target: "Users", Key: "user", Cascade: true}}
 	}
@@ -165,7 +165,7 @@ type flow struct {
 }
 
 // begin starts a flow and requests the provider's page.
-func (d *serviceFixture) begin(name string, from auth.Client) flow {
+func (d *serviceFixture) begin(name string, from account.Client) flow {
 	d.Helper()
 	begun, err := d.BeginOAuth(d.Context(), name, true, from)
 	d.must(err)
@@ -173,7 +173,7 @@ func (d *serviceFixture) begin(name string, from auth.Client) flow {
 	d.must(err)
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode == http.StatusOK {
-		return flow{provider.Form(d, res.Body, baseURL+auth.CallbackPath), begun.Secret}
+		return flow{provider.Form(d, res.Body, baseURL+account.CallbackPath), begun.Secret}
 	}
 	to, err := res.Location()
 	d.must(err)
@@ -188,13 +188,13 @@ func must[T any](v T, err error) T {
 }
 
 // finish passes the callback to a service.
-func (f flow) finish(ctx context.Context, s *auth.Service, from auth.Client) (auth.IssuedSession, error) {
+func (f flow) finish(ctx context.Context, s *account.Service, from account.Client) (account.IssuedSession, error) {
 	in, _, err := s.FinishOAuth(ctx, f.query, f.secret, from)
 	return in, err
 }
 
 // with is a client with a session.
-func with(in auth.IssuedSession) auth.Client { return auth.Client{Session: &in.Session} }
+func with(in account.IssuedSession) account.Client { return account.Client{Session: &in.Session} }
 
 // faultyBackend is a backend whose writes a test can intercept.
 type faultyBackend struct {
@@ -252,12 +252,12 @@ func TestAFlowExpires(t *testing.T) {
 	d := newServiceFixture(t)
 	for i, name := range names {
 		d.providers.User(name)
-		fresh, old := d.begin(name, auth.Client{}), d.begin(name, auth.Client{})
-		d.advance(auth.FlowTTL - time.Microsecond)
-		_, err := fresh.finish(t.Context(), d.Service, auth.Client{})
+		fresh, old := d.begin(name, account.Client{}), d.begin(name, account.Client{})
+		d.advance(account.FlowTTL - time.Microsecond)
+		_, err := fresh.finish(t.Context(), d.Service, account.Client{})
 		d.must(err)
 		d.advance(time.Microsecond)
-		_, err = old.finish(t.Context(), d.Service, auth.Client{})
+		_, err = old.finish(t.Context(), d.Service, account.Client{})
 		d.wantKind(err, errs.Mismatch)
 		flows := slices.DeleteFunc(d.objects(d.stores.Tokens), func(o object.Object) bool { return o["_use"] != nil }) // it is known for a while that one was finished
 		if n := len(d.objects(d.stores.Users)); n != i+1 || len(flows) > 0 {
@@ -265,8 +265,8 @@ func TestAFlowExpires(t *testing.T) {
 		}
 	}
 	// A flow that is not finished is deleted after it expires.
-	d.begin("github", auth.Client{})
-	d.advance(auth.FlowTTL + time.Second)
+	d.begin("github", account.Client{})
+	d.advance(account.FlowTTL + time.Second)
 	if n, err := d.DeleteExpired(t.Context(), 100); err != nil || n == 0 || len(d.objects(d.stores.Tokens)) > 0 {
 		t.Errorf("%d removed, %v, %v are left", n, err, d.objects(d.stores.Tokens))
 	}
@@ -277,7 +277,7 @@ func TestASlowProvider(t *testing.T) {
 	impatient := d.newService(200 * time.Millisecond)
 	slow := func(at provider.Endpoint, name string) {
 		d.providers.Slow(at)
-		_, err := impatient.BeginOAuth(t.Context(), name, true, auth.Client{})
+		_, err := impatient.BeginOAuth(t.Context(), name, true, account.Client{})
 		d.wantKind(err, errs.Unavailable)
 		d.providers.Up()
 	}
@@ -285,9 +285,9 @@ func TestASlowProvider(t *testing.T) {
 	slow(provider.RequestToken, "twitter")
 	for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
 		for _, name := range names {
-			v := d.begin(name, auth.Client{})
+			v := d.begin(name, account.Client{})
 			d.providers.Slow(at)
-			_, err := v.finish(t.Context(), impatient, auth.Client{})
+			_, err := v.finish(t.Context(), impatient, account.Client{})
 			d.wantKind(err, errs.Unavailable)
 			d.providers.Up()
 		}
@@ -300,20 +300,20 @@ func TestASlowProvider(t *testing.T) {
 // Concurrent callbacks of two processes finish the first login of one identity.
 func TestConcurrentFlowsCreateOneUser(t *testing.T) {
 	d := newServiceFixture(t)
-	services := []*auth.Service{d.Service, d.newService(0)}
+	services := []*account.Service{d.Service, d.newService(0)}
 	const rounds, tabs = 60, 4
 	for i := range rounds {
 		name := names[i%len(names)]
 		d.providers.User(time.Duration(i).String())
 		var visits []flow
 		for range tabs {
-			visits = append(visits, d.begin(name, auth.Client{}))
+			visits = append(visits, d.begin(name, account.Client{}))
 		}
 		users := make([]string, tabs)
 		var all sync.WaitGroup
 		for j, v := range visits {
 			all.Go(func() {
-				in, err := v.finish(t.Context(), services[j%2], auth.Client{})
+				in, err := v.finish(t.Context(), services[j%2], account.Client{})
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					return
@@ -334,14 +334,14 @@ func TestConcurrentFlowsCreateOneUser(t *testing.T) {
 // One callback arrives many times concurrently at two processes.
 func TestACallbackIsValidOnce(t *testing.T) {
 	d := newServiceFixture(t)
-	services := []*auth.Service{d.Service, d.newService(0)}
+	services := []*account.Service{d.Service, d.newService(0)}
 	for i := range 30 {
-		v := d.begin(names[i%len(names)], auth.Client{})
+		v := d.begin(names[i%len(names)], account.Client{})
 		var all sync.WaitGroup
 		var good atomic.Int64
 		for j := range 4 {
 			all.Go(func() {
-				_, err := v.finish(t.Context(), services[j%2], auth.Client{})
+				_, err := v.finish(t.Context(), services[j%2], account.Client{})
 				switch {
 				case err == nil:
 					good.Add(1)

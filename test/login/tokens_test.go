@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"belfry/internal/seal"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/oauth"
+	"belfry/pkg/account"
+	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -48,10 +48,10 @@ func newKeepingFixture(t *testing.T) *keepingFixture {
 }
 
 // keep makes a service that keeps tokens, as in another process. The last key seals.
-func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *auth.Service {
+func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *account.Service {
 	k.Helper()
 	timeout = cmp.Or(timeout, kit.Limit)
-	return k.newService(timeout, func(o *auth.Options) {
+	return k.newService(timeout, func(o *account.Options) {
 		var err error
 		o.Sealer, err = seal.NewWithKeys(keys, k.time)
 		k.must(err)
@@ -67,16 +67,16 @@ func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *auth.Ser
 }
 
 // login logs in and returns the session and the uuid of the ident.
-func (k *keepingFixture) login(name, id string) (*auth.Session, string) {
+func (k *keepingFixture) login(name, id string) (*account.Session, string) {
 	k.Helper()
 	k.providers.User(id)
-	in, err := k.begin(name, auth.Client{}).finish(k.Context(), k.Service, auth.Client{})
+	in, err := k.begin(name, account.Client{}).finish(k.Context(), k.Service, account.Client{})
 	k.must(err)
 	return &in.Session, identOf(id, name)
 }
 
 // token returns a token that the provider accepts.
-func (k *keepingFixture) token(s *auth.Service, me *auth.Session, ident, name string) auth.ProviderToken {
+func (k *keepingFixture) token(s *account.Service, me *account.Session, ident, name string) account.ProviderToken {
 	k.Helper()
 	token, err := s.ProviderToken(k.Context(), me, ident)
 	k.must(err)
@@ -159,7 +159,7 @@ func TestATokenWithoutARefreshTokenExpires(t *testing.T) {
 // A rotating refresh token is valid once, and the provider ends all when it gets one again.
 func TestOneProcessRefreshesAtATime(t *testing.T) {
 	k := newKeepingFixture(t)
-	services := []*auth.Service{k.Service, k.keep(0, k.key), k.keep(0, k.key)}
+	services := []*account.Service{k.Service, k.keep(0, k.key), k.keep(0, k.key)}
 	me, ident := k.login("gitlab", "1")
 	for round := range 5 {
 		k.advance(time.Hour)
@@ -238,7 +238,7 @@ func TestALoginDuringARefreshWins(t *testing.T) {
 	k.advance(time.Hour)
 	waiting, release := k.providers.Slow(provider.Token)
 	done := make(chan error, 1)
-	go func(s *auth.Service) {
+	go func(s *account.Service) {
 		_, err := s.ProviderToken(t.Context(), me, ident)
 		done <- err
 	}(k.Service)
@@ -321,7 +321,7 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 	stranger, other := k.login("gitlab", "2")
 	plain, unkept := k.login("facebook", "3")
 	for _, c := range []struct {
-		me    *auth.Session
+		me    *account.Session
 		ident string
 	}{{stranger, ident}, {me, other}, {me, "unknown_gitlab"}, {me, ""}, {me, "../x"}, {plain, unkept}, {plain, ident}} {
 		_, err := k.ProviderToken(t.Context(), c.me, c.ident)
@@ -331,14 +331,14 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 		t.Error("tokens are kept unasked")
 	}
 	key := *me
-	key.Key = &auth.Key{Name: "k"}
+	key.Key = &account.Key{Name: "k"}
 	_, err := k.ProviderToken(t.Context(), &key, ident)
 	k.wantKind(err, errs.Denied)
 	k.token(k.Service, me, ident, "gitlab")
 
 	// Linked, and unlinked.
 	k.providers.User("9")
-	_, err = k.begin("amazon", auth.Client{Session: me}).finish(t.Context(), k.Service, auth.Client{Session: me})
+	_, err = k.begin("amazon", account.Client{Session: me}).finish(t.Context(), k.Service, account.Client{Session: me})
 	k.must(err)
 	linked := identOf("9", "amazon")
 	k.token(k.Service, me, linked, "amazon")
@@ -430,7 +430,7 @@ func TestTokensAreRemovedWhereTheyAreKeptNoMore(t *testing.T) {
 // Apple sends the name at the first login alone, also when that login was interrupted.
 func TestTheNameThatIsSentOnceStays(t *testing.T) {
 	d := newServiceFixture(t)
-	s := d.newService(0, func(o *auth.Options) {
+	s := d.newService(0, func(o *account.Options) {
 		c := d.providers.Config("apple")
 		var err error
 		o.Providers["apple"], err = oauth.NewApple(oauth.SiteConfig{
@@ -443,19 +443,19 @@ func TestTheNameThatIsSentOnceStays(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		id := map[bool]string{false: "1", true: "2"}[interrupted]
 		d.providers.User(id)
-		v := d.begin("apple", auth.Client{})
+		v := d.begin("apple", account.Client{})
 		if interrupted {
 			d.records.before("Users", func() error { return crash })
-			_, err := v.finish(t.Context(), s, auth.Client{})
+			_, err := v.finish(t.Context(), s, account.Client{})
 			if err == nil {
 				t.Fatal("the login was not interrupted")
 			}
-			v = d.begin("apple", auth.Client{})
+			v = d.begin("apple", account.Client{})
 		}
-		_, err := v.finish(t.Context(), s, auth.Client{})
+		_, err := v.finish(t.Context(), s, account.Client{})
 		d.must(err)
 		d.providers.User(id, "email", "other@privaterelay.appleid.com")
-		_, err = d.begin("apple", auth.Client{}).finish(t.Context(), s, auth.Client{})
+		_, err = d.begin("apple", account.Client{}).finish(t.Context(), s, account.Client{})
 		d.must(err)
 		s.Close() // which writes in the background
 		profile, err := object.Decode(d.ident(id + "_apple")["profile"])

@@ -11,8 +11,8 @@ import (
 
 	"github.com/bits-and-blooms/bloom/v3"
 
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/weak"
+	"belfry/pkg/account"
+	"belfry/pkg/account/weak"
 )
 
 const (
@@ -55,7 +55,7 @@ func filterOf(list io.Reader, n int) ([]byte, error) {
 			}
 			return nil, fmt.Errorf("it has %d usable passwords, not %d", len(added), n)
 		}
-		if password := weak.Fold(lines.Text()); len(password) >= auth.MinPassword && !added[password] {
+		if password := weak.Fold(lines.Text()); len(password) >= account.MinPassword && !added[password] {
 			added[password] = true
 			filter.AddString(password)
 		}

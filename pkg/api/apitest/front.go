@@ -16,9 +16,9 @@ import (
 	"sync"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/objects"
-	"belfry/pkg/auth"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -34,8 +34,8 @@ type Front struct {
 	*httptest.Server
 	API      *api.Server
 	Books    *store.Store
-	Requests *store.Store  // keys of requests
-	Auth     *auth.Service // nil without login
+	Requests *store.Store     // keys of requests
+	Auth     *account.Service // nil without login
 	Faults   *Faults
 	Logs     *Log
 	Events   *Events

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -64,17 +64,17 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 			t.Fatal(err)
 		}
 	}
-	o := auth.Options{BaseURL: "http://belfry.example.org", Hash: auth.HashParams{Memory: 8, Time: 1, Threads: 1}}
+	o := account.Options{BaseURL: "http://belfry.example.org", Hash: account.HashParams{Memory: 8, Time: 1, Threads: 1}}
 	users := []store.Mapping{
 		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Cascade: true},
 		{Source: "Sessions", Target: "Users", Key: "user", Cascade: true},
 	}
-	expires := []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}
+	expires := []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}
 	for _, s := range []struct {
 		into **store.Store
 		opts store.Options
 	}{
-		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: auth.ReservedFields(), Arrays: []string{"idents"}}},
+		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: account.ReservedFields(), Arrays: []string{"idents"}}},
 		{&o.Idents, store.Options{Name: "Idents", Maps: users[:1]}},
 		{&o.Sessions, store.Options{Name: "Sessions", Maps: users[1:], Indexes: expires}},
 		{&o.Tokens, store.Options{Name: "Tokens", Indexes: expires}},
@@ -85,22 +85,22 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 	}
 	texts, err := mail.ParseTemplates("a mail", "", "{{.Link}}")
 	fails(err)
-	o.Email = &auth.Email{
+	o.Email = &account.Email{
 		PostValidation: true, SkipValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Hour,
 		From: "belfry@example.org", Validation: texts, Recovery: texts, Taken: texts,
 		Change: texts, Undo: texts,
-		Login: auth.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
+		Login: account.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
 	}
 	a := &login.Options{Success: "/in", Failure: "/out", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", Address: "/login/address"}
 	for _, c := range change {
 		switch c := c.(type) {
-		case func(*auth.Options):
+		case func(*account.Options):
 			c(&o)
 		case func(*login.Options):
 			c(a)
 		}
 	}
-	a.Service = auth.New(o)
+	a.Service = account.New(o)
 	t.Cleanup(a.Service.Close)
 	f := Start(t, append(change, func(o *api.Options) { o.Login = a })...)
 	f.Auth = a.Service

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -172,7 +172,7 @@ func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
 	}
 	if session == nil {
 		if s.user {
-			return nil, errs.Wrap(auth.ErrInvalidToken, errs.Unauthenticated, "the session has ended")
+			return nil, errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "the session has ended")
 		}
 		return &sse.Viewer{}, ctx.Err()
 	}

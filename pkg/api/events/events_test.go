@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/sse"
-	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
@@ -252,7 +252,7 @@ func gateWith(t *testing.T, heartbeat time.Duration) (*apitest.Front, *store.Sto
 	}
 	t.Cleanup(func() { _ = folder.Close() })
 	var notes *store.Store
-	f := apitest.StartLogin(t, 1, func(o *auth.Options) {
+	f := apitest.StartLogin(t, 1, func(o *account.Options) {
 		o.Sessions, o.Users = o.Sessions.WithOptions(b.outbox), o.Users.WithOptions(b.outbox)
 	}, func(o *api.Options) {
 		var err error

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/objects"
-	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
@@ -46,7 +46,7 @@ func startLibrary(t *testing.T, change ...any) *library {
 	l := &library{folder: t.TempDir()}
 	start := apitest.Start
 	for _, c := range change {
-		if _, ok := c.(func(*auth.Options)); ok {
+		if _, ok := c.(func(*account.Options)); ok {
 			start = func(t *testing.T, change ...any) *apitest.Front { return apitest.StartLogin(t, 1, change...)[0] }
 		}
 	}

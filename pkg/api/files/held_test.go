@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
@@ -40,7 +40,7 @@ func TestAnUploadIsJudgedAgainWhenItHasArrived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var users *store.Store
-			l := startLibrary(t, func(o *auth.Options) { users = o.Users })
+			l := startLibrary(t, func(o *account.Options) { users = o.Users })
 			token := l.Register("ada@example.com", "a fine password")
 			var me struct{ UUID string }
 			l.Me(token).Want(200).JSON(&me)

@@ -13,21 +13,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/store"
 )
 
 // named authenticates the user that a request names.
 type named struct{ read int }
 
-func (n *named) Authenticate(x *kit.Exchange) (*auth.Session, error) {
+func (n *named) Authenticate(x *kit.Exchange) (*account.Session, error) {
 	n.read++
 	user := x.Request.Header.Get("User")
 	if user == "" {
 		return nil, nil
 	}
-	return &auth.Session{ID: "s-" + user, User: store.Stored{UUID: user}}, nil
+	return &account.Session{ID: "s-" + user, User: store.Stored{UUID: user}}, nil
 }
 
 // limitedRoutes are routes with limits, in a bubble where time passes only when the test waits.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -51,7 +51,7 @@ func (h *handler) redirectAccountFailure(x *kit.Exchange, target string, err err
 }
 
 // showAccount replies to a form with a page that shows secrets. It is a reply to a POST, so that no URL leads to it.
-func (h *handler) showAccount(x *kit.Exchange, me *auth.Session, r AccountReply) error {
+func (h *handler) showAccount(x *kit.Exchange, me *account.Session, r AccountReply) error {
 	body, policy, err := h.accountPage(me, r)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (h *handler) showAccount(x *kit.Exchange, me *auth.Session, r AccountReply)
 }
 
 // showCodes replies to a form with new recovery codes, or without any goes back to the account page.
-func (h *handler) showCodes(x *kit.Exchange, me *auth.Session, outcome string, codes []string) error {
+func (h *handler) showCodes(x *kit.Exchange, me *account.Session, outcome string, codes []string) error {
 	if len(codes) == 0 {
 		return h.redirectToAccount(x, outcome, nil)
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -14,7 +14,7 @@ import (
 // Forms of the account page. HTML forms can neither PUT nor DELETE: what a program does so is a POST of the same resource.
 
 // accountForm reads a form of the account page, and calls act with the session that it is sent in.
-func (h *handler) accountForm(x *kit.Exchange, act func(me *auth.Session, f form) error) error {
+func (h *handler) accountForm(x *kit.Exchange, act func(me *account.Session, f form) error) error {
 	me, err := h.requireLogin(x)
 	if err == nil {
 		var f form
@@ -32,14 +32,14 @@ func (h *handler) accountForm(x *kit.Exchange, act func(me *auth.Session, f form
 func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
 	if !h.isForm(x) {
 		switch kind {
-		case auth.FactorTOTP:
+		case account.FactorTOTP:
 			return h.beginTOTP(x)
-		case auth.FactorEmail:
+		case account.FactorEmail:
 			return h.beginEmail(x)
 		}
 		return h.addPasskeyFactor(x)
 	}
-	return h.accountForm(x, func(me *auth.Session, f form) error {
+	return h.accountForm(x, func(me *account.Session, f form) error {
 		remove, err := f.takeBool("remove")
 		_, confirm := f.Object["code"]
 		switch {
@@ -47,7 +47,7 @@ func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
 			return err
 		case remove:
 			return h.doneOr(x, "factor-removed", h.service.RemoveFactor(x.Context(), me, kind))
-		case kind == auth.FactorPasskey:
+		case kind == account.FactorPasskey:
 			codes, err := h.service.AddPasskeyFactor(x.Context(), me)
 			if err != nil {
 				return err
@@ -55,7 +55,7 @@ func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
 			return h.showCodes(x, me, "factor-added", codes)
 		case confirm:
 			return h.confirmFactorForm(x, f, kind)
-		case kind == auth.FactorEmail:
+		case kind == account.FactorEmail:
 			if err := unlessMailed(true, h.service.BeginEmail(x.Context(), me)); err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func (h *handler) confirmFactorForm(x *kit.Exchange, f form, kind string) error 
 		return err
 	}
 	confirm := h.service.ConfirmTOTP
-	if kind == auth.FactorEmail {
+	if kind == account.FactorEmail {
 		confirm = h.service.ConfirmEmail
 	}
 	session, codes, err := confirm(x.Context(), values[0], client)
@@ -109,7 +109,7 @@ func qrURL(png []byte) string {
 }
 
 func (h *handler) renewRecoveryCodesForm(x *kit.Exchange) error {
-	return h.accountForm(x, func(me *auth.Session, _ form) error {
+	return h.accountForm(x, func(me *account.Session, _ form) error {
 		codes, err := h.service.RenewRecoveryCodes(x.Context(), me)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (h *handler) renewRecoveryCodesForm(x *kit.Exchange) error {
 
 // endSessionForm ends a session, for an HTML form.
 func (h *handler) endSessionForm(x *kit.Exchange) error {
-	return h.accountForm(x, func(me *auth.Session, f form) error {
+	return h.accountForm(x, func(me *account.Session, f form) error {
 		id, err := x.UUID()
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (h *handler) changePasswordForm(x *kit.Exchange, f form) error {
 
 // changeAddressForm is changeAddress for an HTML form.
 func (h *handler) changeAddressForm(x *kit.Exchange) error {
-	return h.accountForm(x, func(_ *auth.Session, f form) error {
+	return h.accountForm(x, func(_ *account.Session, f form) error {
 		ident, err := x.UUID()
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (h *handler) changeAddressForm(x *kit.Exchange) error {
 
 // deletionForm plans the deletion of the account, or takes that back, for an HTML form.
 func (h *handler) deletionForm(x *kit.Exchange) error {
-	return h.accountForm(x, func(me *auth.Session, f form) error {
+	return h.accountForm(x, func(me *account.Session, f form) error {
 		undo, err := f.takeBool("undo")
 		if err != nil {
 			return err
@@ -191,7 +191,7 @@ func (h *handler) deletionForm(x *kit.Exchange) error {
 
 // stepUpForm is stepUp for an HTML form.
 func (h *handler) stepUpForm(x *kit.Exchange) error {
-	return h.accountForm(x, func(_ *auth.Session, f form) error {
+	return h.accountForm(x, func(_ *account.Session, f form) error {
 		kind, _ := object.Text(f.Object["type"])
 		session, err := h.proveAgain(x, f)
 		if h.repeated(x, err, true) {
@@ -199,7 +199,7 @@ func (h *handler) stepUpForm(x *kit.Exchange) error {
 		}
 		if err == nil {
 			h.cookies.setSession(x, session)
-		} else if kind == auth.FactorEmail { // the mailed code can be tried again
+		} else if kind == account.FactorEmail { // the mailed code can be tried again
 			return h.redirectAccountFailure(x, withQuery(h.account, "mail", "sent"), err)
 		}
 		return h.doneOr(x, "proven", err)
@@ -207,18 +207,18 @@ func (h *handler) stepUpForm(x *kit.Exchange) error {
 }
 
 // proveAgain authenticates who is logged in again, by the fields of a form.
-func (h *handler) proveAgain(x *kit.Exchange, f form) (auth.IssuedSession, error) {
+func (h *handler) proveAgain(x *kit.Exchange, f form) (account.IssuedSession, error) {
 	factor, err := h.takeFactor(x, f)
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return account.IssuedSession{}, err
 	}
 	values, err := f.take("password")
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return account.IssuedSession{}, err
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return account.IssuedSession{}, err
 	}
 	return h.service.StepUp(x.Context(), values[0], factor, client)
 }

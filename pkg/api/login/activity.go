@@ -3,8 +3,8 @@ package login
 import (
 	"strconv"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -43,8 +43,8 @@ func (h *handler) activity(x *kit.Exchange) error {
 		return err
 	}
 	type reply struct {
-		Events []auth.Activity `json:"events"`
-		Cursor string          `json:"cursor,omitempty"`
+		Events []account.Activity `json:"events"`
+		Cursor string             `json:"cursor,omitempty"`
 	}
 	return x.SendJSON(reply{page, next})
 }

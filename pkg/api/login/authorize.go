@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"strings"
 
+	"belfry/pkg/account"
+	"belfry/pkg/account/weak"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/weak"
 	"belfry/pkg/errs"
 )
 
@@ -48,7 +48,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 		return err
 	}
 	if err != nil {
-		return h.sendToApplication(x, auth.IssuedSession{Application: app}, err, http.StatusFound)
+		return h.sendToApplication(x, account.IssuedSession{Application: app}, err, http.StatusFound)
 	}
 	client, err := h.clientFor(x, app)
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 	}
 	flow, err := h.service.BeginOAuth(x.Context(), provider, false, client)
 	if err != nil {
-		return h.sendToApplication(x, auth.IssuedSession{Application: app}, err, http.StatusFound)
+		return h.sendToApplication(x, account.IssuedSession{Application: app}, err, http.StatusFound)
 	}
 	h.cookies.setFlow(x, flow)
 	redirect(x, http.StatusFound, flow.URL)
@@ -68,7 +68,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 }
 
 // clientFor describes the client of a login for an application, which concerns no session of the browser.
-func (h *handler) clientFor(x *kit.Exchange, app *auth.Application) (auth.Client, error) {
+func (h *handler) clientFor(x *kit.Exchange, app *account.Application) (account.Client, error) {
 	client, err := h.client(x)
 	client.Session, client.Application = nil, app
 	return client, err
@@ -84,7 +84,7 @@ func (h *handler) fromOwnPage(x *kit.Exchange) bool {
 }
 
 // issueCode logs in, or registers, with a form for an application.
-type issueCode func(x *kit.Exchange, f form, app *auth.Application, register bool) (auth.IssuedSession, error)
+type issueCode func(x *kit.Exchange, f form, app *account.Application, register bool) (account.IssuedSession, error)
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login.
 func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
@@ -96,7 +96,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, i
 	if app == nil {
 		return err
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	register := false
 	if err == nil {
 		if register, err = f.takeBool("register"); err == nil {
@@ -121,7 +121,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, i
 	return h.sendToApplication(x, session, err, http.StatusSeeOther)
 }
 
-func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application, register bool) (session auth.IssuedSession, err error) {
+func (h *handler) issueCode(x *kit.Exchange, f form, app *account.Application, register bool) (session account.IssuedSession, err error) {
 	c, err := credentials(f)
 	if err != nil {
 		return session, err
@@ -148,8 +148,8 @@ func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application, regi
 // formReasonOf is the reason why a login failed that the user can mend on the page; "" for
 // others, which are reported to the application.
 func formReasonOf(err error) string {
-	var protocol *auth.ProtocolError
-	if err == nil || errors.As(err, &protocol) || errors.Is(err, auth.ErrDisabled) {
+	var protocol *account.ProtocolError
+	if err == nil || errors.As(err, &protocol) || errors.Is(err, account.ErrDisabled) {
 		return ""
 	}
 	switch errs.KindOf(err) {
@@ -167,7 +167,7 @@ func formReasonOf(err error) string {
 
 // sendToApplication redirects the browser to an application, with the code, or with what went wrong
 // (RFC 6749, section 4.1.2). The error itself is logged.
-func (h *handler) sendToApplication(x *kit.Exchange, s auth.IssuedSession, err error, status int) error {
+func (h *handler) sendToApplication(x *kit.Exchange, s account.IssuedSession, err error, status int) error {
 	h.cookies.setDevice(x, s)
 	parameters := url.Values{"code": {s.Code}}
 	if err != nil || s.Code == "" {
@@ -190,18 +190,18 @@ func errText(err error) string {
 // protocolErrorOf translates the error of a login. The description is made of fixed texts: it leaves
 // for another site.
 func protocolErrorOf(err error) (code, description string) {
-	var protocol *auth.ProtocolError
+	var protocol *account.ProtocolError
 	switch {
 	case errors.As(err, &protocol):
 		return protocol.Code, protocol.Description
-	case errors.Is(err, auth.ErrDisabled):
+	case errors.Is(err, account.ErrDisabled):
 		return "access_denied", "this account is disabled"
 	}
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated, errs.Mismatch, errs.Exists, errs.Taken:
 		return "access_denied", "nobody was logged in"
 	case errs.NotFound:
-		return auth.InvalidRequest, "the provider is not configured"
+		return account.InvalidRequest, "the provider is not configured"
 	case errs.Limited, errs.Unavailable, errs.Canceled:
 		return "temporarily_unavailable", "the login is not possible at the moment: try again later"
 	}
@@ -244,7 +244,7 @@ func problemText(reason string, register bool) string {
 }
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
-func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.Values) error {
+func (h *handler) askForLogin(x *kit.Exchange, app *account.Application, query url.Values) error {
 	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
 	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
 		page.Reason = query.Get(reasonParameter)
@@ -276,7 +276,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.
 
 // actionSource returns where the form may lead as a source of a content security policy. It has no
 // form for an IPv6 address, and takes ports one by one, so for programs it is the scheme.
-func actionSource(app *auth.Application) string {
+func actionSource(app *account.Application) string {
 	if app.Native() {
 		scheme, _, _ := strings.Cut(app.Redirect, ":")
 		return scheme + ":"

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
+	"belfry/pkg/account/oauth"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -49,7 +49,7 @@ func (askingNobody) Finish(_ context.Context, f oauth.Callback) (oauth.Identity,
 // startApplications starts a front with redirects of applications.
 func startApplications(t *testing.T, change ...any) *apitest.Front {
 	t.Helper()
-	return apitest.StartLogin(t, 1, append(change, func(o *auth.Options) {
+	return apitest.StartLogin(t, 1, append(change, func(o *account.Options) {
 		o.Redirects = []string{site, program, "http://127.0.0.1/in"}
 		o.Providers = map[string]oauth.Provider{"github": askingNobody{}}
 	}, func(a *login.Options) { a.Failure = "/failed" })...)[0]
@@ -133,7 +133,7 @@ func TestAnApplicationLogsInWithACode(t *testing.T) {
 				Seconds int    `json:"expires_in"`
 			}
 			r.JSON(&got)
-			if left := time.Duration(got.Seconds) * time.Second; got.Type != "Bearer" || left <= 0 || left > auth.SessionIdleTimeout {
+			if left := time.Duration(got.Seconds) * time.Second; got.Type != "Bearer" || left <= 0 || left > account.SessionIdleTimeout {
 				t.Errorf("%s: %s", name, r.Text)
 			}
 			f.Me(got.Token).Want(200)
@@ -284,7 +284,7 @@ func TestAFailedFormReturnsToThePage(t *testing.T) {
 
 // The page says why a password that attackers know is refused.
 func TestAWeakPasswordReturnsToThePage(t *testing.T) {
-	f := startApplications(t, func(o *auth.Options) { o.Passwords.Common = true })
+	f := startApplications(t, func(o *account.Options) { o.Passwords.Common = true })
 	form := url.Values{"authorize": {asking(program).Encode()}, "login": {"ada@example.com"}, "password": {"football"}, "register": {"true"}}
 	r := f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
 	to, err := url.Parse(r.Header.Get("Location"))
@@ -408,7 +408,7 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 			t.Errorf("%s: %s", c.reason, page.Text)
 		}
 	}
-	first := startApplications(t, func(o *auth.Options) { o.Email.PostValidation = false })
+	first := startApplications(t, func(o *account.Options) { o.Email.PostValidation = false })
 	if page := first.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(200); strings.Contains(page.Text, `name="register"`) || strings.Contains(page.Text, "register=true") {
 		t.Errorf("a registration that begins with a mail can't end with a code: %s", page.Text)
 	}
@@ -418,12 +418,12 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 	const path = "/.well-known/oauth-authorization-server"
 	startApplications(t).Do("GET", path, "").Want(404)
-	apitest.StartLogin(t, 1, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
+	apitest.StartLogin(t, 1, func(o *account.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
 	for _, none := range []string{"http://belfry.example.org/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
-		startApplications(t, func(o *auth.Options) { o.BaseURL = none }).Do("GET", path, "").Want(404)
+		startApplications(t, func(o *account.Options) { o.BaseURL = none }).Do("GET", path, "").Want(404)
 	}
 	for _, issuer := range []string{"https://belfry.example.org", "https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
-		f := startApplications(t, func(o *auth.Options) { o.BaseURL = issuer })
+		f := startApplications(t, func(o *account.Options) { o.BaseURL = issuer })
 		r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
 		const want = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/auth/authorize","token_endpoint":"ISSUER/auth/token",` +
 			`"response_types_supported":["code"],"response_modes_supported":["query"],"grant_types_supported":["authorization_code"],"token_endpoint_auth_methods_supported":["none"],"code_challenge_methods_supported":["S256"],` +

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
+	"belfry/pkg/account/oauth"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/oauth"
 	"belfry/test/provider"
 )
 
 // withApple configures a provider that has browsers POST the callback.
-func withApple(t *testing.T) func(*auth.Options) {
+func withApple(t *testing.T) func(*account.Options) {
 	t.Helper()
-	return func(o *auth.Options) {
+	return func(o *account.Options) {
 		apple, err := oauth.NewApple(oauth.SiteConfig{ClientID: "a"}, oauth.AppleKey{TeamID: "t", KeyID: "k", PEM: provider.ApplePrivateKey()})
 		if err != nil {
 			t.Fatal(err)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/store/object"
 )
 
@@ -82,7 +82,7 @@ type binding struct {
 }
 
 // boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
-func (h *handler) boundClient(x *kit.Exchange, login, secret string) (auth.Client, error) {
+func (h *handler) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
 		client.Binding, client.Cookie = h.binding(x, login), true
@@ -128,7 +128,7 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 	if code == "" {
 		code = values[1]
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.LoginByMail(ctx, login, code, client)
 		return err

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -25,7 +25,7 @@ func (h *handler) mountDeletion(r *kit.Router) {
 // plannedDeletion is the reply to who has planned the deletion of the account. A program gets the token of the session that
 // replaces its own, where it prefers that.
 type plannedDeletion struct {
-	auth.DeletionPlan
+	account.DeletionPlan
 	*issued
 }
 
@@ -61,24 +61,24 @@ func (h *handler) planDeletion(x *kit.Exchange) error {
 }
 
 // planDeletionOf plans the deletion by the fields of a form.
-func (h *handler) planDeletionOf(x *kit.Exchange, f form) (auth.DeletionPlan, auth.IssuedSession, error) {
+func (h *handler) planDeletionOf(x *kit.Exchange, f form) (account.DeletionPlan, account.IssuedSession, error) {
 	values, err := f.take("password")
 	if err != nil {
-		return auth.DeletionPlan{}, auth.IssuedSession{}, err
+		return account.DeletionPlan{}, account.IssuedSession{}, err
 	}
 	for name := range f.Object {
-		return auth.DeletionPlan{}, auth.IssuedSession{}, &errs.Error{Kind: errs.Invalid, Message: "the account can't be deleted",
+		return account.DeletionPlan{}, account.IssuedSession{}, &errs.Error{Kind: errs.Invalid, Message: "the account can't be deleted",
 			Fields: []errs.Field{{Pointer: object.Pointer(name), Message: "is unknown; password is known"}}}
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return auth.DeletionPlan{}, auth.IssuedSession{}, err
+		return account.DeletionPlan{}, account.IssuedSession{}, err
 	}
 	return h.service.PlanDeletion(x.Context(), values[0], client)
 }
 
 // setAfterPlan sets the cookie of the session that continues after a deletion was planned, or removes it if none does.
-func (h *handler) setAfterPlan(x *kit.Exchange, plan auth.DeletionPlan, session auth.IssuedSession) {
+func (h *handler) setAfterPlan(x *kit.Exchange, plan account.DeletionPlan, session account.IssuedSession) {
 	switch {
 	case session.Token != "":
 		h.cookies.setSession(x, session)

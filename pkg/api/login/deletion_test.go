@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 )
 
 // deletable lets users delete their accounts.
-func deletable(grace time.Duration) func(*auth.Options) {
-	return func(o *auth.Options) { o.Deletion = &auth.Deletion{Grace: grace} }
+func deletable(grace time.Duration) func(*account.Options) {
+	return func(o *account.Options) { o.Deletion = &account.Deletion{Grace: grace} }
 }
 
 type deletion struct{ Planned, Deleted, Token string }

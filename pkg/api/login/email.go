@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -40,7 +40,7 @@ func (h *handler) email(x *kit.Exchange) error {
 
 // weakReason is why a new password is refused; "" for other errors.
 func weakReason(err error) string {
-	var refused *auth.WeakPassword
+	var refused *account.WeakPassword
 	if errors.As(err, &refused) {
 		return string(refused.Reason)
 	}
@@ -85,7 +85,7 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	if once {
 		client = knownBrowser(client)
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	mailed := false
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		if register {
@@ -117,7 +117,7 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 
 // sendSession replies with a session that has just been issued: by its cookie, and in the
 // body as well where the client prefers that.
-func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s auth.IssuedSession) error {
+func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
 	h.cookies.setSession(x, s)
 	if !x.PrefersRepresentation() {
 		return x.SendStatus(http.StatusNoContent)
@@ -126,7 +126,7 @@ func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s auth.Issue
 }
 
 // sendReplaced is sendSession for a session in place of that of the request, whose call made no write of a client.
-func (h *handler) sendReplaced(x *kit.Exchange, s auth.IssuedSession) error {
+func (h *handler) sendReplaced(x *kit.Exchange, s account.IssuedSession) error {
 	ctx, err := h.calls.Client(x)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (h *handler) sendReplaced(x *kit.Exchange, s auth.IssuedSession) error {
 }
 
 // issuedIfPreferred is the representation of a session in a reply that has more; nil unless the client prefers it.
-func (h *handler) issuedIfPreferred(x *kit.Exchange, s auth.IssuedSession) (*issued, error) {
+func (h *handler) issuedIfPreferred(x *kit.Exchange, s account.IssuedSession) (*issued, error) {
 	if !x.PrefersRepresentation() {
 		return nil, nil
 	}
@@ -148,12 +148,12 @@ func (h *handler) issuedIfPreferred(x *kit.Exchange, s auth.IssuedSession) (*iss
 }
 
 // sendIssued replies with the token of a session that has just been issued, and its user.
-func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s auth.IssuedSession) error {
+func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
 	x.ApplyRepresentation()
 	return x.SendJSON(h.issuedOf(ctx, s))
 }
 
-func (h *handler) issuedOf(ctx context.Context, s auth.IssuedSession) *issued {
+func (h *handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
 	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body}
 }
 
@@ -166,16 +166,16 @@ type issued struct {
 
 // credentials removes the fields of a login from a form; the others are fields of
 // the user.
-func credentials(f form) (auth.Credentials, error) {
+func credentials(f form) (account.Credentials, error) {
 	login, err := f.takeLogin()
 	if err != nil {
-		return auth.Credentials{}, err
+		return account.Credentials{}, err
 	}
 	values, err := f.take("password", "token")
 	if err != nil {
-		return auth.Credentials{}, err
+		return account.Credentials{}, err
 	}
-	return auth.Credentials{Login: login, Password: values[0], Token: values[1], Fields: f.Object}, nil
+	return account.Credentials{Login: login, Password: values[0], Token: values[1], Fields: f.Object}, nil
 }
 
 func (h *handler) changePassword(x *kit.Exchange) error {
@@ -197,17 +197,17 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 }
 
 // newPassword sets a new password by the fields of a form.
-func (h *handler) newPassword(x *kit.Exchange, f form) (auth.IssuedSession, error) {
+func (h *handler) newPassword(x *kit.Exchange, f form) (account.IssuedSession, error) {
 	if _, err := h.requireLogin(x); err != nil {
-		return auth.IssuedSession{}, err
+		return account.IssuedSession{}, err
 	}
 	values, err := f.take("password", "newPassword")
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return account.IssuedSession{}, err
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return auth.IssuedSession{}, err
+		return account.IssuedSession{}, err
 	}
 	return h.service.ChangePassword(x.Context(), values[0], values[1], client)
 }
@@ -286,7 +286,7 @@ func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h *handler) requestMail(x *kit.Exchange, f form, request func(ctx context.Context, login string, client auth.Client) error) error {
+func (h *handler) requestMail(x *kit.Exchange, f form, request func(ctx context.Context, login string, client account.Client) error) error {
 	login, err := f.takeLogin()
 	if err != nil {
 		return err
@@ -337,19 +337,19 @@ func (h *handler) followLink(x *kit.Exchange) error {
 		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "token"))
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
-	case landing == auth.AddressValidated:
+	case landing == account.AddressValidated:
 		redirect(x, http.StatusFound, withQuery(h.success, "validation", "email"))
-	case landing == auth.OpenLogin:
+	case landing == account.OpenLogin:
 		redirect(x, http.StatusFound, withQuery(withQuery(h.mailLogin, "login", login), "token", token))
-	case landing == auth.OpenLoginElsewhere:
+	case landing == account.OpenLoginElsewhere:
 		redirect(x, http.StatusFound, withQuery(h.mailLogin, "browser", "other"))
-	case landing == auth.OpenAddressChange, landing == auth.OpenAddressUndo:
+	case landing == account.OpenAddressChange, landing == account.OpenAddressUndo:
 		change := "confirm"
-		if landing == auth.OpenAddressUndo {
+		if landing == account.OpenAddressUndo {
 			change = "undo"
 		}
 		redirect(x, http.StatusFound, withQuery(withQuery(withQuery(h.address, "login", login), "token", token), "change", change))
-	case landing == auth.OpenRecovery:
+	case landing == account.OpenRecovery:
 		redirect(x, http.StatusFound, withQuery(withQuery(h.recovery, "login", login), "token", token))
 	default:
 		redirect(x, http.StatusFound, withQuery(withQuery(h.register, "login", login), "token", token))

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 )
 
 // factors lists the second factors of who is logged in.
@@ -77,7 +77,7 @@ func (h *handler) confirmEmail(x *kit.Exchange) error {
 }
 
 // confirmFactor adds a second factor by a code.
-func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Context, code string, from auth.Client) (auth.IssuedSession, []string, error)) error {
+func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Context, code string, from account.Client) (account.IssuedSession, []string, error)) error {
 	f, err := readForm(x)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Contex
 }
 
 // sendAdded replies with the recovery codes of somebody who has added a second factor, and the session that replaces theirs.
-func (h *handler) sendAdded(x *kit.Exchange, s auth.IssuedSession, codes []string) error {
+func (h *handler) sendAdded(x *kit.Exchange, s account.IssuedSession, codes []string) error {
 	x.SetHeader("Cache-Control", kit.NoStore)
 	if s.Token == "" { // the session stays: the factor counts later
 		return x.SendJSON(added{})

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
-	"belfry/pkg/auth"
 )
 
 // proxies makes a front trust the proxies of a network.
@@ -69,7 +69,7 @@ func TestAuthBodies(t *testing.T) {
 
 // HTML forms, and the redirects of their browser.
 func TestAuthForms(t *testing.T) {
-	f := apitest.StartLogin(t, 1, func(a *login.Options) { a.Success, a.Failure = "https://app.example.org/in?a=b#c", "/out?x" }, func(o *auth.Options) {
+	f := apitest.StartLogin(t, 1, func(a *login.Options) { a.Success, a.Failure = "https://app.example.org/in?a=b#c", "/out?x" }, func(o *account.Options) {
 		o.Limits.Account = 2
 	})[0]
 	const in = "https://app.example.org/in?a=b&validation=email#c"

@@ -4,15 +4,15 @@ import (
 	"net/http"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
 
 // issuedKey is a new API key with its token, which is shown once.
 type issuedKey struct {
-	auth.KeyInfo
+	account.KeyInfo
 	Token string `json:"token"`
 }
 
@@ -37,7 +37,7 @@ func (h *handler) createKey(x *kit.Exchange) error {
 	for name := range f.Object {
 		return wrongField(name, "is unknown; name, expires, rule and password are known")
 	}
-	k := auth.NewKey{Name: values[0], Rule: values[2]}
+	k := account.NewKey{Name: values[0], Rule: values[2]}
 	if values[1] != "" {
 		if k.Expires, err = time.Parse(time.RFC3339, values[1]); err != nil {
 			return wrongField("expires", "must be a time such as 2030-01-02T15:04:05Z")

@@ -7,16 +7,16 @@ import (
 	"net/http"
 	"sort"
 
+	"belfry/pkg/account"
+	"belfry/pkg/account/export"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
-	"belfry/pkg/auth/export"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
 
 // Options are the options of Mount.
 type Options struct {
-	Service *auth.Service
+	Service *account.Service
 
 	// Redirect targets of browsers: URLs, or paths on this host.
 	Success, Failure, Register, Recovery, SecondFactor, MailLogin, Address string
@@ -28,14 +28,14 @@ type Options struct {
 
 	// AccountPage renders the reply to a form of the account page for who is logged in, and returns its content security policy.
 	// nil: there is no such page, and forms are replied to as programs are.
-	AccountPage func(me *auth.Session, r AccountReply) (body []byte, policy string, err error)
+	AccountPage func(me *account.Session, r AccountReply) (body []byte, policy string, err error)
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
 
 	// Activity returns the newest events about the security of a user's account: at most n of those before a cursor, and the cursor of
 	// the next page. nil: there is no route for it.
-	Activity func(ctx context.Context, user, cursor string, n int) (page []auth.Activity, next string, err error)
+	Activity func(ctx context.Context, user, cursor string, n int) (page []account.Activity, next string, err error)
 
 	// TrustedOrigins may change state besides the origins of the redirect
 	// targets and of the service's base URL.
@@ -46,14 +46,14 @@ type Options struct {
 func (o Options) Origins() *kit.Origins {
 	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
 	if o.Service.PostsCallback() {
-		origins.Open(auth.CallbackPath)
+		origins.Open(account.CallbackPath)
 	}
 	return origins
 }
 
 // handler serves the routes below /auth.
 type handler struct {
-	service *auth.Service
+	service *account.Service
 	calls   *kit.Calls
 	origins *kit.Origins
 	own     *kit.Origins // belfry's own alone
@@ -62,8 +62,8 @@ type handler struct {
 	success, failure, register, recovery, second, mailLogin, address, account string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
-	accountPage   func(me *auth.Session, r AccountReply) ([]byte, string, error)
-	readActivity  func(ctx context.Context, user, cursor string, n int) ([]auth.Activity, string, error)
+	accountPage   func(me *account.Session, r AccountReply) ([]byte, string, error)
+	readActivity  func(ctx context.Context, user, cursor string, n int) ([]account.Activity, string, error)
 	exporter      *export.Exporter
 }
 
@@ -91,7 +91,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.HandleGet("/auth/factors", calls.Limit(kit.Read, h.factors))
 	r.Handle(http.MethodPut, "/auth/factors/totp", calls.Limit(kit.Write, h.confirmTOTP))
 	r.Handle(http.MethodPost, "/auth/factors/recovery", calls.Limit(kit.Write, h.renewRecoveryCodes))
-	for _, kind := range []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail} {
+	for _, kind := range []string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail} {
 		r.Handle(http.MethodDelete, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.removeFactor(x, kind) }))
 		r.Handle(http.MethodPost, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.changeFactor(x, kind) }))
 	}
@@ -133,9 +133,9 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	if h.service.KeepsTokens() {
 		r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
 	}
-	r.HandleNavigation(auth.CallbackPath, h.callback)
+	r.HandleNavigation(account.CallbackPath, h.callback)
 	if h.service.PostsCallback() {
-		r.Handle(http.MethodPost, auth.CallbackPath, h.postedCallback)
+		r.Handle(http.MethodPost, account.CallbackPath, h.postedCallback)
 	}
 	if h.service.HasApplications() {
 		r.HandleNavigation(authorizePath, h.authorize)
@@ -156,7 +156,7 @@ func (h *handler) providers(x *kit.Exchange) error {
 		add("email", "/auth/email")
 	}
 	if h.service.PasskeysEnabled() {
-		add(auth.PasskeyType, "/auth/passkey")
+		add(account.PasskeyType, "/auth/passkey")
 	}
 	for _, name := range h.service.ProviderNames() {
 		add(name, "/auth/"+name)
@@ -181,7 +181,7 @@ func (h *handler) me(x *kit.Exchange) error {
 }
 
 // require returns the session of a request that needs one.
-func (h *handler) require(x *kit.Exchange) (*auth.Session, error) {
+func (h *handler) require(x *kit.Exchange) (*account.Session, error) {
 	session, err := h.calls.Session(x)
 	if err == nil && session == nil {
 		err = errs.New(errs.Unauthenticated, "log in first, with a cookie or an Authorization: Bearer header")
@@ -190,10 +190,10 @@ func (h *handler) require(x *kit.Exchange) (*auth.Session, error) {
 }
 
 // requireLogin returns the session of a request that needs one of a login: an API key does not manage the account.
-func (h *handler) requireLogin(x *kit.Exchange) (*auth.Session, error) {
+func (h *handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
 	session, err := h.require(x)
 	if err == nil {
-		err = auth.RequireLogin(session)
+		err = account.RequireLogin(session)
 	}
 	return session, err
 }
@@ -218,7 +218,7 @@ func (h *handler) logoutForm(x *kit.Exchange) error {
 func (h *handler) endSession(x *kit.Exchange) error {
 	session, err := h.calls.Session(x)
 	if err == nil {
-		err = auth.RequireLogin(session)
+		err = account.RequireLogin(session)
 	}
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (h *handler) sessions(x *kit.Exchange) error {
 }
 
 // requireLoginFor returns the session of who is logged in, and the id in the path of what belongs to them.
-func (h *handler) requireLoginFor(x *kit.Exchange) (session *auth.Session, id string, err error) {
+func (h *handler) requireLoginFor(x *kit.Exchange) (session *account.Session, id string, err error) {
 	if session, err = h.requireLogin(x); err == nil {
 		id, err = x.UUID()
 	}
@@ -303,16 +303,16 @@ func (h *handler) write(x *kit.Exchange, act func(ctx context.Context) error) er
 // client describes the client of a login. A login needs no valid token, so an
 // invalid one counts as none for the rest of the request. An API key is Denied: it would be
 // ended by the login, or linked to.
-func (h *handler) client(x *kit.Exchange) (auth.Client, error) {
+func (h *handler) client(x *kit.Exchange) (account.Client, error) {
 	session, err := h.calls.Session(x)
 	if errors.Is(err, errs.Unauthenticated) {
 		h.calls.Anonymous(x)
 		err = nil
 	}
 	if err == nil {
-		err = auth.RequireLogin(session)
+		err = account.RequireLogin(session)
 	}
-	client := auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}
+	client := account.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}
 	if devices := h.cookies.values(x.Request, deviceCookie); len(devices) > 0 {
 		client.Device, client.Devices = devices[0], devices[1:]
 	}

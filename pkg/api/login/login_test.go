@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 )
 
 // New and ended sessions, changed passwords and failed logins apply to every front
 // at once.
 func TestTwoFronts(t *testing.T) {
-	both := apitest.StartLogin(t, 2, func(o *auth.Options) { o.Limits.Account = 3 })
+	both := apitest.StartLogin(t, 2, func(o *account.Options) { o.Limits.Account = 3 })
 	for i, here := range both {
 		there := both[1-i]
 		login := []string{"ada@example.com", "bob@example.com"}[i]
@@ -22,7 +22,7 @@ func TestTwoFronts(t *testing.T) {
 		there.Do("POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"another password"}`).Want(409)
 
 		second := there.LogIn(login, "a fine password")
-		var list struct{ Sessions []auth.SessionInfo }
+		var list struct{ Sessions []account.SessionInfo }
 		here.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+first).Want(200).JSON(&list)
 		if len(list.Sessions) != 2 {
 			t.Errorf("%d sessions", len(list.Sessions))
@@ -89,7 +89,7 @@ func TestAuthRoutes(t *testing.T) {
 		f.Do(c[0], c[1], `{}`).Want(401)
 	}
 
-	f = apitest.StartLogin(t, 1, func(o *auth.Options) { o.Email = nil })[0]
+	f = apitest.StartLogin(t, 1, func(o *account.Options) { o.Email = nil })[0]
 	f.Do("POST", "/auth/email", apitest.Ada).Want(404)
 	var list struct{ Providers []json.RawMessage }
 	f.Do("GET", "/auth", "").Want(200).JSON(&list)
@@ -103,7 +103,7 @@ func TestTokensAreShown(t *testing.T) {
 	for _, c := range []struct {
 		baseURL, cookie, other string
 	}{{"http://belfry.example.org", "belfry", "__Host-belfry"}, {"https://belfry.example.org", "__Host-belfry", "belfry"}} {
-		f := apitest.StartLogin(t, 1, func(o *auth.Options) { o.BaseURL = c.baseURL })[0]
+		f := apitest.StartLogin(t, 1, func(o *account.Options) { o.BaseURL = c.baseURL })[0]
 		session := f.Register("ada@example.com", "a fine password")
 		bob := f.Register("bob@example.com", "a fine password")
 		for _, s := range []struct {

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -39,46 +39,46 @@ const (
 )
 
 // SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't read.
-func (s *Sessions) SendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error {
+func (s *Sessions) SendChallenge(x *kit.Exchange, c account.PasskeyChallenge) error {
 	s.cookies.setChallenge(x, c)
 	return x.SendJSON(c.Options)
 }
 
 // TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
 // the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
-func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (auth.PasskeyAnswer, error) {
+func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (account.PasskeyAnswer, error) {
 	if len(credential) > maxBody {
-		return auth.PasskeyAnswer{}, tooLarge()
+		return account.PasskeyAnswer{}, tooLarge()
 	}
-	return s.cookies.takeAnswer(x, auth.PasskeyAnswer{Credential: json.RawMessage(credential)})
+	return s.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: json.RawMessage(credential)})
 }
 
-func (c cookies) setChallenge(x *kit.Exchange, challenge auth.PasskeyChallenge) {
+func (c cookies) setChallenge(x *kit.Exchange, challenge account.PasskeyChallenge) {
 	others := c.beginning(x.Request, passkeyCookie)
 	for _, oldest := range others[:max(0, len(others)-maxChallenges+1)] { // browsers send the oldest ones first
 		c.setNamed(x, oldest, "", -1)
 	}
-	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(auth.PasskeyTTL.Seconds()))
+	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(account.PasskeyTTL.Seconds()))
 }
 
 // takeAnswer adds the secret of the cookie of its challenge to an answer without one. The cookie stays: its browser is known by it if it
 // sends the same again, and it is of no use for anything else.
-func (c cookies) takeAnswer(x *kit.Exchange, a auth.PasskeyAnswer) (auth.PasskeyAnswer, error) {
+func (c cookies) takeAnswer(x *kit.Exchange, a account.PasskeyAnswer) (account.PasskeyAnswer, error) {
 	if len(a.Credential) == 0 {
 		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
 			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
 	}
-	name := auth.AnswerName(a.Credential)
+	name := account.AnswerName(a.Credential)
 	if a.Secret != "" || name == "" {
 		return a, nil
 	}
-	a.Secret, a.Cookie = auth.ChallengeSecret(name, c.values(x.Request, passkeyCookie+name)), true
+	a.Secret, a.Cookie = account.ChallengeSecret(name, c.values(x.Request, passkeyCookie+name)), true
 	return a, nil
 }
 
 // sendChallenge replies with a challenge. A program, which keeps no cookies, asks for its secret with
 // Prefer: return=representation.
-func (h *handler) sendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error {
+func (h *handler) sendChallenge(x *kit.Exchange, c account.PasskeyChallenge) error {
 	h.cookies.setChallenge(x, c)
 	if !x.PrefersRepresentation() {
 		return x.SendJSON(c.Options)
@@ -94,12 +94,12 @@ func (h *handler) sendChallenge(x *kit.Exchange, c auth.PasskeyChallenge) error 
 
 // takeAnswer removes the answer to a challenge from a form. In an HTML form it is text. The secret is that of the
 // form, or else that of the cookie.
-func (h *handler) takeAnswer(x *kit.Exchange, f form) (auth.PasskeyAnswer, error) {
+func (h *handler) takeAnswer(x *kit.Exchange, f form) (account.PasskeyAnswer, error) {
 	values, err := f.take("secret")
 	if err != nil {
-		return auth.PasskeyAnswer{}, err
+		return account.PasskeyAnswer{}, err
 	}
-	a := auth.PasskeyAnswer{Credential: f.Object["credential"], Secret: values[0]}
+	a := account.PasskeyAnswer{Credential: f.Object["credential"], Secret: values[0]}
 	delete(f.Object, "credential")
 	if text, ok := object.Text(a.Credential); ok {
 		a.Credential = json.RawMessage(text)
@@ -136,7 +136,7 @@ func (h *handler) passkeyLogin(x *kit.Exchange) error {
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
 	}
-	redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", auth.PasskeyType))
+	redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", account.PasskeyType))
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (h *handler) enterByPasskey(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.LoginByPasskey(ctx, a, client)
 		return err
@@ -166,7 +166,7 @@ func (h *handler) enterByPasskey(x *kit.Exchange, f form) error {
 }
 
 // issueCodeByPasskey logs in for an application.
-func (h *handler) issueCodeByPasskey(x *kit.Exchange, f form, app *auth.Application, _ bool) (session auth.IssuedSession, err error) {
+func (h *handler) issueCodeByPasskey(x *kit.Exchange, f form, app *account.Application, _ bool) (session account.IssuedSession, err error) {
 	a, err := h.takeAnswer(x, f)
 	if err != nil {
 		return session, err
@@ -215,7 +215,7 @@ func (h *handler) addPasskey(x *kit.Exchange) error {
 		return err
 	}
 	f, err := readForm(x)
-	var added auth.PasskeyInfo
+	var added account.PasskeyInfo
 	if err == nil {
 		added, err = h.addPasskeyOf(x, f, session)
 	}
@@ -231,7 +231,7 @@ func (h *handler) addPasskey(x *kit.Exchange) error {
 	return x.SendCreated(added)
 }
 
-func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *auth.Session) (added auth.PasskeyInfo, err error) {
+func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session) (added account.PasskeyInfo, err error) {
 	values, err := f.take("name")
 	if err != nil {
 		return added, err
@@ -287,7 +287,7 @@ func (h *handler) changePasskeyForm(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusNoContent)
 }
 
-func (h *handler) changePasskey(x *kit.Exchange, f form, session *auth.Session, uuid string) (outcome string, err error) {
+func (h *handler) changePasskey(x *kit.Exchange, f form, session *account.Session, uuid string) (outcome string, err error) {
 	remove, err := f.takeBool("remove")
 	if err != nil {
 		return "", err

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/test/kit/authenticator"
 )
 
 const ownOrigin = "http://belfry.example.org"
 
-func withPasskeys(o *auth.Options) {
-	o.Passkeys = &auth.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
+func withPasskeys(o *account.Options) {
+	o.Passkeys = &account.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
 	o.Redirects = []string{"https://app.example.net/in"}
 }
 
@@ -47,7 +47,7 @@ func TestPasskeysOverHTTP(t *testing.T) {
 	if strings.Contains(string(options), "secret") {
 		t.Errorf("a script reads the secret: %s", options)
 	}
-	var added auth.PasskeyInfo
+	var added account.PasskeyInfo
 	body := bodyOf(c.Create(options), `,"name":"Laptop"`)
 	f.Do("POST", "/auth/passkeys", body, bearer...).Want(403) // without the cookie
 	f.Do("POST", "/auth/passkeys", body, append(bearer, "Cookie", cookie)...).Want(201).JSON(&added)

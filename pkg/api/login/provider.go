@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -64,7 +64,7 @@ func providerReason(err error) string {
 // callback is the redirect target of every provider.
 func (h *handler) callback(x *kit.Exchange) error {
 	query := x.Query()
-	name := auth.FlowName(query)
+	name := account.FlowName(query)
 	secret := h.service.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
 	if secret != "" {
 		h.cookies.removeFlow(x, name)
@@ -74,7 +74,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
 	client = knownBrowser(client)
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	var provider string
 	err = h.write(x, func(ctx context.Context) (err error) {
 		session, provider, err = h.service.FinishOAuth(ctx, query, secret, client)
@@ -115,7 +115,7 @@ func (h *handler) postedCallback(x *kit.Exchange) error {
 			query.Set(name, text)
 		}
 	}
-	target := auth.CallbackPath + "?" + query.Encode()
+	target := account.CallbackPath + "?" + query.Encode()
 	switch {
 	case err == nil && !f.html:
 		err = errs.New(errs.Unsupported, "a callback is sent as an HTML form")

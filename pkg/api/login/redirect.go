@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"net/url"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -24,9 +24,9 @@ func redirectFailureTo(x *kit.Exchange, target string, err error, reason string)
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated:
 		switch reason = "denied"; {
-		case errors.Is(err, auth.ErrDisabled):
+		case errors.Is(err, account.ErrDisabled):
 			reason = "disabled"
-		case errors.Is(err, auth.ErrToken) && given != "denied": // else it is a code, which can be tried again
+		case errors.Is(err, account.ErrToken) && given != "denied": // else it is a code, which can be tried again
 			reason = "token"
 		case errors.As(err, &step):
 			reason = "step-up"

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -23,15 +23,15 @@ const (
 )
 
 // knownBrowser is a client whose browser will be known, by the cookie that it has or by a new one, which setBrowser sets.
-func knownBrowser(client auth.Client) auth.Client {
+func knownBrowser(client account.Client) account.Client {
 	if client.Browser == "" {
-		client.Browser = auth.NewBrowser()
+		client.Browser = account.NewBrowser()
 	}
 	return client
 }
 
 // setBrowser sets the cookie by which the browser of a client is known, unless it has it.
-func (c cookies) setBrowser(x *kit.Exchange, client auth.Client) {
+func (c cookies) setBrowser(x *kit.Exchange, client account.Client) {
 	if client.Browser != c.value(x.Request, browserCookie) {
 		c.set(x, browserCookie, client.Browser, browserAge)
 	}
@@ -39,13 +39,13 @@ func (c cookies) setBrowser(x *kit.Exchange, client auth.Client) {
 
 // Recognize gives a browser the cookie by which it is known if it sends the form of the page twice, unless it has it.
 func (s *Sessions) Recognize(x *kit.Exchange) {
-	s.SetBrowser(x, s.KnownBrowser(x, auth.Client{}))
+	s.SetBrowser(x, s.KnownBrowser(x, account.Client{}))
 }
 
 // unlessMailed returns the error of a form of a page that asks for a mail: none if it was sent twice, and the mail is on its way. Programs
 // get the error.
 func unlessMailed(html bool, err error) error {
-	if html && errors.Is(err, auth.ErrMailAsked) {
+	if html && errors.Is(err, account.ErrMailAsked) {
 		return nil
 	}
 	return err
@@ -55,13 +55,13 @@ func unlessMailed(html bool, err error) error {
 // the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
 // reply sets no cookie, and removes none.
 func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
-	r := auth.Repeated(err)
+	r := account.Repeated(err)
 	if r == nil {
 		return false
 	}
 	x.Header().Del("Set-Cookie")
 	switch {
-	case r.Known && !html && r.Act != auth.ActPasskey: // a program reads the passkey in the reply
+	case r.Known && !html && r.Act != account.ActPasskey: // a program reads the passkey in the reply
 		_ = x.SendStatus(http.StatusNoContent) // fails for no status without a body
 	case !html:
 		return false
@@ -80,26 +80,26 @@ func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
 }
 
 // placeOf is where the browser of the first use was sent.
-func (h *handler) placeOf(x *kit.Exchange, r *auth.Repetition) string {
+func (h *handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
 	switch r.Act {
-	case auth.ActPassword:
+	case account.ActPassword:
 		return withQuery(h.recovery, "password", "set")
-	case auth.ActUndone:
+	case account.ActUndone:
 		return withQuery(h.recovery, "mail", "sent")
-	case auth.ActKept:
+	case account.ActKept:
 		return withQuery(h.address, "change", "kept")
-	case auth.ActPasskey:
+	case account.ActPasskey:
 		return withQuery(h.account, outcomeParameter, "passkey-added")
-	case auth.ActChanged:
+	case account.ActChanged:
 		return withQuery(h.account, outcomeParameter, "password-set")
-	case auth.ActProven:
+	case account.ActProven:
 		return withQuery(h.account, outcomeParameter, "proven")
 	}
 	provider := r.Provider
 	if provider == "" {
 		provider = "email"
 	}
-	if secret := h.service.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == auth.ActLoggedIn && secret != "" {
+	if secret := h.service.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == account.ActLoggedIn && secret != "" {
 		if factors, err := h.service.PendingFactors(x.Context(), secret); err == nil {
 			return withQuery(h.second, "factors", strings.Join(factors, " "))
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -44,7 +44,7 @@ func TestAProgramIsRepliedTheTokenOfItsSession(t *testing.T) {
 		if got.Token == "" || got.Token != apitest.Token(r) {
 			t.Errorf("%s: the token is %q, the cookie %q", c.name, got.Token, apitest.Token(r))
 		}
-		if left := time.Until(got.Expires); left <= 0 || left > auth.SessionIdleTimeout {
+		if left := time.Until(got.Expires); left <= 0 || left > account.SessionIdleTimeout {
 			t.Errorf("%s: the session expires in %v", c.name, left)
 		}
 		if me := f.Me(got.Token).Want(200); me.Text != string(got.User) {
@@ -110,7 +110,7 @@ func TestTheUserOfALoginIsWhatAGetShows(t *testing.T) {
 		{"a policy of get", func(o *store.Options) { o.Policy = compiled }, false},
 		{"an interceptor of get", func(o *store.Options) { o.Interceptor = refusing{} }, false},
 	} {
-		f := apitest.StartLogin(t, 1, func(o *auth.Options) { o.Users = o.Users.WithOptions(c.change) })[0]
+		f := apitest.StartLogin(t, 1, func(o *account.Options) { o.Users = o.Users.WithOptions(c.change) })[0]
 		var got issued
 		f.Do("POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password","name":"Ada","note":"secret"}`, "Prefer", prefer).Want(200).JSON(&got)
 		var user map[string]any

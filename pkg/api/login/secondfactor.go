@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -20,11 +20,11 @@ const completedCookie = pendingCookie + "-done"
 // stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
 // secret of the login in a cookie, and a program that asks for the representation in the reply.
 func (h *handler) stepError(x *kit.Exchange, err error) error {
-	p := auth.Pending(err)
+	p := account.Pending(err)
 	if p == nil {
 		return err
 	}
-	h.cookies.set(x, pendingCookie, p.Secret, int(auth.PendingTTL.Seconds()))
+	h.cookies.set(x, pendingCookie, p.Secret, int(account.PendingTTL.Seconds()))
 	step := errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, Factors: p.Factors}
 	if x.PrefersRepresentation() {
 		x.ApplyRepresentation()
@@ -36,11 +36,11 @@ func (h *handler) stepError(x *kit.Exchange, err error) error {
 // toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
 // it did.
 func (h *handler) toSecondFactor(x *kit.Exchange, err error, status int) bool {
-	p := auth.Pending(err)
+	p := account.Pending(err)
 	if p == nil {
 		return false
 	}
-	h.cookies.set(x, pendingCookie, p.Secret, int(auth.PendingTTL.Seconds()))
+	h.cookies.set(x, pendingCookie, p.Secret, int(account.PendingTTL.Seconds()))
 	redirect(x, status, withQuery(h.second, "factors", strings.Join(p.Factors, " ")))
 	return true
 }
@@ -67,7 +67,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		// Of a login that is completed, if the browser has none that waits.
 		secret = h.service.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
-	var session auth.IssuedSession
+	var session account.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.CompleteLogin(ctx, secret, factor, client)
 		return err
@@ -79,7 +79,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		h.cookies.set(x, pendingCookie, "", -1)
 	}
 	if err == nil && client.Cookie {
-		h.cookies.set(x, completedCookie, secret, int(auth.UsedTTL.Seconds()))
+		h.cookies.set(x, completedCookie, secret, int(account.UsedTTL.Seconds()))
 	}
 	switch {
 	case !f.html && session.Application == nil && err == nil:
@@ -90,7 +90,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		return err
 	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		h.askAgain(x, values[0], factor.Type == auth.FactorEmail, formReasonOf(err))
+		h.askAgain(x, values[0], factor.Type == account.FactorEmail, formReasonOf(err))
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusSeeOther)
 	case err != nil:
@@ -154,13 +154,13 @@ func (h *handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason 
 }
 
 // takeFactor removes what proves a second factor from a form.
-func (h *handler) takeFactor(x *kit.Exchange, f form) (factor auth.SecondFactor, err error) {
+func (h *handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFactor, err error) {
 	values, err := f.take("type", "code")
 	if err != nil {
 		return factor, err
 	}
 	factor.Type, factor.Code = values[0], values[1]
-	if factor.Type == auth.FactorPasskey {
+	if factor.Type == account.FactorPasskey {
 		factor.Passkey, err = h.takeAnswer(x, f)
 	}
 	return factor, err
@@ -184,7 +184,7 @@ func (h *handler) secondPasskey(x *kit.Exchange) error {
 }
 
 // pendingOf returns the secret of the login that a form is about, by its field or the cookie, and the client.
-func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client auth.Client, err error) {
+func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client account.Client, err error) {
 	values, err := f.take("flow")
 	if err != nil {
 		return "", client, err

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/pkg/mail"
 	"belfry/test/kit/authenticator"
 )
@@ -43,7 +43,7 @@ func TestALoginThatIsGivenUpTakesNoStepUp(t *testing.T) {
 // A browser whose session is too old to link a provider learns that, and not that its login was wrong.
 func TestAnOldSessionThatLinksAProvider(t *testing.T) {
 	var ahead atomic.Int64
-	f := startApplications(t, func(o *auth.Options) {
+	f := startApplications(t, func(o *account.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
 	headers := []string{"Cookie", "belfry=" + f.Register("ada@example.com", "a fine password"), "Sec-Fetch-Site", "same-origin"}
@@ -54,12 +54,12 @@ func TestAnOldSessionThatLinksAProvider(t *testing.T) {
 
 // A browser that logs in for an application is known at its next login as well.
 func TestABrowserIsKnownAfterALoginForAnApplication(t *testing.T) {
-	f := startApplications(t, func(o *auth.Options) {
+	f := startApplications(t, func(o *account.Options) {
 		texts, err := mail.ParseTemplates("device", "", "{{.Time}}")
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Email.Notices = map[auth.Notice]*mail.Templates{auth.NoticeDevice: texts}
+		o.Email.Notices = map[account.Notice]*mail.Templates{account.NoticeDevice: texts}
 	})
 	f.Register("ada@example.com", "a fine password")
 	r := submit(f, asking(site), "a fine password", "User-Agent", "another/2.0").Want(303)

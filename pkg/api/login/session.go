@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
 // Sessions finds the session of a request by its bearer token or its cookie.
 type Sessions struct {
-	service *auth.Service
+	service *account.Service
 	cookies cookies
 }
 
 var _ kit.Authenticator = (*Sessions)(nil)
 
 // NewSessions returns the Sessions of a service.
-func NewSessions(service *auth.Service) *Sessions {
+func NewSessions(service *account.Service) *Sessions {
 	return &Sessions{service, cookiesFor(service)}
 }
 
@@ -28,7 +28,7 @@ func NewSessions(service *auth.Service) *Sessions {
 // error, since a program must not continue as an anonymous client unawares. A
 // cookie that is not valid is ignored: browsers send it in any case. They send several of
 // one name, which were set for other paths or hosts: the first valid one counts.
-func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
+func (s *Sessions) Authenticate(x *kit.Exchange) (*account.Session, error) {
 	token, ok := x.BearerToken()
 	tokens := []string{token}
 	if !ok {
@@ -37,7 +37,7 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 		}
 		tokens = s.cookies.values(x.Request, sessionCookie)
 	}
-	var session *auth.Session
+	var session *account.Session
 	var err error
 	for i := 0; i < len(tokens) && err == nil && session == nil; i++ {
 		session, err = s.service.Authenticate(x.Context(), tokens[i])
@@ -49,7 +49,7 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 	case err != nil:
 		return nil, err
 	case session == nil && ok:
-		return nil, errs.Wrap(auth.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+		return nil, errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
 	case session == nil:
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 }
 
 // Issue sets the cookie of a session that has just been issued.
-func (s *Sessions) Issue(x *kit.Exchange, session auth.IssuedSession) {
+func (s *Sessions) Issue(x *kit.Exchange, session account.IssuedSession) {
 	s.cookies.setSession(x, session)
 }
 
@@ -77,7 +77,7 @@ func (s *Sessions) Cookie(x *kit.Exchange, name string) []string {
 
 // LogOut ends a session, which may be nil, and removes its cookie. It ends those of further cookies as well: without the first one, the
 // next one that the browser sends would count.
-func (s *Sessions) LogOut(x *kit.Exchange, session *auth.Session) error {
+func (s *Sessions) LogOut(x *kit.Exchange, session *account.Session) error {
 	if session != nil {
 		if err := s.service.Logout(x.Context(), session); err != nil {
 			return err
@@ -99,13 +99,15 @@ func (s *Sessions) LogOut(x *kit.Exchange, session *auth.Session) error {
 }
 
 // KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
-func (s *Sessions) KnownBrowser(x *kit.Exchange, client auth.Client) auth.Client {
+func (s *Sessions) KnownBrowser(x *kit.Exchange, client account.Client) account.Client {
 	client.Browser = s.cookies.value(x.Request, browserCookie)
 	return knownBrowser(client)
 }
 
 // SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
-func (s *Sessions) SetBrowser(x *kit.Exchange, client auth.Client) { s.cookies.setBrowser(x, client) }
+func (s *Sessions) SetBrowser(x *kit.Exchange, client account.Client) {
+	s.cookies.setBrowser(x, client)
+}
 
 // cookies sets belfry's cookies. Over https their names begin with __Host-: then
 // browsers accept them from this host and for the path / alone. Without, they are for the path of the base URL.
@@ -118,14 +120,14 @@ type cookies struct {
 
 // The names of cookies, where that of sessions is the default one. Another one takes its place in all of them.
 const (
-	sessionCookie = auth.DefaultCookie
+	sessionCookie = account.DefaultCookie
 	deviceCookie  = sessionCookie + "-device" // outlives logouts
 )
 
 // maxTokens is how many cookies of sessions of one request are tried.
 const maxTokens = 4
 
-func cookiesFor(service *auth.Service) cookies {
+func cookiesFor(service *account.Service) cookies {
 	c := cookies{path: service.Base().CookiePath(), names: service.CookieNames}
 	if service.Base().Secure() {
 		c.prefix, c.secure, c.path = "__Host-", true, "/"
@@ -153,11 +155,11 @@ func (c cookies) setNamed(x *kit.Exchange, name, value string, age int) {
 
 // setSession sets the token of a session. The cookie lives as long as a session
 // can at most: the server decides when it expires, and use extends it.
-func (c cookies) setSession(x *kit.Exchange, s auth.IssuedSession) {
+func (c cookies) setSession(x *kit.Exchange, s account.IssuedSession) {
 	if s.Token == "" {
 		return // the session of the request stays
 	}
-	c.set(x, sessionCookie, s.Token, int(auth.SessionMaxAge.Seconds()))
+	c.set(x, sessionCookie, s.Token, int(account.SessionMaxAge.Seconds()))
 	if c.value(x.Request, pendingCookie) != "" {
 		c.set(x, pendingCookie, "", -1) // else a step-up would be taken for that of a login that was given up
 	}
@@ -165,16 +167,16 @@ func (c cookies) setSession(x *kit.Exchange, s auth.IssuedSession) {
 }
 
 // setDevice sets the cookie by which a device is known at its next login.
-func (c cookies) setDevice(x *kit.Exchange, s auth.IssuedSession) {
+func (c cookies) setDevice(x *kit.Exchange, s account.IssuedSession) {
 	if s.Device != "" {
-		c.set(x, deviceCookie, s.Device, int(auth.DeviceTTL.Seconds()))
+		c.set(x, deviceCookie, s.Device, int(account.DeviceTTL.Seconds()))
 	}
 }
 
 func (c cookies) removeSession(x *kit.Exchange) { c.set(x, sessionCookie, "", -1) }
 
-func (c cookies) setFlow(x *kit.Exchange, f auth.Flow) {
-	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(auth.FlowTTL.Seconds()))
+func (c cookies) setFlow(x *kit.Exchange, f account.Flow) {
+	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(account.FlowTTL.Seconds()))
 }
 
 func (c cookies) removeFlow(x *kit.Exchange, name string) { c.set(x, sessionCookie+"-"+name, "", -1) }

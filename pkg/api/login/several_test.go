@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/auth"
 	"belfry/test/kit/authenticator"
 )
 
 // beside is a cookie with others of its name, whose values are no less well-formed, around it.
 func beside(own string) string {
 	name, _, _ := strings.Cut(own, "=")
-	other := func() string { return name + "=" + auth.NewBrowser() }
+	other := func() string { return name + "=" + account.NewBrowser() }
 	return other() + "; " + other() + "; " + own + "; " + other()
 }
 
@@ -41,7 +41,7 @@ func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 		t.Errorf("the cookies are %v", r.Cookies())
 	}
 	// Sent again, by the browser that knows of it: also where another login is said to wait.
-	for _, cookies := range []string{beside("belfry-second-done=" + completed), "belfry-second=" + auth.NewBrowser() + "; belfry-second-done=" + completed} {
+	for _, cookies := range []string{beside("belfry-second-done=" + completed), "belfry-second=" + account.NewBrowser() + "; belfry-second-done=" + completed} {
 		if r := f.Do("POST", "/auth/second-factor", answer, "Cookie", cookies+"; "+set).Want(204); len(r.Cookies()) > 0 {
 			t.Errorf("the cookies are %v", r.Cookies())
 		}
@@ -50,8 +50,8 @@ func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 
 // Challenges whose cookies have a former name are among those of a browser, and are removed first.
 func TestChallengesOfFormerNamesAreFew(t *testing.T) {
-	f := apitest.StartLogin(t, 1, withPasskeys, func(o *auth.Options) {
-		o.Cookie, o.FormerCookies = "shop", []auth.FormerCookie{{Name: "belfry", Until: time.Now().Add(time.Hour)}}
+	f := apitest.StartLogin(t, 1, withPasskeys, func(o *account.Options) {
+		o.Cookie, o.FormerCookies = "shop", []account.FormerCookie{{Name: "belfry", Until: time.Now().Add(time.Hour)}}
 	})[0]
 	var cookies []string
 	for i := range 6 {

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/problem"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -19,15 +19,15 @@ import (
 // set: the session is the application's.
 func (h *handler) token(x *kit.Exchange) error {
 	session, err := h.exchange(x)
-	var protocol *auth.ProtocolError
+	var protocol *account.ProtocolError
 	var invalid *errs.Error
 	switch {
-	case errors.Is(err, auth.ErrDisabled):
-		return h.sendProtocolError(x, err, auth.InvalidGrant, "this account is disabled", nil)
+	case errors.Is(err, account.ErrDisabled):
+		return h.sendProtocolError(x, err, account.InvalidGrant, "this account is disabled", nil)
 	case errors.As(err, &protocol):
 		return h.sendProtocolError(x, err, protocol.Code, protocol.Description, nil)
 	case errs.KindOf(err) == errs.Invalid && errors.As(err, &invalid):
-		return h.sendProtocolError(x, err, auth.InvalidRequest, invalid.Message, invalid.Fields)
+		return h.sendProtocolError(x, err, account.InvalidRequest, invalid.Message, invalid.Fields)
 	case err != nil:
 		return err
 	}
@@ -49,8 +49,8 @@ type granted struct {
 	ExpiresIn   int    `json:"expires_in"` // seconds
 }
 
-func (h *handler) exchange(x *kit.Exchange) (auth.IssuedSession, error) {
-	var none auth.IssuedSession
+func (h *handler) exchange(x *kit.Exchange) (account.IssuedSession, error) {
+	var none account.IssuedSession
 	f, err := readForm(x)
 	if err != nil {
 		return none, err
@@ -66,7 +66,7 @@ func (h *handler) exchange(x *kit.Exchange) (auth.IssuedSession, error) {
 		return none, err
 	}
 	if values[0] != "authorization_code" {
-		return none, &auth.ProtocolError{Code: auth.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
+		return none, &account.ProtocolError{Code: account.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
 	}
 	name, err := clientOf(x.Request, values[4])
 	if err != nil {
@@ -76,7 +76,7 @@ func (h *handler) exchange(x *kit.Exchange) (auth.IssuedSession, error) {
 	if err != nil {
 		return none, err
 	}
-	return h.service.ExchangeCode(x.Context(), auth.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: name}, client)
+	return h.service.ExchangeCode(x.Context(), account.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: name}, client)
 }
 
 // clientOf returns the client_id of an exchange: that of the body, or of HTTP Basic (RFC 6749, section 2.3.1), where
@@ -112,7 +112,7 @@ func clientOf(r *http.Request, inBody string) (string, error) {
 }
 
 func invalidClient(description string) error {
-	return &auth.ProtocolError{Code: auth.InvalidClient, Description: description}
+	return &account.ProtocolError{Code: account.InvalidClient, Description: description}
 }
 
 // protocolProblem is a problem document that is an error of RFC 6749, section 5.2, as well.
@@ -126,7 +126,7 @@ type protocolProblem struct {
 // demands, which libraries insist on.
 func (h *handler) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
-	if code == auth.InvalidClient {
+	if code == account.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)
 		x.SetHeader("Www-Authenticate", `Basic realm="belfry", charset="UTF-8"`)
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/store/object"
 )
 
@@ -89,11 +89,11 @@ var accountProblems = map[string]string{ //nolint:gosec // no credentials
 }
 
 var factorTitles = map[string]string{
-	auth.FactorTOTP: "Authenticator app", auth.FactorPasskey: "Passkeys", auth.FactorEmail: "Codes by mail", auth.FactorRecovery: "recovery code",
+	account.FactorTOTP: "Authenticator app", account.FactorPasskey: "Passkeys", account.FactorEmail: "Codes by mail", account.FactorRecovery: "recovery code",
 }
 
 // account returns what the page account shows for a session, nil for nobody.
-func (h *handler) account(x *kit.Exchange, me *auth.Session) (Account, error) {
+func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error) {
 	query := x.Query()
 	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
 	if me == nil || me.Key != nil { // an API key manages no account
@@ -107,7 +107,7 @@ func (h *handler) account(x *kit.Exchange, me *auth.Session) (Account, error) {
 	a.Policy, a.RecoveryCodes, a.ByMail = o.Factors.Policy, o.Factors.RecoveryCodes, h.service.EmailEnabled()
 	a.Export, a.Deletable = h.export, h.service.CanDeleteAccounts()
 	for _, proof := range o.StepUp.Factors {
-		if proof != auth.FactorPasskey || h.service.PasskeysEnabled() {
+		if proof != account.FactorPasskey || h.service.PasskeysEnabled() {
 			a.Proofs = append(a.Proofs, proof)
 		}
 	}
@@ -116,13 +116,13 @@ func (h *handler) account(x *kit.Exchange, me *auth.Session) (Account, error) {
 		has[f.Type] = true
 		a.Factors = append(a.Factors, Factor{f.Type, factorTitles[f.Type], readable(f.Created)})
 	}
-	possible := map[string]bool{auth.FactorTOTP: true, auth.FactorPasskey: len(o.Passkeys) > 0, auth.FactorEmail: a.ByMail && len(o.Addresses) > 0}
-	for _, kind := range []string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail} {
+	possible := map[string]bool{account.FactorTOTP: true, account.FactorPasskey: len(o.Passkeys) > 0, account.FactorEmail: a.ByMail && len(o.Addresses) > 0}
+	for _, kind := range []string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail} {
 		if possible[kind] && !has[kind] {
 			a.Addable = append(a.Addable, kind)
 		}
 	}
-	if setup := query.Get("setup"); (setup == auth.FactorTOTP || setup == auth.FactorEmail) && !has[setup] {
+	if setup := query.Get("setup"); (setup == account.FactorTOTP || setup == account.FactorEmail) && !has[setup] {
 		a.Setup = setup
 	}
 	for _, p := range o.Passkeys {
@@ -154,7 +154,7 @@ func readable(text string) string {
 
 // AccountReply returns the page that replies to a form of who is logged in with what is shown once, and its content security
 // policy: it runs no script.
-func (o Options) AccountReply(service *auth.Service, me *auth.Session, a Account) (body []byte, policy string, err error) {
+func (o Options) AccountReply(service *account.Service, me *account.Session, a Account) (body []byte, policy string, err error) {
 	v := baseView(service, o.Links)
 	v.User, v.Account = displayName(me), a
 	body, err = o.Templates.render(accountPage, v)

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 )
 
 // Names of pages and of their templates. The page validated is that of a login or a mail's
@@ -55,7 +55,7 @@ type handler struct {
 	calls     *kit.Calls
 	recognize func(*kit.Exchange)
 	export    bool // of what is a user's
-	service   *auth.Service
+	service   *account.Service
 	templates *Templates
 	base      View // of a page for nobody
 	stores    []Store
@@ -64,7 +64,7 @@ type handler struct {
 }
 
 // Mount adds the routes of the pages.
-func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
+func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options) {
 	if len(o.Paths) > 0 || service.HasApplications() {
 		r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
 	}
@@ -88,7 +88,7 @@ func strictPolicy(formTargets string) string {
 func scriptPolicy(strict string) string { return strict + "; script-src 'self'; connect-src 'self'" }
 
 // baseView is the view of a page for nobody.
-func baseView(service *auth.Service, links Links) View {
+func baseView(service *account.Service, links Links) View {
 	base := service.Base()
 	v := View{
 		Base: base.Path(), Host: hostOf(service.BaseURL()), Style: base.Below(stylePath), Links: links.below(base), Actions: actionsOf(service).below(base),
@@ -102,7 +102,7 @@ func baseView(service *auth.Service, links Links) View {
 }
 
 // Authorize returns the page that asks for a login for an application. urls are those of the providers.
-func (o Options) Authorize(service *auth.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
+func (o Options) Authorize(service *account.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
 	v := baseView(service, o.Links)
 	v.Application, v.Reason, v.Message = app, reason, message
 	if service.PasskeysEnabled() {
@@ -116,7 +116,7 @@ func (o Options) Authorize(service *auth.Service, app Application, urls map[stri
 
 // Refusal returns the page of a failure, and its content security policy. Without a service it is that of a start. Without
 // templates it is belfry's own, and leads nowhere.
-func (o Options) Refusal(service *auth.Service, reason, message string) ([]byte, string, error) {
+func (o Options) Refusal(service *account.Service, reason, message string) ([]byte, string, error) {
 	v := View{Style: stylePath}
 	if service != nil {
 		v = baseView(service, o.Links)
@@ -147,7 +147,7 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 	if name == secondPage {
 		policy = h.second
 		for _, factor := range strings.Fields(x.Query().Get("factors")) {
-			if slices.Contains([]string{auth.FactorTOTP, auth.FactorPasskey, auth.FactorEmail, auth.FactorRecovery}, factor) && !slices.Contains(v.Factors, factor) {
+			if slices.Contains([]string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail, account.FactorRecovery}, factor) && !slices.Contains(v.Factors, factor) {
 				v.Factors = append(v.Factors, factor)
 			}
 		}

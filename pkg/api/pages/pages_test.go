@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/pages"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -33,7 +33,7 @@ func start(t *testing.T, change ...any) *apitest.Front {
 	return apitest.StartLogin(t, 1, append([]any{site, account}, change...)...)[0]
 }
 
-func validatesFirst(o *auth.Options) { o.Email.PostValidation = false }
+func validatesFirst(o *account.Options) { o.Email.PostValidation = false }
 
 // contains checks which texts a reply has; those that begin with ! it must not have.
 func contains(t *testing.T, r apitest.Reply, texts ...string) {
@@ -134,7 +134,7 @@ func TestAFolderReplacesTemplatesFileByFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, func(o *api.Options) { o.Site.Templates = templates }, func(o *auth.Options) { o.Redirects = []string{"http://127.0.0.1/in"} })
+	f := start(t, func(o *api.Options) { o.Site.Templates = templates }, func(o *account.Options) { o.Redirects = []string{"http://127.0.0.1/in"} })
 	const request = "code_challenge=0123456789012345678901234567890123456789abc&code_challenge_method=S256&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fin&response_type=code"
 	contains(t, f.Do("GET", "/auth/authorize?"+request, "").Want(200), "<title>Allow", "our own http://127.0.0.1/in code_challenge=", `class="host"`)
 	contains(t, f.Do("GET", "/login", "").Want(200), "<title>Enter", "our own /auth/email", `class="host"`)

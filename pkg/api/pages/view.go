@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"belfry/internal/baseurl"
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
 )
@@ -122,16 +122,16 @@ const unknownFailure = "The login failed."
 
 // doneMessages say what was done before by what was sent again. They are the same for every account.
 var doneMessages = map[string]string{
-	string(auth.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
-	string(auth.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
-	string(auth.ActPassword):   "A new password was set by this link. Log in with it, or ask for another mail if you did not choose it.",
-	string(auth.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
-	string(auth.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
-	string(auth.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
-	string(auth.ActKept):       "The changes of the address stay, as this link was used to say.",
-	string(auth.ActPasskey):    "The passkey was added.",
-	string(auth.ActChanged):    "The new password is set.",
-	string(auth.ActProven):     "You have proven again who you are.",
+	string(account.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
+	string(account.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
+	string(account.ActPassword):   "A new password was set by this link. Log in with it, or ask for another mail if you did not choose it.",
+	string(account.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
+	string(account.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
+	string(account.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
+	string(account.ActKept):       "The changes of the address stay, as this link was used to say.",
+	string(account.ActPasskey):    "The passkey was added.",
+	string(account.ActChanged):    "The new password is set.",
+	string(account.ActProven):     "You have proven again who you are.",
 }
 
 // titles are the names of providers for people.
@@ -146,7 +146,7 @@ func title(name string) string {
 }
 
 // view returns the data of a page, and the session of who is logged in, nil for nobody.
-func (h *handler) view(x *kit.Exchange) (View, *auth.Session) {
+func (h *handler) view(x *kit.Exchange) (View, *account.Session) {
 	v := h.base
 	// A page is shown to whoever has no valid session, and while sessions can't be read.
 	session, err := h.calls.AccountSession(x)
@@ -169,7 +169,7 @@ func (h *handler) view(x *kit.Exchange) (View, *auth.Session) {
 }
 
 // displayName returns how a user is called on the pages that they see.
-func displayName(session *auth.Session) string {
+func displayName(session *account.Session) string {
 	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
 		return kit.Truncate(name, 100)
 	}
@@ -209,7 +209,7 @@ func allActions() Actions {
 	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code", "/auth/email/address"}
 }
 
-func actionsOf(service *auth.Service) Actions {
+func actionsOf(service *account.Service) Actions {
 	all := allActions()
 	if !service.EmailEnabled() {
 		return Actions{Logout: all.Logout}

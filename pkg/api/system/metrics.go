@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -36,7 +36,7 @@ func (m *Metrics) serve(x *kit.Exchange) error {
 		token, ok := x.BearerToken()
 		given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(m.token))
 		if !ok || subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-			return errs.Wrap(auth.ErrInvalidToken, errs.Unauthenticated, "metrics need the header Authorization: Bearer with metrics.token of the configuration")
+			return errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "metrics need the header Authorization: Bearer with metrics.token of the configuration")
 		}
 	}
 	m.handler.ServeHTTP(x, x.Request)

@@ -1,0 +1,256 @@
+package account
+
+import (
+	"context"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/mail"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// MailLogin configures logins without a password, by a code or the link of a mail.
+type MailLogin struct {
+	Code, Link         bool          // which of the two there are
+	TTL                time.Duration // of a code, also of one that is a second factor, and of the token of a link
+	CodeMail, LinkMail *mail.Templates
+}
+
+// MailLogins returns which logins by mail are configured.
+func (s *Service) MailLogins() (code, link bool) {
+	if s.email == nil {
+		return false, false
+	}
+	return s.email.Login.Code, s.email.Login.Link
+}
+
+// loginMailbox is the kind of the mailbox of logins by mail. That of a second factor has another one, so that
+// nobody who does not know the password can delay it.
+const loginMailbox = "login"
+
+// RequestedLogin is what a client needs to continue a login by mail.
+type RequestedLogin struct {
+	Binding string // a secret; it has to come with the code or the token of the mail
+	Expires time.Time
+	TTL     time.Duration // until Expires
+}
+
+// RequestLogin requests the mail with which somebody logs in: with a code or with a link, as kind says (MethodCode,
+// MethodLink; "" is the one that is configured). What it does and returns is the same for an address without a user.
+// Of one client, by its Binding, and one address the latest request alone is valid.
+//
+// Errors: Invalid; Limited, with ErrMailAsked where the mail that is on its way is for this client.
+func (s *Service) RequestLogin(ctx context.Context, login, kind string, from Client) (RequestedLogin, error) {
+	method, err := s.mailMethod(kind)
+	if err != nil {
+		return RequestedLogin{}, err
+	}
+	user, _, id, err := s.addressee(ctx, login, from)
+	if err != nil {
+		return RequestedLogin{}, err
+	}
+	pending := RequestedLogin{Binding: newSecret(), Expires: s.now().Add(s.email.Login.TTL), TTL: s.email.Login.TTL}
+	asked := mailLogin{Binding: digest(pending.Binding), Method: method, Until: timestamp(pending.Expires)}
+	why := purposeNone
+	if user.UUID != "" && !IsDisabled(user) {
+		why = purpose(method)
+		if err := asked.bind(user); err != nil {
+			return RequestedLogin{}, err
+		}
+	}
+	return pending, s.orderLogin(asService(ctx, ""), mailOrder{
+		mailbox: mailboxUUID(id.providerID, loginMailbox), address: id.providerID, why: why,
+	}, asked, digest(from.Binding))
+}
+
+// mailMethod returns the method of a kind of login by mail. Invalid for one that is not configured.
+func (s *Service) mailMethod(kind string) (string, error) {
+	code, link := s.MailLogins()
+	switch {
+	case !code && !link:
+		return "", errs.New(errs.NotFound, "login by a code or a link of a mail is not configured")
+	case kind == MethodCode && code, kind == "" && code:
+		return MethodCode, nil
+	case kind == MethodLink && link, kind == "":
+		return MethodLink, nil
+	}
+	return "", &errs.Error{Kind: errs.Invalid, Message: "there is no login of this kind",
+		Fields: []errs.Field{{Pointer: "/kind", Message: "expected code or link, one that is configured"}}}
+}
+
+// errWrongMailCode does not say what is wrong with a code.
+func errWrongMailCode() error {
+	return errs.Wrap(ErrToken, errs.Denied, "the code is wrong, was used, has expired, or was asked for elsewhere: request another mail")
+}
+
+// LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. It is used
+// up by that. Who has it has the address: an account whose address nobody had proven is taken from whoever else has
+// access to it, as by a recovery.
+//
+// Errors: Invalid without a login or a code; Denied, the same for an unknown login, and with a Repetition for one that was used; Limited; Unavailable.
+func (s *Service) LoginByMail(ctx context.Context, login, code string, from Client) (IssuedSession, error) {
+	if _, err := s.mailMethod(""); err != nil {
+		return IssuedSession{}, err
+	}
+	if err := requireTexts("a login and a code are needed", text{fieldLogin, login}, text{"code", code}); err != nil {
+		return IssuedSession{}, err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return IssuedSession{}, err
+	}
+	ctx = asService(ctx, "")
+	id := emailIdentity(login)
+	mailbox := mailboxUUID(id.providerID, loginMailbox)
+	var asked mailLogin
+	if err := s.tryCode(from, func() (err error) {
+		var right bool
+		asked, right, err = s.tryMailLogin(ctx, mailbox, digest(from.Binding), code, ActLoggedIn, from)
+		if err == nil && !right {
+			err = errWrongMailCode()
+		}
+		return err
+	}); err != nil {
+		if Repeated(err) != nil {
+			s.returnAttempt(from)
+		}
+		return IssuedSession{}, recognize(err, from)
+	}
+	session, err := s.finishMailLogin(ctx, id, asked, from)
+	if err == nil || Pending(err) != nil {
+		s.returnAttempt(from)
+	} else {
+		s.forgetUsed(ctx, mailbox, func(u usedSecret) bool { return u.Hash == asked.Hash })
+	}
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, id.uuid()) })
+	return session, nil
+}
+
+// finishMailLogin logs in somebody whose code was right and is used up.
+func (s *Service) finishMailLogin(ctx context.Context, id identity, asked mailLogin, from Client) (IssuedSession, error) {
+	user, ident, err := s.findOwner(ctx, id)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if !asked.isFor(user) {
+		return IssuedSession{}, errWrongMailCode()
+	}
+	if user, err = s.proveAddress(ctx, id, user, ident, from); err != nil {
+		return IssuedSession{}, err
+	}
+	return s.completeLogin(ctx, user, s.proofBy(emailType, asked.Method, 1), from)
+}
+
+// proveAddress returns the account of somebody who has proven to have an address. If nobody had before, the password,
+// sessions and other idents of the account may be those of a stranger who registered the address, unless it is in the
+// client's session: then the client has both the address and the account.
+func (s *Service) proveAddress(ctx context.Context, id identity, user, ident store.Stored, from Client) (store.Stored, error) {
+	switch {
+	case isProven(ident):
+		return s.endRights(ctx, user, id)
+	case from.Session != nil && from.Session.User.UUID == user.UUID:
+		return user, s.markValidated(ctx, ident.UUID, true)
+	}
+	return s.recoverAccount(ctx, id, user, ident, "")
+}
+
+// followLogin handles the link of a mail if it is that of a login. It uses nothing up.
+func (s *Service) followLogin(ctx context.Context, id identity, token string, from Client) (to LinkOutcome, found bool, err error) {
+	if _, link := s.MailLogins(); !link {
+		return 0, false, nil
+	}
+	mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(id.providerID, loginMailbox))
+	if err != nil {
+		return 0, false, ignoreNotFound(err)
+	}
+	if r := s.repeatedLogin(mailbox.Body, digest(from.Binding), token, from); r != nil && r.Act == ActLoggedIn {
+		return 0, true, errRepeated(*r, errs.Denied)
+	}
+	for _, l := range mailLoginsOf(mailbox.Body) {
+		if l.Method != MethodLink || !l.valid(s.now()) || !l.matches(token) {
+			continue
+		}
+		if secretMatches(from.Binding, l.Binding) {
+			return OpenLogin, true, nil
+		}
+		return OpenLoginElsewhere, true, nil
+	}
+	return 0, false, nil
+}
+
+// addressee checks the request of a mail to an address, and returns the identity and its user and ident, as findOwner
+// does.
+func (s *Service) addressee(ctx context.Context, login string, from Client) (user, ident store.Stored, id identity, err error) {
+	if err := s.requireEmail(); err != nil {
+		return user, ident, id, err
+	}
+	if err := requireTexts("a login is needed", text{fieldLogin, login}); err != nil {
+		return user, ident, id, err
+	}
+	if _, err := knownAddress(login); err != nil {
+		return user, ident, id, err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return user, ident, id, err
+	}
+	id = emailIdentity(login)
+	user, ident, err = s.findOwner(asService(ctx, ""), id)
+	return user, ident, id, err
+}
+
+// text is a field of a request.
+type text struct{ name, value string }
+
+// requireTexts reports Invalid for texts that are empty.
+func requireTexts(message string, texts ...text) error {
+	var missing []errs.Field
+	for _, t := range texts {
+		if t.value == "" {
+			missing = append(missing, errs.Field{Pointer: object.Pointer(t.name), Message: "is missing"})
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return &errs.Error{Kind: errs.Invalid, Message: message, Fields: missing}
+}
+
+// sendSecondCode requests a mail with a code for a user who has logged in with a first factor. The code is bound to the
+// login that is pending, and to the user's password. Conflict for a user without an address that it could go to;
+// Limited within the interval of mails, with ErrMailAsked where the one on its way is for the same login.
+func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login string) error {
+	if err := s.requireEmail(); err != nil {
+		return err
+	}
+	found, err := s.standingsOf(ctx, user)
+	if err != nil {
+		return err
+	}
+	address := found.forCodes()
+	if address == "" {
+		return errs.New(errs.Conflict, "the account has no e-mail address that is known to be the user's")
+	}
+	asked := mailLogin{Binding: secondBinding(login), Method: MethodCode, To: address, Until: timestamp(s.now().Add(s.email.Login.TTL))}
+	if err := asked.bind(user); err != nil {
+		return err
+	}
+	return s.orderLogin(asService(ctx, user.UUID), mailOrder{
+		mailbox: secondMailbox(user.UUID), address: address, why: purposeCode,
+	}, asked, asked.Binding)
+}
+
+// checkSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, with the address that it was
+// sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
+func (s *Service) checkSecondCode(ctx context.Context, user store.Stored, login, code string) (address string, right bool, err error) {
+	asked, right, err := s.tryMailLogin(asService(ctx, user.UUID), secondMailbox(user.UUID), secondBinding(login), code, ActProven, Client{})
+	return asked.To, right && asked.isFor(user), err
+}
+
+// secondMailbox is the uuid of the mailbox for codes that are a user's second factor.
+func secondMailbox(user string) string { return "second-" + hexDigest(user) }
+
+// secondBinding binds a code to a pending login, and is no binding of a browser.
+func secondBinding(login string) string { return digest("second factor:" + login) }

@@ -1,0 +1,83 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// EndSessions ends all sessions and API keys of a user, and the tokens of recovery mails, atomically:
+// also those that an index does not find yet. NotFound.
+func (s *Service) EndSessions(ctx context.Context, uuid string) (store.Stored, error) {
+	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
+		fields := object.Object{}
+		fields.Set(fieldEpoch, epoch(user)+1)
+		return fields
+	}, func(user store.Stored) []store.ExtraEvent {
+		return []store.ExtraEvent{s.audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: reasonRevoked})}
+	})
+}
+
+// EndSession ends one session of a user. NotFound when it is not theirs.
+func (s *Service) EndSession(ctx context.Context, user, id string) error {
+	err := s.revoke(managing(ctx), user, id, false)
+	if errors.Is(err, errs.NotFound) {
+		return errs.New(errs.NotFound, "the user has no session with this id")
+	}
+	return err
+}
+
+// SendRecovery requests the mail with which a user sets a new password, to an address with which
+// they log in: address, or the only one if that is "". It returns the address.
+//
+// Errors: NotFound; Conflict without login by e-mail, for a user who is disabled, who has no such
+// address, or has several and none is given; Limited within the interval of mails.
+func (s *Service) SendRecovery(ctx context.Context, uuid, address string) (string, error) {
+	if s.email == nil {
+		return "", errs.New(errs.Conflict, "no mail can be sent: login by e-mail is not configured (authentication.providers.email); set a password instead")
+	}
+	user, err := s.users.Get(asService(ctx, ""), uuid)
+	if err != nil {
+		return "", err
+	}
+	if IsDisabled(user) {
+		return "", errs.New(errs.Conflict, "the user is disabled: enable them first")
+	}
+	addresses, err := s.addressesOf(ctx, uuid)
+	if err != nil {
+		return "", err
+	}
+	if normal, err := knownAddress(address); err == nil {
+		address = normal
+	}
+	switch {
+	case len(addresses) == 0:
+		return "", errs.New(errs.Conflict, "the user has no e-mail address to log in with")
+	case address == "" && len(addresses) > 1:
+		return "", errs.New(errs.Conflict, "the user has several e-mail addresses: say to which one the mail goes")
+	case address == "":
+		address = addresses[0]
+	case !slices.Contains(addresses, address):
+		return "", errs.New(errs.Conflict, "%q is no address that the user logs in with", address)
+	}
+	return address, s.enqueueMailAs(managing(ctx), address, recoveryMailbox, purposeRecover)
+}
+
+// addressesOf returns the e-mail addresses with which a user logs in, sorted.
+func (s *Service) addressesOf(ctx context.Context, uuid string) (all []string, err error) {
+	err = forEachOwned(asService(ctx, ""), s.idents, uuid, func(_ store.Stored, ident object.Object) error {
+		if kind, _ := ident.Text("type"); kind == emailType {
+			if address, _ := ident.Text("_id"); address != "" {
+				all = append(all, address)
+			}
+		}
+		return nil
+	})
+	slices.Sort(all)
+	return all, err
+}

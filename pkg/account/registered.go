@@ -1,0 +1,50 @@
+package account
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// A registration without a token uses up no secret. So that its form can be sent twice all the same, a browser that has a cookie before
+// it sends it leaves a record, which is found by that cookie and the address.
+
+func registrationUUID(id identity, from Client) string {
+	return "registration-" + hexDigest(from.Browser+"\n"+id.uuid())
+}
+
+// beginRegistration records that a browser is registering an address, and returns what records how that has ended. Of two at once
+// the first one does both.
+func (s *Service) beginRegistration(ctx context.Context, id identity, token string, from Client) (ended func(done bool), err error) {
+	ended = func(bool) {}
+	if token != "" || from.Browser == "" {
+		return ended, nil
+	}
+	uuid, o := registrationUUID(id, from), object.Object{}
+	o.Set(fieldUse, use{Act: ActRegistered, Browser: browserDigest(from)})
+	o.Set(fieldExpires, timestamp(s.now().Add(UsedTTL)))
+	switch _, err := s.tokens.Save(asService(ctx, ""), o, uuid); {
+	case errors.Is(err, errs.Exists):
+		return ended, nil
+	case err != nil:
+		return ended, err
+	}
+	return func(done bool) { s.settle(ctx, uuid, done) }, nil
+}
+
+// registeredBefore returns a Repetition if it was this browser that has taken an address; taken otherwise.
+func (s *Service) registeredBefore(ctx context.Context, id identity, taken error, from Client) error {
+	if from.Browser == "" || from.Session != nil {
+		return taken
+	}
+	u, used, err := s.awaitUse(ctx, registrationUUID(id, from), noneElse)
+	switch {
+	case err != nil:
+		return err
+	case !used:
+		return taken
+	}
+	return u.repeated(errs.Exists)
+}

@@ -1,0 +1,134 @@
+package account_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"belfry/pkg/account"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// Whoever finds the form of a recovery in the history of a browser, which is known, sends it with passwords: each is a guess, as at a login.
+func TestAUsedFormGuessesNoPasswords(t *testing.T) {
+	forms := map[string]func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error){
+		"registration": func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error) {
+			return w.registeredByToken(c), func(form account.Credentials) error {
+				_, _, err := w.Register(w.Context(), form, c)
+				return err
+			}
+		},
+		"recovery": func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error) {
+			w.registeredByToken(c)
+			form := w.requestRecovery(ada, "the next password")
+			w.must(w.Recover(w.Context(), form, c))
+			return form, func(form account.Credentials) error { return w.Recover(w.Context(), form, c) }
+		},
+	}
+	for name, begin := range forms {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, validatedFirst, limits(0, 3))
+			form, send := begin(w, known())
+			w.clock.advance(time.Minute)
+			for range 10 {
+				if r := account.Repeated(send(form)); r == nil || !r.Known {
+					t.Fatalf("%+v, want a repetition that counts for nothing", r)
+				}
+			}
+			failed := len(w.authEvents(event.AuthLoginFailed))
+			guess := form
+			guess.Password = "a guess of the password"
+			for range 3 {
+				if r := account.Repeated(send(guess)); r == nil || r.Known {
+					t.Fatalf("a guess: %+v", r)
+				}
+			}
+			if r := account.Repeated(send(form)); r == nil || r.Known {
+				t.Errorf("after too many guesses the reply says of the right password: %+v", r)
+			}
+			_, err := w.Login(t.Context(), credentials(ada, form.Password), from)
+			w.wantKind(err, errs.Limited)
+			w.Close()
+			if n := len(w.authEvents(event.AuthLoginFailed)); n != failed+3 {
+				t.Errorf("%d events of guesses", n-failed)
+			}
+		})
+	}
+}
+
+// Network addresses have few guesses as well.
+func TestAGuessInAUsedFormIsAnAttempt(t *testing.T) {
+	w, c := newFixture(t, validatedFirst, limits(3, 0)), known()
+	form := w.registeredByToken(c)
+	w.clock.advance(time.Minute)
+	form.Password = "a guess of the password"
+	for range 3 {
+		_, _, err := w.Register(t.Context(), form, c)
+		w.wantRepeated(err, account.ActRegistered, false)
+	}
+	_, _, err := w.Register(t.Context(), form, c)
+	w.wantKind(err, errs.Limited)
+}
+
+// The id of a session is no secret: a cookie that says it is not the browser of that session.
+func TestACookieIsNoSession(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	token := w.lastMail(ada).token
+	_, err := w.FollowLink(t.Context(), ada, token, with(in))
+	w.must(err)
+	_, err = w.FollowLink(t.Context(), ada, token, with(in))
+	w.wantRepeated(err, account.ActConfirmed, true)
+	c := from
+	c.Browser = "session " + in.ID
+	_, err = w.FollowLink(t.Context(), ada, token, c)
+	w.wantRepeated(err, account.ActConfirmed, false)
+}
+
+// Nothing is repeated if the first time has come to nothing: nobody reads that they are logged in, or that a password is set, who are not.
+func TestWhatHasFailedIsNotRepeated(t *testing.T) {
+	broken := errors.New("broken")
+	t.Run("login by mail", func(t *testing.T) {
+		w := newFixture(t)
+		user := w.register(ada, password).User.UUID
+		code, c := w.mailedCode(ada)
+		c.Browser, c.Cookie = account.NewBrowser(), true
+		_, err := w.SetDisabled(t.Context(), user, true)
+		w.must(err)
+		for range 2 {
+			_, err = w.LoginByMail(t.Context(), ada, code, c)
+			w.wantPlain(err)
+		}
+	})
+	t.Run("recovery", func(t *testing.T) {
+		w, c := newFixture(t), known()
+		w.register(ada, password)
+		form := w.requestRecovery(ada, "the next password")
+		w.backend.onStep(failWrites("Users", broken)) // or belfry is killed
+		if err := w.Recover(t.Context(), form, c); !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+		w.backend.onStep(nil)
+		w.clock.advance(time.Minute)
+		w.wantPlain(w.Recover(t.Context(), form, c))
+		_, err := w.FollowLink(t.Context(), ada, form.Token, c)
+		w.wantPlain(err)
+		form = w.requestRecovery(ada, "the next password")
+		w.must(w.Recover(t.Context(), form, c))
+		w.wantRepeated(w.Recover(t.Context(), form, c), account.ActPassword, true)
+	})
+	t.Run("step-up", func(t *testing.T) {
+		w, in, key := withPasskey(t)
+		challenge, err := w.SecondPasskeyOptions(t.Context(), "", with(in))
+		w.must(err)
+		f := account.SecondFactor{Type: account.FactorPasskey, Passkey: account.PasskeyAnswer{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
+		w.backend.onStep(failWrites("Sessions", broken))
+		if _, err = w.StepUp(t.Context(), "", f, with(in)); !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+		w.backend.onStep(nil)
+		_, err = w.StepUp(t.Context(), "", f, with(in))
+		w.wantPlain(err)
+	})
+}

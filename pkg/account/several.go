@@ -1,0 +1,87 @@
+package account
+
+import (
+	"context"
+	"net/url"
+	"slices"
+)
+
+// Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid counts. The functions
+// here return which of some secrets that is: the one of what the request is about. If none is, they return the first, whose use fails as
+// that of one alone does; "" of none.
+
+// FlowSecret returns the secret of the flow of a callback.
+func (s *Service) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {
+	return firstValid(secrets, func() func(string) bool {
+		stored, err := s.tokens.Get(asService(ctx, ""), flowUUID(flowKey(query)))
+		if err != nil {
+			return nil
+		}
+		o, err := stored.Object()
+		if err != nil {
+			return nil
+		}
+		browser, _ := o.Text(fieldBrowser)
+		if u, used := useOf(o); used {
+			browser = u.Secret
+		}
+		return func(secret string) bool { return secretMatches(secret, browser) }
+	})
+}
+
+// PendingSecret returns the secret of a login that waits for its second factor, or has been completed.
+func (s *Service) PendingSecret(ctx context.Context, secrets []string) string {
+	return firstValid(secrets, func() func(string) bool {
+		return func(secret string) bool {
+			_, err := s.tokens.Get(asService(ctx, ""), pendingUUID(secret))
+			return err == nil
+		}
+	})
+}
+
+// BindingSecret returns the secret of a login by mail to an address.
+func (s *Service) BindingSecret(ctx context.Context, login string, secrets []string) string {
+	return firstValid(secrets, func() func(string) bool {
+		mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(emailIdentity(login).providerID, loginMailbox))
+		if err != nil {
+			return nil
+		}
+		return func(secret string) bool {
+			return slices.ContainsFunc(mailLoginsOf(mailbox.Body), func(l mailLogin) bool { return secretMatches(secret, l.Binding) }) ||
+				slices.ContainsFunc(usedOf(mailbox.Body), func(u usedSecret) bool { return secretMatches(secret, u.Binding) })
+		}
+	})
+}
+
+// ChallengeSecret returns the secret of the challenge with a name.
+func ChallengeSecret(name string, secrets []string) string {
+	return firstValid(secrets, func() func(string) bool {
+		return func(secret string) bool { return challengeName(passkeyChallenge(secret)) == name }
+	})
+}
+
+// deviceSecret returns the secret of a device that is known, of those of a client.
+func deviceSecret(from Client, user string, known []knownDevice) string {
+	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...), func(secret string) bool { return secret == "" })
+	return firstValid(secrets, func() func(string) bool {
+		return func(secret string) bool {
+			hash := deviceHash(user, secret)
+			return slices.ContainsFunc(known, func(d knownDevice) bool { return d.Hash == hash })
+		}
+	})
+}
+
+// firstValid returns the first of some secrets that is valid. how returns what says that, nil if none is; it is not asked about a single one.
+func firstValid(secrets []string, how func() (is func(string) bool)) string {
+	if len(secrets) == 0 {
+		return ""
+	}
+	if len(secrets) > 1 {
+		if is := how(); is != nil {
+			if i := slices.IndexFunc(secrets, is); i >= 0 {
+				return secrets[i]
+			}
+		}
+	}
+	return secrets[0]
+}

@@ -1,0 +1,185 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"image/png"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/totp"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+const (
+	totpPeriod = 30 * time.Second
+	totpSkew   = 1 // steps before and after now that are accepted
+	totpQRSize = 256
+
+	// enrollTTL is how long somebody has to set up an authenticator app.
+	enrollTTL = 10 * time.Minute
+)
+
+// fieldTOTPSecret holds, in the store of tokens, the secret of an authenticator app that is being set up.
+const fieldTOTPSecret = "_totp"
+
+// enrollmentUUID is the uuid of what a session sets up: another session can't confirm it.
+func enrollmentUUID(session string) string { return "enroll-" + hexDigest(session) }
+
+// TOTPEnrollment is what an authenticator app needs. It is shown once.
+type TOTPEnrollment struct {
+	Secret string // in base32, to be typed
+	URI    string // otpauth://totp/…
+	PNG    []byte // the URI as a QR code
+}
+
+// BeginTOTP makes the secret of an authenticator app for the user who is logged in. It is of no use before
+// ConfirmTOTP, and replaces one that the same session has begun. Errors: those of requireFresh; Exists; Conflict.
+func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, error) {
+	if err := s.requireEnrollable(ctx, me, FactorTOTP, factorsOf(me.User.Body).TOTP != nil); err != nil {
+		return TOTPEnrollment{}, err
+	}
+	account, err := s.Address(ctx, me.User.UUID)
+	if err != nil {
+		return TOTPEnrollment{}, err
+	}
+	if account = strings.ReplaceAll(account, ":", "_"); account == "" {
+		account = me.User.UUID
+	}
+	key, err := totp.Generate(totp.GenerateOpts{Issuer: s.issuer(), AccountName: account, Period: uint(totpPeriod / time.Second)})
+	if err != nil {
+		return TOTPEnrollment{}, errs.Wrap(err, errs.Internal, "a secret for an authenticator app can't be made")
+	}
+	image, err := key.Image(totpQRSize, totpQRSize)
+	if err != nil {
+		return TOTPEnrollment{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
+	}
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image); err != nil {
+		return TOTPEnrollment{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
+	}
+	pending := object.Object{}
+	pending.Set(fieldTOTPSecret, s.sealed(FactorTOTP+me.User.UUID, key.Secret()))
+	pending.Set(fieldExpires, timestamp(s.now().Add(enrollTTL)))
+	ctx = asService(ctx, me.User.UUID)
+	if err := ignoreNotFound(s.tokens.Delete(ctx, enrollmentUUID(me.ID), 0)); err != nil {
+		return TOTPEnrollment{}, err
+	}
+	_, err = s.tokens.Save(ctx, pending, enrollmentUUID(me.ID))
+	if errors.Is(err, errs.Exists) {
+		err = errs.New(errs.Conflict, "the same session is setting up an authenticator app: try again")
+	}
+	return TOTPEnrollment{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, err
+}
+
+// issuer is what authenticator apps show beside the account: the host of belfry.
+func (s *Service) issuer() string {
+	u, err := url.Parse(s.BaseURL())
+	if err != nil || u.Hostname() == "" {
+		return "belfry"
+	}
+	return u.Hostname()
+}
+
+// ConfirmTOTP adds the authenticator app that the session has set up, by a code of it. The session is replaced by one with the
+// second factor. With the first factor there are recovery codes, which are shown once. A limited session stays, and the app counts
+// after EnrollDelay.
+//
+// Errors: those of requireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
+func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (session IssuedSession, codes []string, err error) {
+	me := from.Session
+	if err := s.requireEnrollable(ctx, me, FactorTOTP, factorsOf(me.User.Body).TOTP != nil); err != nil {
+		return session, nil, err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return session, nil, err
+	}
+	own := asService(ctx, me.User.UUID)
+	nothing := errs.New(errs.Conflict, "no authenticator app is being set up in this session, or it took too long: begin again")
+	pending, err := s.tokens.Get(own, enrollmentUUID(me.ID))
+	if errors.Is(err, errs.NotFound) {
+		return session, nil, nothing
+	}
+	if err != nil {
+		return session, nil, err
+	}
+	o, err := pending.Object()
+	if err != nil {
+		return session, nil, err
+	}
+	if !s.now().Before(timeField(o, fieldExpires)) {
+		return session, nil, nothing
+	}
+	sealed, _ := o.Text(fieldTOTPSecret)
+	secret, err := s.opened(FactorTOTP+me.User.UUID, sealed)
+	if err != nil {
+		return session, nil, err
+	}
+	if err := s.attempt(ctx, me.User.UUID, MethodTOTP, func(context.Context) (uint64, bool, error) {
+		step, ok := matchTOTP(secret, code, s.now())
+		return step, ok, nil
+	}); err != nil {
+		return session, nil, err
+	}
+	if err := s.tokens.Delete(own, pending.UUID, pending.Revision); err != nil {
+		if ignoreStale(err) == nil {
+			err = nothing // another request has confirmed it, or begun again
+		}
+		return session, nil, err
+	}
+	codes, err = s.addFactor(ctx, me, FactorTOTP, func(_ store.Stored, f *factors, at, usable string) error {
+		if f.TOTP != nil {
+			return errFactorExists(FactorTOTP)
+		}
+		f.TOTP = &totpFactor{factor{Created: at, From: usable}, sealed}
+		return nil
+	})
+	if err != nil {
+		return session, nil, err
+	}
+	s.returnAttempt(from)
+	if me.limited {
+		return IssuedSession{Session: *me}, nil, nil // it counts after EnrollDelay
+	}
+	session, err = s.raiseSession(ctx, MethodTOTP, from)
+	return session, codes, err
+}
+
+// stepAt is the time step of a time.
+func stepAt(at time.Time) uint64 {
+	return uint64(at.Unix()) / uint64(totpPeriod/time.Second) //nolint:gosec // after 1970
+}
+
+// verifyTOTP reports whether a code is that of a user's authenticator app, and its time step.
+func (s *Service) verifyTOTP(user string, f *totpFactor, code string) (step uint64, ok bool, err error) {
+	if f == nil {
+		return 0, false, nil
+	}
+	secret, err := s.opened(FactorTOTP+user, f.Secret)
+	if err != nil {
+		return 0, false, err
+	}
+	step, ok = matchTOTP(secret, code, s.now())
+	return step, ok, nil
+}
+
+// matchTOTP finds the time step of a code, within the skew. It compares with all of them, so that the time that it takes says
+// nothing about the code.
+func matchTOTP(secret, code string, now time.Time) (step uint64, ok bool) {
+	code = typedCode(code)
+	for skew := -totpSkew; skew <= totpSkew; skew++ {
+		at := now.Add(time.Duration(skew) * totpPeriod)
+		want, err := totp.GenerateCodeCustom(secret, at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
+			step, ok = stepAt(at), true
+		}
+	}
+	return step, ok
+}
