@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -44,54 +45,50 @@ type IdentInfo struct {
 }
 
 // Account returns a user as admins see them.
-func (s *Service) Account(ctx context.Context, user store.Stored) (Account, error) {
-	stored, err := user.Object()
+func (s *Service) Account(ctx context.Context, stored store.Stored) (Account, error) {
+	user, err := s.db.Users.Of(stored)
 	if err != nil {
 		return Account{}, err
 	}
-	seen, err := s.seenByRules(user, stored)
+	seen, err := s.seenByRules(user)
 	if err != nil {
 		return Account{}, err
 	}
-	password, _ := stored.Text(fieldPassword)
+	return s.accountOf(ctx, user, seen), nil
+}
+
+func (s *Service) accountOf(ctx context.Context, user record.User, seen object.Object) Account {
 	return Account{
-		UUID: user.UUID, Admin: s.admins.Holds(ctx, seen), Disabled: isMarked(stored, markDisabled),
-		HasPassword: password != "", HasFactor: factorsOf(user.Body).any(), Deletion: planOf(stored), Undoable: s.undoable(user.Body), User: seen.Encode(),
-	}, nil
+		UUID: user.UUID, Admin: s.admins.Holds(ctx, seen), Disabled: user.MarkedDisabled, HasPassword: user.Password != "",
+		HasFactor: user.Factors.Any(), Deletion: user.Plan(), Undoable: s.undoable(user), User: seen.Encode(),
+	}
 }
 
 // AccountDetails returns a user as admins see them, with idents and sessions.
-func (s *Service) AccountDetails(ctx context.Context, user store.Stored) (Account, error) {
-	a, err := s.Account(ctx, user)
+func (s *Service) AccountDetails(ctx context.Context, stored store.Stored) (Account, error) {
+	user, err := s.db.Users.Of(stored)
 	if err != nil {
-		return a, err
+		return Account{}, err
 	}
-	err = forEachOwned(asService(ctx, ""), s.idents, user.UUID, func(ident store.Stored, o object.Object) error {
-		i := IdentInfo{UUID: ident.UUID, Validated: string(o["validated"]) == "true", FailedLogins: failuresOf(ident).Count}
-		i.Type, _ = o.Text("type")
-		i.LastUsed, _ = o.Text("lastUsed")
-		if p, ok := passkeyOf(o); ok {
-			info := passkeyInfo(ident.UUID, o, p)
-			i.Name, i.CloneSuspected = info.Name, info.CloneSuspected
+	seen, err := s.seenByRules(user)
+	if err != nil {
+		return Account{}, err
+	}
+	a := s.accountOf(ctx, user, seen)
+	for ident, err := range s.db.Idents.Owned(record.AsService(ctx, ""), user.UUID) {
+		if err != nil {
+			return a, err
+		}
+		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated, LastUsed: textOf(ident.LastUsed), FailedLogins: ident.Failures.Count}
+		if isPasskey(ident) {
+			i.Name, i.CloneSuspected = ident.Name, ident.CloneSuspected
 		}
 		a.Idents = append(a.Idents, i)
-		return nil
-	})
-	if err != nil {
-		return a, err
 	}
-	stored, err := user.Object()
-	if err != nil {
-		return a, err
-	}
-	seen, err := s.seenByRules(user, stored)
-	if err != nil {
-		return a, err
-	}
+	slices.SortFunc(a.Idents, func(x, y IdentInfo) int { return strings.Compare(x.UUID, y.UUID) })
 	second := s.factorsInfo(ctx, user, seen)
 	a.Factors = &second
-	slices.SortFunc(a.Idents, func(x, y IdentInfo) int { return strings.Compare(x.UUID, y.UUID) })
-	if a.Sessions, err = s.ListSessions(ctx, &Session{User: user}); err != nil {
+	if a.Sessions, err = s.listSessions(ctx, user, ""); err != nil {
 		return a, err
 	}
 	a.Keys, err = s.keysOf(ctx, user)
@@ -101,7 +98,7 @@ func (s *Service) AccountDetails(ctx context.Context, user store.Stored) (Accoun
 // Accounts returns a page of users in the order of their uuids, and where the next page
 // begins; nil after the last.
 func (s *Service) Accounts(ctx context.Context, after []byte, limit int) (page []Account, next []byte, err error) {
-	users, next, err := s.users.Scan(asService(ctx, ""), after, limit)
+	users, next, err := s.db.Users.Scan(record.AsService(ctx, ""), after, limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,12 +119,9 @@ const maxNamed = 10
 // idents. It shows people who somebody is: users choose their other fields themselves.
 func (s *Service) Address(ctx context.Context, user string) (string, error) {
 	other, read := "", 0
-	for ident, err := range s.idents.Linked(asService(ctx, ""), fieldUser, user, maxNamed) {
+	for ident, err := range s.db.Idents.Owned(record.AsService(ctx, ""), user) {
 		if err != nil {
 			return "", err
-		}
-		if owner, _ := object.Text(object.Field(ident.Body, fieldUser)); owner != user {
-			continue // the index lags
 		}
 		if address, isEmail := strings.CutSuffix(ident.UUID, "_email"); isEmail {
 			return address, nil

@@ -2,47 +2,16 @@ package account
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
-
-// A change of address, or the removal of one that was proven, is in the record of its user from the request on, so that all that
-// decides about it is in one record: whether it can still be confirmed, or undone, by whom, and which changes came after it.
-type addressChange struct {
-	ID    string `json:"id"`
-	Ident string `json:"ident"`           // the uuid of the ident that is replaced or removed
-	From  string `json:"from,omitempty"`  // its address
-	Since string `json:"since,omitempty"` // since when that was proven; "" if it was not
-	To    string `json:"to,omitempty"`    // the new address; "" for a removal
-	At    string `json:"at"`
-
-	// Holder is the address that alone can undo the change: the owner address of the account when it was requested; "" for none, and
-	// in a change that a release requested which did not know it.
-	Holder string `json:"holder,omitempty"`
-	Proven bool   `json:"proven,omitempty"` // Holder was proven then
-	Kept   bool   `json:"kept,omitempty"`   // the right to undo it has ended
-
-	// Of a change that is being undone: an interrupted undoing can be repeated.
-	Undoing bool            `json:"undoing,omitempty"`
-	Later   []string        `json:"later,omitempty"`   // the new addresses of the changes that came after it
-	Restore []formerAddress `json:"restore,omitempty"` // what is restored besides From
-}
-
-// formerAddress is an address of an account before a change.
-type formerAddress struct {
-	Address string `json:"address"`
-	Since   string `json:"since"`
-}
-
-// fieldChanges holds the changes of address of a user, the oldest first.
-const fieldChanges = "_addressChanges"
 
 const (
 	// UndoTTL is how long a change of address can be undone, after it could be confirmed.
@@ -59,21 +28,10 @@ const (
 	undoMailbox   = "undo"
 )
 
-// pendingChange says what the last mail of one of these mailboxes is about.
-type pendingChange struct {
-	Mail   string `json:"mail"` // id of the mailRequest
-	User   string `json:"user"`
-	Epoch  uint64 `json:"epoch"`
-	Change string `json:"change"`
-	Proven bool   `json:"proven,omitempty"`
-}
-
-const fieldChange = "_change"
-
 // changesOf returns the changes of a user that can be confirmed or undone still.
-func (s *Service) changesOf(user []byte) (all []addressChange) {
-	_ = json.Unmarshal(object.Field(user, fieldChanges), &all)
-	return slices.DeleteFunc(all, func(c addressChange) bool { return c.At <= timestamp(s.now().Add(-s.undoTTL())) })
+func (s *Service) changesOf(user record.User) []record.AddressChange {
+	before := record.Timestamp(s.now().Add(-s.undoTTL()))
+	return slices.DeleteFunc(slices.Clone(user.Changes), func(c record.AddressChange) bool { return c.At <= before })
 }
 
 // undoTTL is how long the token of an undoing is valid from the request of the change.
@@ -82,10 +40,6 @@ func (s *Service) undoTTL() time.Duration {
 		return UndoTTL
 	}
 	return UndoTTL + s.email.TokenTTL
-}
-
-func changeAt(all []addressChange, id string) int {
-	return slices.IndexFunc(all, func(c addressChange) bool { return c.ID == id })
 }
 
 // RequestAddressChange requests the mails by which the address of an ident is replaced: one to the new address, to
@@ -108,10 +62,10 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 	if _, err := NormalizeAddress(address); err != nil {
 		return &errs.Error{Kind: errs.Invalid, Message: "the new address can't be used", Fields: []errs.Field{{Pointer: "/address", Message: "expected an address such as ada@example.com"}}}
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return err
 	}
-	ctx = asService(ctx, me.User.UUID)
+	ctx = record.AsService(ctx, me.User.UUID)
 	if err := s.checkOwnAddress(ctx, me, ident); err != nil {
 		return err
 	}
@@ -120,19 +74,19 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 			return err
 		}
 	}
-	id := emailIdentity(address)
-	owner, _, err := s.findOwner(ctx, id)
+	id := addressIdentity(address)
+	owner, _, err := s.db.FindOwner(ctx, id.Identity)
 	if err != nil {
 		return err
 	}
 	if owner.UUID == me.User.UUID {
 		return errs.New(errs.Exists, "you log in with this address already")
 	}
-	why := purposeChange
+	why := record.PurposeChange
 	if owner.UUID != "" {
-		why = purposeTaken
+		why = record.PurposeTaken
 	}
-	change, err := s.newChange(ctx, me.User, ident, id.providerID)
+	change, err := s.newChange(ctx, me.User, ident, id.ID)
 	if err != nil {
 		return err
 	}
@@ -140,17 +94,21 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 }
 
 // newChange returns a change of the address of an ident, with who may undo it.
-func (s *Service) newChange(ctx context.Context, user store.Stored, ident, to string) (addressChange, error) {
-	found, err := s.standingsOf(ctx, user)
-	c := addressChange{ID: object.NewUUID(), Ident: ident, To: to, At: timestamp(s.now()), Holder: found.owner()}
-	c.Proven = found.since(c.Holder) != ""
-	for _, a := range found.all {
-		if emailIdentity(a.address).uuid() == ident {
-			c.From, c.Since = a.address, a.since
+func (s *Service) newChange(ctx context.Context, user record.User, ident, to string) (record.AddressChange, error) {
+	found, err := s.db.StandingsOf(ctx, user)
+	c := record.AddressChange{ID: object.NewUUID(), Ident: ident, To: to, At: record.Timestamp(s.now()), Holder: found.Owner()}
+	c.Proven = found.Since(c.Holder) != ""
+	for _, a := range found.All {
+		if record.AddressIdentity(a.Address).UUID() == ident {
+			c.From, c.Since = a.Address, a.Since
 		}
 	}
 	return c, err
 }
+
+// NormalizeAddress returns the form of an e-mail address by which accounts are found: ASCII letters in lower case, an international domain
+// in its ASCII form. Invalid for text that is no address that mail can be sent to.
+func NormalizeAddress(text string) (string, error) { return record.NormalizeAddress(text) }
 
 func errNoSession() error {
 	return errs.New(errs.Unauthenticated, "log in first, to the account whose address is changed")
@@ -162,80 +120,53 @@ func (s *Service) checkOwnAddress(ctx context.Context, me *Session, ident string
 	if !object.ValidUUID(ident) {
 		return missing
 	}
-	stored, err := s.idents.Get(ctx, ident)
+	i, err := s.db.Idents.Read(ctx, ident)
 	if errors.Is(err, errs.NotFound) {
 		return missing
 	}
-	if err != nil {
-		return err
-	}
-	o, err := stored.Object()
-	if err != nil {
-		return err
-	}
-	owner, _ := o.Text(fieldUser)
-	kind, _ := o.Text("type")
-	address, _ := o.Text("_id")
-	if owner != me.User.UUID || kind != emailType || address == "" {
+	if err == nil && (i.User != me.User.UUID || !i.IsAddress()) {
 		return missing
 	}
-	return nil
+	return err
 }
 
 // startChange records a change, and requests its mails. Who may undo it is informed first, also of a change that can't
 // be confirmed: who asks learns nothing from that.
-func (s *Service) startChange(ctx context.Context, me *Session, c addressChange, why purpose) error {
-	with, err := pendingField(me.User, c)
-	if err != nil {
-		return err
-	}
+func (s *Service) startChange(ctx context.Context, me *Session, c record.AddressChange, why record.Purpose) error {
 	if err := s.checkChanges(me.User); err != nil {
 		return err
 	}
 	if err := s.offerUndo(ctx, me.User, c); err != nil {
 		return err
 	}
-	_, err = s.users.Mutate(ctx, me.User.UUID, func(now store.Stored) (store.Mutation, error) {
-		if !sameEpoch(now, me.User) {
-			return store.Mutation{}, errSessionEnded()
+	_, err := s.changeCurrentUser(ctx, me, func(now *record.User) error {
+		if err := s.checkChanges(*now); err != nil {
+			return err
 		}
-		return store.Mutation{Fields: s.withChange(now, c)}, s.checkChanges(now)
+		now.Changes = append(s.changesOf(*now), c)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.To, changeMailbox), address: c.To, why: why, with: with})
+	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.To, changeMailbox), address: c.To, why: why, with: aboutChange(me.User, c)})
 }
 
-// withChange returns the field of a user to which a change is added.
-func (s *Service) withChange(user store.Stored, c addressChange) object.Object {
-	fields := object.Object{}
-	fields.Set(fieldChanges, append(s.changesOf(user.Body), c))
-	return fields
-}
-
-// pendingField returns the field of a mailbox that says what its mail is about.
-func pendingField(user store.Stored, c addressChange) (func([]byte, mailRequest) object.Object, error) {
-	o, err := user.Object()
-	return func(_ []byte, request mailRequest) object.Object {
-		fields := object.Object{}
-		fields.Set(fieldChange, pendingChange{Mail: request.ID, User: user.UUID, Epoch: epoch(o), Change: c.ID, Proven: c.Proven})
-		return fields
-	}, err
+// aboutChange sets in a mailbox what its mail is about.
+func aboutChange(user record.User, c record.AddressChange) func(*record.Mailbox) {
+	return func(m *record.Mailbox) {
+		m.Change = &record.PendingChange{Mail: m.Request.ID, User: user.UUID, Epoch: user.Epoch, Change: c.ID, Proven: c.Proven}
+	}
 }
 
 // offerUndo requests the mail by which a change can be undone, before the change is recorded. Where nobody may undo it, whoever can be
 // reached gets a notice. Limited until the mail of the change before was sent: none takes the place of another.
-func (s *Service) offerUndo(ctx context.Context, user store.Stored, c addressChange) error {
+func (s *Service) offerUndo(ctx context.Context, user record.User, c record.AddressChange) error {
 	if c.Holder == "" {
 		return s.announce(ctx, user, announcement{kind: NoticeAddress, about: c.To})
 	}
-	with, err := pendingField(user, c)
-	if err != nil {
-		return err
-	}
-	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.Holder, undoMailbox), address: c.Holder, why: purposeUndo, with: with,
-		delay: func(mailbox store.Stored) time.Duration {
+	return s.orderMail(ctx, mailOrder{mailbox: mailboxUUID(c.Holder, undoMailbox), address: c.Holder, why: record.PurposeUndo, with: aboutChange(user, c),
+		delay: func(mailbox record.Mailbox) time.Duration {
 			wait := s.mailDelay(mailbox, s.now())
 			if _, unsent := s.unsentIn(mailbox); unsent {
 				wait = max(wait, unsentDelay)
@@ -248,12 +179,12 @@ func (s *Service) offerUndo(ctx context.Context, user store.Stored, c addressCha
 // undoDelay is how long a change has to wait because the mailbox of its holder is full of tokens that undo others. Whoever has made the
 // owner's address free can register it again, in account after account where nobody has proven it: what was mailed first stays, and such
 // a token gives way to that of an address which was proven.
-func (s *Service) undoDelay(mailbox store.Stored, user string, c addressChange) time.Duration {
+func (s *Service) undoDelay(mailbox record.Mailbox, user string, c record.AddressChange) time.Duration {
 	now, first := s.now(), ""
 	own, others := 0, 0
-	for _, t := range mailedTokensOf(mailbox.Body) {
+	for _, t := range mailbox.Tokens {
 		switch {
-		case t.For != purposeUndo || t.Until <= timestamp(now):
+		case t.For != record.PurposeUndo || t.Until <= record.Timestamp(now):
 		case t.User == user:
 			own++
 		case !t.Proven && c.Proven:
@@ -268,8 +199,7 @@ func (s *Service) undoDelay(mailbox store.Stored, user string, c addressChange) 
 	if min(own, maxChanges-1)+others < maxMailedTokens { // more of the own ones are of changes that have ended
 		return 0
 	}
-	until, _ := time.Parse(timeFormat, first)
-	return until.Sub(now)
+	return record.Time(first).Sub(now)
 }
 
 const (
@@ -282,19 +212,17 @@ const (
 )
 
 // checkChanges reports Limited for a user who has requested too many changes.
-func (s *Service) checkChanges(user store.Stored) error {
-	all := s.changesOf(user.Body)
+func (s *Service) checkChanges(user record.User) error {
+	all := s.changesOf(user)
 	if len(all) < maxChanges {
 		return nil
 	}
-	first, _ := time.Parse(timeFormat, all[0].At)
-	return errLimited("too many changes of address", first.Add(s.undoTTL()).Sub(s.now()))
+	return guess.Limited("too many changes of address", record.Time(all[0].At).Add(s.undoTTL()).Sub(s.now()))
 }
 
 // bindChange binds a token to the change that its mail is about.
-func (t *mailedToken) bindChange(mailbox store.Stored) {
-	var p pendingChange
-	if json.Unmarshal(object.Field(mailbox.Body, fieldChange), &p) == nil && p.Mail == t.Mail {
+func bindChange(t *record.MailedToken, mailbox record.Mailbox) {
+	if p := mailbox.Change; p != nil && p.Mail == t.Mail {
 		t.User, t.Epoch, t.Change, t.Proven = p.User, p.Epoch, p.Change, p.Proven
 	}
 }
@@ -310,19 +238,19 @@ func (s *Service) FinishAddressChange(ctx context.Context, login, token string, 
 	if err := s.requireEmail(); err != nil {
 		return false, err
 	}
-	if err := requireTexts("a login and a token are needed", text{fieldLogin, login}, text{"token", token}); err != nil {
+	if err := requireTexts("a login and a token are needed", text{"login", login}, text{"token", token}); err != nil {
 		return false, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return false, err
 	}
-	id := emailIdentity(login)
-	id.validated = true
-	verified, err := s.verifyToken(ctx, id.providerID, token, purposeChange, purposeUndo)
+	id := addressIdentity(login)
+	id.Validated = true
+	verified, err := s.verifyToken(ctx, id.ID, token, record.PurposeChange, record.PurposeUndo)
 	if err != nil {
 		return false, s.repeatedChange(err, from)
 	}
-	if undone = verified.token.For == purposeUndo; undone {
+	if undone = verified.token.For == record.PurposeUndo; undone {
 		if err = s.undoChange(ctx, id, verified, from); errors.Is(err, ErrToken) {
 			err = s.undoneAtOnce(ctx, id, token, err, from)
 		}
@@ -330,7 +258,7 @@ func (s *Service) FinishAddressChange(ctx context.Context, login, token string, 
 		err = s.confirmChange(ctx, id, verified, from)
 	}
 	if err == nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return undone, err
 }
@@ -349,40 +277,36 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 	if err := s.requireSecond(ctx, me); err != nil {
 		return err
 	}
-	user, err := me.User.Object()
-	if err != nil {
-		return err
-	}
-	changes := s.changesOf(me.User.Body)
-	at := changeAt(changes, v.token.Change)
-	if v.token.User != me.User.UUID || v.token.Epoch != epoch(user) || at < 0 || changes[at].Undoing {
+	changes := s.changesOf(me.User)
+	at := record.ChangeAt(changes, v.token.Change)
+	if v.token.User != me.User.UUID || v.token.Epoch != me.User.Epoch || at < 0 || changes[at].Undoing {
 		return errWrongToken()
 	}
 	change := changes[at]
-	if err := s.announceToRegistered(ctx, me.User, change.From, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {
+	if err := s.announceToRegistered(ctx, me.User, change.From, announcement{kind: NoticeAddress, about: id.ID, always: true}); err != nil {
 		return err
 	}
-	changed := s.audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.uuid(), Session: me.ID})
+	changed := s.db.Audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.UUID(), Session: me.ID})
 	if err := s.linkIdent(ctx, id, me, changed); err != nil {
 		return err
 	}
 	gone := errs.New(errs.NotFound, "the old address is no login of yours any more")
-	err = s.unlinkIdent(asService(ctx, me.User.UUID), unlinking{
-		user: me.User.UUID, ident: change.Ident, other: id.uuid(), missing: gone, last: errSessionEnded(),
-		check: func(now store.Stored) error {
-			if !sameEpoch(now, me.User) {
+	err := s.unlinkIdent(record.AsService(ctx, me.User.UUID), unlinking{
+		user: me.User.UUID, ident: change.Ident, other: id.UUID(), missing: gone, last: errSessionEnded(),
+		check: func(now record.User) error {
+			if !now.SameEpoch(me.User) {
 				return errSessionEnded()
 			}
 			return nil
 		},
 	})
-	if ignoreNotFound(err) != nil {
+	if record.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if err := ignoreUsed(s.consumeToken(ctx, v, ActAddress, from)); err != nil {
 		return err
 	}
-	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeAddress, about: id.providerID, always: true}); err != nil {
+	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticeAddress, about: id.ID, always: true}); err != nil {
 		// Who may undo the change was informed when it was requested.
 		s.log.ErrorContext(ctx, "auth: requesting a notice failed", "user", me.User.UUID, "notice", NoticeAddress, "error", err)
 	}

@@ -1,29 +1,18 @@
 package account
 
 import (
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 )
 
-// Application is a request of an application to log somebody in (RFC 6749, section 4.1.1): a
-// native application, or a site of another origin. The login ends with a code that is sent to the
-// application, which exchanges it for a token, instead of a session of the browser.
-type Application struct {
-	Redirect  string `json:"redirect"`         // where the browser takes the code
-	Name      string `json:"name"`             // the configured redirect that allows it
-	Challenge string `json:"challenge"`        // of PKCE, by S256
-	State     string `json:"state,omitempty"`  // returned as it is
-	Client    string `json:"client,omitempty"` // client_id; the exchange has to repeat it
-}
-
-// Native reports whether the code leaves the browser for a program. Any program can listen on the
-// loopback interface or claim a scheme, so a login for one needs the user's consent each time.
-func (a *Application) Native() bool { return !strings.HasPrefix(a.Redirect, "https://") }
+// Application is a request of an application to log somebody in.
+type Application = record.Application
 
 // ProtocolError is an error of RFC 6749: its code is for programs.
 type ProtocolError struct{ Code, Description string }
@@ -51,7 +40,7 @@ const (
 	challengeSize  = 43 // of SHA-256 in base64url
 	minVerifier    = 43 // RFC 7636, section 4.1
 	maxVerifier    = 128
-	verifierLetter = tokenLetters + ".~"
+	verifierLetter = secret.Letters + ".~"
 )
 
 // HasApplications reports whether any redirect of applications is configured.
@@ -88,7 +77,7 @@ func (s *Service) ApplicationOf(query url.Values) (*Application, error) {
 		return a, protocolError(UnsupportedResponseType, "response_type has to be code")
 	case !slices.Equal(query["code_challenge_method"], []string{"S256"}):
 		return a, protocolError(InvalidRequest, "code_challenge_method has to be S256: PKCE is required (RFC 7636), and plain is refused")
-	case len(a.Challenge) != challengeSize || strings.Trim(a.Challenge, tokenLetters) != "":
+	case len(a.Challenge) != challengeSize || strings.Trim(a.Challenge, secret.Letters) != "":
 		return a, protocolError(InvalidRequest, "code_challenge has to be the SHA-256 of code_verifier in base64url, 43 characters")
 	}
 	return a, nil
@@ -121,26 +110,4 @@ func matchesLoopback(registered, redirect string) bool {
 		return slash && given == path && port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == ""
 	}
 	return false
-}
-
-// Location returns where to redirect the browser to with parameters for the application, and
-// with its state.
-func (a *Application) Location(parameters url.Values) string {
-	if a.State != "" {
-		parameters.Set("state", a.State)
-	}
-	separator := "?"
-	if strings.Contains(a.Redirect, "?") {
-		separator = "&"
-	}
-	return a.Redirect + separator + parameters.Encode()
-}
-
-// applicationOf returns the application that a flow was begun for; nil for one of the browser itself.
-func applicationOf(value []byte) *Application {
-	var a Application
-	if value == nil || json.Unmarshal(value, &a) != nil || a.Redirect == "" {
-		return nil
-	}
-	return &a
 }

@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"belfry/internal/baseurl"
-	"belfry/internal/ratelimit"
 	"belfry/internal/seal"
+	"belfry/pkg/account/guess"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/account/places"
+	"belfry/pkg/account/record"
 	"belfry/pkg/account/weak"
-	"belfry/pkg/event"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
+
+// Limits bound what can be tried.
+type Limits = guess.Limits
 
 // Options configure a Service. The stores and BaseURL are required.
 type Options struct {
@@ -85,7 +87,7 @@ type Email struct {
 // Service authenticates users. It is safe for concurrent use. Its only state
 // outside the stores are limits, which may differ between processes.
 type Service struct {
-	users, idents, sessions, tokens *store.Store
+	db *record.Stores
 
 	base        baseurl.URL
 	cookie      string
@@ -104,22 +106,18 @@ type Service struct {
 	log         *slog.Logger
 	now         func() time.Time
 
-	limits    Limits
-	hasher    *hasher
-	weak      *weak.Checker // of passwords that are set
-	accounts  *accountLimiter
-	addresses *ratelimit.Limiter
-	codes     *ratelimit.Limiter // wrong codes by network address
-	rules     keyRules
-	exports   chan struct{}  // holds those in progress
-	repeats   chan struct{}  // holds the repetitions that wait for a first use
-	pending   sync.WaitGroup // background work that no reply waits for
+	guesses *guess.Guesses
+	hasher  *hasher
+	weak    *weak.Checker // of passwords that are set
+	rules   keyRules
+	exports chan struct{}  // holds those in progress
+	repeats chan struct{}  // holds the repetitions that wait for a first use
+	pending sync.WaitGroup // background work that no reply waits for
 }
 
 // New makes a service of a copy of its options. Close stops it.
 func New(o Options) *Service {
 	s := &Service{
-		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
 		base: baseurl.Parse(o.BaseURL), cookie: cmp.Or(o.Cookie, DefaultCookie), former: slices.Clone(o.FormerCookies), redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
 		mfa: o.MFA, sealer: o.Sealer, deletion: o.Deletion, places: o.Places,
 	}
@@ -137,33 +135,21 @@ func New(o Options) *Service {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.limits = o.Limits
+	s.db = record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, s.now)
 	s.exports, s.repeats = make(chan struct{}, maxExports), make(chan struct{}, maxRepeatWaits)
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
 	// The hasher may become that of another service, below.
 	o.Passwords.Slot = func(ctx context.Context) (func(), error) { return s.hasher.acquire(ctx) }
 	s.weak = weak.New(o.Passwords)
-	s.addresses = ratelimit.New(o.Limits.Address, s.now)
-	s.codes = ratelimit.NewIn(min(o.Limits.Address, 1)*wrongCodes, wrongCodesIn, s.now)
-	s.accounts = newAccountLimiter(o.Limits.Account, s.now)
+	var guesses *guess.Guesses
 	if before := o.Previous; before != nil {
-		s.inherit(before)
+		s.exports, guesses = before.exports, before.guesses
+		if s.hasher.params == before.hasher.params {
+			s.hasher = before.hasher
+		}
 	}
+	s.guesses = guess.New(s.db, o.Limits, guesses)
 	return s
-}
-
-// inherit takes over what another service knows of its clients.
-func (s *Service) inherit(before *Service) {
-	s.exports = before.exports
-	if s.hasher.params == before.hasher.params {
-		s.hasher = before.hasher
-	}
-	if s.limits.Address == before.limits.Address {
-		s.addresses, s.codes = before.addresses, before.codes
-	}
-	if s.limits.Account == before.limits.Account {
-		s.accounts = before.accounts
-	}
 }
 
 // Close waits for background work.
@@ -208,24 +194,24 @@ func (s *Service) KeepsTokens() bool {
 func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session = true, session.Visible, session.ForRules()
-	return s.users.Shown(store.WithCall(ctx, call), session.User)
+	return s.db.Users.Shown(store.WithCall(ctx, call), session.User.Stored)
 }
 
 // LoggedIn returns the user of a session that has just been issued as a get of the user would
 // return them, as they are now: the uuid alone where a get would be refused. Nothing here
 // fails: the session has begun.
 func (s *Service) LoggedIn(ctx context.Context, session *Session) store.Stored {
-	user, err := s.users.Get(asService(ctx, session.User.UUID), session.User.UUID)
+	user, err := s.db.Users.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
 	if err != nil {
-		user = session.User
+		user = session.User.Stored
 	}
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session, call.Actor = true, session.Visible, session.ForRules(), nil
-	return s.users.ReplyWith(store.WithCall(ctx, call), user)
+	return s.db.Users.ReplyWith(store.WithCall(ctx, call), user)
 }
 
 // TokenStore is the name of the store whose events DeliverMail handles.
-func (s *Service) TokenStore() string { return s.tokens.Name() }
+func (s *Service) TokenStore() string { return s.db.Tokens.Name() }
 
 // Client is the origin of a request.
 type Client struct {
@@ -244,16 +230,6 @@ type Client struct {
 	Application *Application
 }
 
-// asService returns a context whose writes are the service's own, for the request
-// of ctx and for a user, if there is one.
-func asService(ctx context.Context, user string) context.Context {
-	call := store.Call{Origin: event.OriginAuth, Ctx: store.CallOf(ctx).Ctx}
-	if user != "" {
-		call.Actor = &user
-	}
-	return store.WithCall(ctx, call)
-}
-
 // backgroundTimeout limits background work.
 const backgroundTimeout = 30 * time.Second
 
@@ -267,16 +243,4 @@ func (s *Service) runInBackground(ctx context.Context, what string, do func(ctx 
 			s.log.WarnContext(ctx, "auth: background work failed", "work", what, "error", err)
 		}
 	})
-}
-
-// timeFormat makes text that sorts like the times.
-const timeFormat = object.TimeFormat
-
-func timestamp(t time.Time) string { return object.FormatTime(t) }
-
-// timeField returns the time in a field; the zero time if there is none.
-func timeField(o object.Object, name string) time.Time {
-	text, _ := o.Text(name)
-	t, _ := time.Parse(timeFormat, text)
-	return t
 }

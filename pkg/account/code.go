@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // A code is an object in the store of tokens, found by its hash. The first exchange marks it as
@@ -22,26 +22,16 @@ const (
 	usedCodeTTL = 24 * time.Hour
 )
 
-// Fields of a code in the store of tokens, besides those of the proof, fieldApplication, fieldLinkUser and fieldEpoch.
-const (
-	fieldApplication = "_application"
-	fieldSession     = "_session"  // the session that the first use makes; absent before
-	fieldReplayed    = "_replayed" // it was used twice
-)
-
 // codeUUID is the uuid of a code in the store of tokens.
-func codeUUID(code string) string { return "code-" + hexDigest(code) }
+func codeUUID(code string) string { return record.KindCode + secret.Hex(code) }
 
 // issueCode returns a code for a user who has logged in for an application. A code is of no use
 // once all sessions of the user were ended.
-func (s *Service) issueCode(ctx context.Context, user string, epoch uint64, p proof, app *Application) (string, error) {
-	code, grant := newSecret(), object.Object{}
-	grant.Set(fieldLinkUser, user)
-	grant.Set(fieldEpoch, epoch)
-	p.write(grant)
-	grant.Set(fieldApplication, app)
-	grant.Set(fieldExpires, timestamp(s.now().Add(CodeTTL)))
-	_, err := s.tokens.Save(ctx, grant, codeUUID(code))
+func (s *Service) issueCode(ctx context.Context, user record.User, p record.Proof, app *Application) (string, error) {
+	code := secret.New()
+	_, err := s.db.Tokens.Create(ctx, codeUUID(code), record.Token{
+		User: user.UUID, Epoch: &user.Epoch, Proof: p, Application: app, Expires: s.now().Add(CodeTTL),
+	})
 	return code, err
 }
 
@@ -82,17 +72,17 @@ func (s *Service) ExchangeCode(ctx context.Context, e CodeExchange, from Client)
 	if err := e.check(); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
 	from.Session, from.Application = nil, nil
-	ctx = asService(ctx, "")
+	ctx = record.AsService(ctx, "")
 	grant, id, err := s.consumeCode(ctx, e)
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	app := applicationOf(grant[fieldApplication])
-	if app == nil || app.Redirect != e.Redirect || app.Client != e.Client || !secretMatches(e.Verifier, app.Challenge) {
+	app := grant.Application
+	if app == nil || app.Redirect == "" || app.Redirect != e.Redirect || app.Client != e.Client || !secret.Matches(e.Verifier, app.Challenge) {
 		return IssuedSession{}, errGrant()
 	}
 	session, err := s.startGranted(ctx, grant, id, app, from)
@@ -102,83 +92,68 @@ func (s *Service) ExchangeCode(ctx context.Context, e CodeExchange, from Client)
 	if err := s.confirmUse(ctx, codeUUID(e.Code), session.User.UUID, id); err != nil {
 		return IssuedSession{}, err
 	}
-	s.returnAttempt(from)
+	s.guesses.Return(from.Address)
 	return session, nil
 }
 
 // consumeCode marks a code as used and returns what it stands for, with the id of the session to make.
-func (s *Service) consumeCode(ctx context.Context, e CodeExchange) (grant object.Object, id string, err error) {
+func (s *Service) consumeCode(ctx context.Context, e CodeExchange) (grant record.Token, id string, err error) {
 	replayed := ""
-	_, err = s.tokens.Mutate(ctx, codeUUID(e.Code), func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+	_, err = s.db.Tokens.Change(ctx, codeUUID(e.Code), func(t *record.Token) error {
+		grant, replayed = *t, t.Session
+		if replayed != "" {
+			t.Replayed = true
+			return nil
 		}
-		grant, replayed = o, ""
-		fields := object.Object{}
-		if made, used := o.Text(fieldSession); used {
-			replayed = made
-			fields.Set(fieldReplayed, true)
-			return store.Mutation{Fields: fields}, nil
+		if app := t.Application; app != nil && app.Redirect != "" && app.Client != "" && e.Client == "" && s.now().Before(t.Expires) {
+			return errNoClient()
 		}
-		if app := applicationOf(o[fieldApplication]); app != nil && app.Client != "" && e.Client == "" && s.now().Before(timeField(o, fieldExpires)) {
-			return store.Mutation{}, errNoClient()
-		}
-		id = randomText(idSize)
-		fields.Set(fieldSession, id)
-		fields.Set(fieldExpires, timestamp(s.now().Add(usedCodeTTL)))
-		return store.Mutation{Fields: fields}, nil
+		id = secret.Random(idSize)
+		t.Session, t.Expires = id, s.now().Add(usedCodeTTL)
+		return nil
 	})
 	switch {
 	case errors.Is(err, errs.NotFound):
-		return nil, "", errGrant()
+		return grant, "", errGrant()
 	case err != nil:
-		return nil, "", err
+		return grant, "", err
 	case replayed != "":
 		s.log.WarnContext(ctx, "auth: a code of a login was used twice: the session of its first use ends", "session", replayed)
-		user, _ := grant.Text(fieldLinkUser)
-		if err := s.endSession(ctx, replayed, s.auditEnd(user, replayed, reasonCodeReplay)); err != nil {
-			return nil, "", err
+		if err := s.endSession(ctx, replayed, s.db.AuditEnd(grant.User, replayed, record.ReasonCodeReplay)); err != nil {
+			return grant, "", err
 		}
-		return nil, "", errGrant()
-	case !s.now().Before(timeField(grant, fieldExpires)):
-		return nil, "", errGrant()
+		return grant, "", errGrant()
+	case !s.now().Before(grant.Expires):
+		return grant, "", errGrant()
 	}
 	return grant, id, nil
 }
 
 // startGranted starts the session that a code stands for.
-func (s *Service) startGranted(ctx context.Context, grant object.Object, id string, app *Application, from Client) (IssuedSession, error) {
-	uuid, _ := grant.Text(fieldLinkUser)
-	user, err := s.users.Get(ctx, uuid)
-	if errors.Is(err, errs.NotFound) {
+func (s *Service) startGranted(ctx context.Context, grant record.Token, id string, app *Application, from Client) (IssuedSession, error) {
+	user, err := s.db.Users.Read(ctx, grant.User)
+	switch {
+	case errors.Is(err, errs.NotFound):
 		return IssuedSession{}, errGrant()
-	}
-	if err != nil {
+	case err != nil:
 		return IssuedSession{}, err
-	}
-	o, err := user.Object()
-	if err != nil {
-		return IssuedSession{}, err
-	}
-	if isMarked(o, markDisabled) {
+	case user.MarkedDisabled:
 		return IssuedSession{}, errDisabled()
-	}
-	if epoch(o) != epoch(grant) {
+	case user.Epoch != grant.InEpoch():
 		return IssuedSession{}, errGrant() // what ended all sessions ends the codes
 	}
-	return s.saveSession(asService(ctx, user.UUID), user, newSession{id: id, proof: proofOf(grant), application: app.Name}, from)
+	return s.saveSession(record.AsService(ctx, user.UUID), user, newSession{id: id, Proof: grant.Proven(), application: app.Name}, from)
 }
 
 // confirmUse ends a session whose code was used a second time before the session was there to
 // be ended. A second use marks the code and then ends the session; this reads the mark once
 // the session is there. So no session outlives a second use, however the two interleave.
 func (s *Service) confirmUse(ctx context.Context, code, user, session string) error {
-	now, err := s.tokens.Get(ctx, code)
-	if err == nil && object.Field(now.Body, fieldReplayed) == nil {
+	now, err := s.db.Tokens.Read(ctx, code)
+	if err == nil && !now.Replayed {
 		return nil
 	}
-	if ended := s.endSession(ctx, session, s.auditEnd(user, session, reasonCodeReplay)); ended != nil {
+	if ended := s.endSession(ctx, session, s.db.AuditEnd(user, session, record.ReasonCodeReplay)); ended != nil {
 		return ended
 	}
 	if err == nil || errors.Is(err, errs.NotFound) {

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 
@@ -23,14 +24,7 @@ type Deletion struct {
 }
 
 // DeletionIndex is the field by which DeleteDue finds users: the store of users needs an index on it.
-const DeletionIndex = fieldDeleteAt
-
-// Fields of a user whose deletion is planned.
-const (
-	fieldDeleteAt        = "_deleteAt"        // when
-	fieldDeletionPlanned = "_deletionPlanned" // when it was planned
-	fieldDeferred        = "_deletionDeferred"
-)
+const DeletionIndex = record.FieldDeleteAt
 
 const (
 	// overdueAfter is how long after its time a planned deletion is deferred. Nothing has been executed for so long, or the
@@ -42,26 +36,7 @@ const (
 )
 
 // DeletionPlan is a deletion that a user has planned.
-type DeletionPlan struct {
-	Planned string `json:"planned"` // when they did
-	Deleted string `json:"deleted"` // when the account is deleted
-}
-
-// planOf returns the plan of a stored user; nil for none.
-func planOf(stored object.Object) *DeletionPlan {
-	at, _ := stored.Text(fieldDeleteAt)
-	if at == "" {
-		return nil
-	}
-	planned, _ := stored.Text(fieldDeletionPlanned)
-	return &DeletionPlan{Planned: planned, Deleted: at}
-}
-
-// isDue reports whether the time of a planned deletion has passed. The account is closed then.
-func (s *Service) isDue(stored object.Object) bool {
-	at := timeField(stored, fieldDeleteAt)
-	return !at.IsZero() && !s.now().Before(at)
-}
+type DeletionPlan = record.DeletionPlan
 
 // errDeleted is for those who have proven who they are.
 func errDeleted() error {
@@ -99,7 +74,7 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 	if err := s.mayDelete(ctx, me); err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
 	if hasPassword(me) {
@@ -107,7 +82,7 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 			return DeletionPlan{}, IssuedSession{}, err
 		}
 	}
-	ctx = asService(ctx, me.User.UUID)
+	ctx = record.AsService(ctx, me.User.UUID)
 	if err := s.checkActive(ctx, me); err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
@@ -115,7 +90,7 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 	if err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
-	if o, err := me.User.Object(); err == nil && planOf(o) == nil {
+	if me.User.Plan() == nil {
 		if err := s.announce(ctx, me.User, announcement{kind: NoticeDeletion}); err != nil {
 			return DeletionPlan{}, IssuedSession{}, err
 		}
@@ -124,8 +99,8 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 	if err != nil {
 		return DeletionPlan{}, IssuedSession{}, err
 	}
-	s.returnAttempt(from)
-	if sameEpoch(user, me.User) {
+	s.guesses.Return(from.Address)
+	if user.SameEpoch(me.User) {
 		return plan, IssuedSession{}, nil // it was planned before
 	}
 	if s.deletion.Grace == 0 {
@@ -141,7 +116,7 @@ func (s *Service) PlanDeletion(ctx context.Context, password string, from Client
 func (s *Service) mayDelete(ctx context.Context, me *Session) error {
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session, call.Origin = true, me.Visible, me.ForRules(), event.OriginHTTP
-	_, err := s.users.GetAuthorized(store.WithCall(ctx, call), me.User.UUID, policy.Delete, nil)
+	_, err := s.db.Users.GetAuthorized(store.WithCall(ctx, call), me.User.UUID, policy.Delete, nil)
 	if errors.Is(err, errs.NotFound) {
 		return errSessionEnded()
 	}
@@ -150,41 +125,26 @@ func (s *Service) mayDelete(ctx context.Context, me *Session) error {
 
 // successorOf returns a session that continues one of the user: with the same proof, of the same application.
 func (s *Service) successorOf(ctx context.Context, me *Session) (newSession, error) {
-	stored, err := s.sessions.Get(ctx, me.ID)
+	session, err := s.db.Sessions.Read(ctx, me.ID)
 	if errors.Is(err, errs.NotFound) {
-		return newSession{}, errSessionEnded()
+		err = errSessionEnded()
 	}
-	if err != nil {
-		return newSession{}, err
-	}
-	o, err := stored.Object()
-	n := newSession{id: randomText(idSize), proof: proofOf(o)}
-	n.application, _ = o.Text("application")
-	return n, err
+	return newSession{id: secret.Random(idSize), Proof: session.Proven(), application: session.Application}, err
 }
 
 // writePlan writes the plan, which ends all sessions, or returns the one that is there.
-func (s *Service) writePlan(ctx context.Context, me *Session) (plan DeletionPlan, user store.Stored, err error) {
-	user, err = s.users.Mutate(ctx, me.User.UUID, func(now store.Stored) (store.Mutation, error) {
-		if !sameEpoch(now, me.User) {
-			return store.Mutation{}, errSessionEnded()
-		}
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		if there := planOf(o); there != nil {
+func (s *Service) writePlan(ctx context.Context, me *Session) (plan DeletionPlan, user record.User, err error) {
+	user, err = s.changeCurrentUser(ctx, me, func(now *record.User) error {
+		if there := now.Plan(); there != nil {
 			plan = *there
-			return store.Mutation{}, nil
+			return record.ErrUnchanged
 		}
-		planned := s.now()
-		plan = DeletionPlan{Planned: timestamp(planned), Deleted: timestamp(planned.Add(s.deletion.Grace))}
-		fields := object.Object{fieldDeferred: nil}
-		fields.Set(fieldDeleteAt, plan.Deleted)
-		fields.Set(fieldDeletionPlanned, plan.Planned)
-		fields.Set(fieldEpoch, epoch(o)+1)
-		event := s.audit(event.AuthDeletionPlanned, now.UUID, event.AuthDetails{Session: me.ID, Due: plan.Deleted})
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{event}}, nil
+		now.DeletionPlanned, now.Deferred = s.now(), false
+		now.DeleteAt = now.DeletionPlanned.Add(s.deletion.Grace)
+		plan = *now.Plan()
+		now.EndSessions()
+		now.Publish(s.db.Audit(event.AuthDeletionPlanned, now.UUID, event.AuthDetails{Session: me.ID, Due: plan.Deleted}))
+		return nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		err = errSessionEnded()
@@ -197,11 +157,7 @@ func (s *Service) PlannedDeletion(me *Session) (DeletionPlan, error) {
 	if err := RequireLogin(me); err != nil {
 		return DeletionPlan{}, err
 	}
-	o, err := me.User.Object()
-	if err != nil {
-		return DeletionPlan{}, err
-	}
-	if plan := planOf(o); plan != nil {
+	if plan := me.User.Plan(); plan != nil {
 		return *plan, nil
 	}
 	return DeletionPlan{}, errNoPlan()
@@ -213,11 +169,11 @@ func (s *Service) UndoDeletion(ctx context.Context, me *Session) error {
 	if err := RequireLogin(me); err != nil {
 		return err
 	}
-	_, err := s.removePlan(asService(ctx, me.User.UUID), me.User.UUID, event.AuthDetails{Session: me.ID}, func(now store.Stored, o object.Object) error {
+	_, err := s.removePlan(record.AsService(ctx, me.User.UUID), me.User.UUID, event.AuthDetails{Session: me.ID}, func(now record.User) error {
 		switch {
-		case !sameEpoch(now, me.User), s.isDue(o):
+		case !now.SameEpoch(me.User), now.IsDue(s.now()):
 			return errSessionEnded()
-		case planOf(o) == nil:
+		case now.Plan() == nil:
 			return errNoPlan()
 		}
 		return nil
@@ -231,32 +187,23 @@ func (s *Service) UndoDeletion(ctx context.Context, me *Session) error {
 // UndoDeletionFor takes back the plan of a user for an admin, as the methods of manage.go, also after its time. Conflict when
 // there is none; NotFound once the user is deleted.
 func (s *Service) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error) {
-	return s.removePlan(managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(_ store.Stored, o object.Object) error {
-		if planOf(o) == nil {
+	return s.removePlan(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(now record.User) error {
+		if now.Plan() == nil {
 			return errs.New(errs.Conflict, "the user has not planned the deletion of the account")
 		}
 		return nil
 	})
 }
 
-// noPlan are the fields of a user without a plan.
-func noPlan() object.Object {
-	return object.Object{fieldDeleteAt: nil, fieldDeletionPlanned: nil, fieldDeferred: nil}
-}
-
 // removePlan removes the plan of a user, unless check refuses that.
-func (s *Service) removePlan(ctx context.Context, uuid string, details event.AuthDetails, check func(store.Stored, object.Object) error) (store.Stored, error) {
-	return s.users.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err == nil {
-			err = check(now, o)
+func (s *Service) removePlan(ctx context.Context, uuid string, details event.AuthDetails, check func(record.User) error) (store.Stored, error) {
+	user, err := s.db.Users.Change(ctx, uuid, func(now *record.User) error {
+		if err := check(*now); err != nil {
+			return err
 		}
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		return store.Mutation{
-			Fields:      noPlan(),
-			ExtraEvents: []store.ExtraEvent{s.audit(event.AuthDeletionUndone, uuid, details)},
-		}, nil
+		now.EndPlan()
+		now.Publish(s.db.Audit(event.AuthDeletionUndone, uuid, details))
+		return nil
 	})
+	return user.Stored, err
 }

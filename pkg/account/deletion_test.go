@@ -87,7 +87,7 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	if plan.Deleted != planned[0].Due {
 		t.Error(plan)
 	}
-	seen, err := w.Account(t.Context(), session.User)
+	seen, err := w.Account(t.Context(), session.User.Stored)
 	w.must(err)
 	if seen.Deletion == nil || *seen.Deletion != plan || strings.Contains(string(seen.User), "_delet") {
 		t.Errorf("admins see %+v of %s", seen.Deletion, seen.User)
@@ -102,7 +102,7 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	// No program gets access meanwhile.
 	_, _, err = w.CreateKey(t.Context(), account.NewKey{Name: "late"}, password, with(next))
 	w.wantKind(err, errs.Conflict)
-	_, _, err = w.IssueKey(t.Context(), session.User, account.NewKey{Name: "late"})
+	_, _, err = w.IssueKey(t.Context(), session.User.Stored, account.NewKey{Name: "late"})
 	w.wantKind(err, errs.Conflict)
 
 	// The user logs in as ever.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // DeleteDue deletes the users who have planned that for a time that has passed, at most limit, and reports how many. Their
@@ -16,11 +16,11 @@ import (
 //
 // A plan whose time passed long ago is deferred, once; a user who has become an admin stays, and has no plan any more.
 func (s *Service) DeleteDue(ctx context.Context, limit int) (deleted int, err error) {
-	ctx = asService(ctx, "")
-	o := store.ListOptions{Filter: fieldDeleteAt + ` <= "` + timestamp(s.now()) + `"`, Limit: min(limit, store.MaxPage)}
+	ctx = record.AsService(ctx, "")
+	o := store.ListOptions{Filter: record.FieldDeleteAt + ` <= "` + record.Timestamp(s.now()) + `"`, Limit: min(limit, store.MaxPage)}
 	var failed []error
 	for deleted < limit {
-		list, err := s.users.List(ctx, o)
+		list, err := s.db.Users.List(ctx, o)
 		if err != nil {
 			return deleted, errs.Wrap(err, errs.KindOf(err), "auth: finding accounts that are to be deleted failed")
 		}
@@ -49,17 +49,16 @@ const maxFailed = 10
 
 // deleteDue executes the plan of a user, if its time has passed, and reports whether the user was deleted.
 func (s *Service) deleteDue(ctx context.Context, uuid string) (deleted bool, err error) {
-	ctx = asService(ctx, uuid)
-	for range maxAttempts {
-		user, err := s.users.Get(ctx, uuid)
+	ctx = record.AsService(ctx, uuid)
+	for range record.Attempts {
+		user, err := s.db.Users.Read(ctx, uuid)
 		if err != nil {
-			return false, ignoreNotFound(err)
+			return false, record.IgnoreNotFound(err)
 		}
-		o, err := user.Object()
-		if err != nil || !s.isDue(o) {
-			return false, err // taken back, or deferred: the index lags
+		if !user.IsDue(s.now()) {
+			return false, nil // taken back, or deferred: the index lags
 		}
-		if s.isOverdue(o) {
+		if s.isOverdue(user) {
 			return false, s.deferDeletion(ctx, user)
 		}
 		admin, err := s.isAdmin(ctx, user)
@@ -70,12 +69,12 @@ func (s *Service) deleteDue(ctx context.Context, uuid string) (deleted bool, err
 			return false, s.keepAdmin(ctx, user)
 		}
 		// At the revision at which the plan was read: who takes it back at the same time succeeds, or gets NotFound.
-		err = s.users.Delete(ctx, uuid, user.Revision)
+		err = s.db.Users.Delete(ctx, uuid, user.Revision)
 		if err == nil {
-			s.log.InfoContext(ctx, "auth: a user was deleted, as they had asked", "user", uuid, "planned", planOf(o).Planned)
+			s.log.InfoContext(ctx, "auth: a user was deleted, as they had asked", "user", uuid, "planned", user.Plan().Planned)
 			return true, nil
 		}
-		if ignoreStale(err) != nil {
+		if record.IgnoreStale(err) != nil {
 			return false, err
 		}
 	}
@@ -83,37 +82,34 @@ func (s *Service) deleteDue(ctx context.Context, uuid string) (deleted bool, err
 }
 
 // isOverdue reports whether a plan should have been executed long ago, and was not deferred for that before.
-func (s *Service) isOverdue(stored object.Object) bool {
-	return s.now().Sub(timeField(stored, fieldDeleteAt)) > overdueAfter && !isMarked(stored, fieldDeferred)
+func (s *Service) isOverdue(user record.User) bool {
+	return s.now().Sub(user.DeleteAt) > overdueAfter && !user.Deferred
 }
 
 // deferDeletion gives a user whose plan is overdue the grace period again.
-func (s *Service) deferDeletion(ctx context.Context, user store.Stored) error {
+func (s *Service) deferDeletion(ctx context.Context, user record.User) error {
 	grace := minDeferral
 	if s.deletion != nil {
 		grace = max(grace, s.deletion.Grace)
 	}
-	at := timestamp(s.now().Add(grace))
-	_, err := s.users.Mutate(ctx, user.UUID, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil || !s.isDue(o) || !s.isOverdue(o) {
-			return store.Mutation{}, err // another process was first, or the user
+	at := s.now().Add(grace)
+	_, err := s.db.Users.Change(ctx, user.UUID, func(now *record.User) error {
+		if !now.IsDue(s.now()) || !s.isOverdue(*now) {
+			return record.ErrUnchanged // another process was first, or the user
 		}
-		fields := object.Object{}
-		fields.Set(fieldDeleteAt, at)
-		fields.Set(fieldDeferred, true)
-		event := s.audit(event.AuthDeletionPlanned, user.UUID, event.AuthDetails{Reason: "overdue", Due: at})
 		s.log.WarnContext(ctx, "auth: the planned deletion of a user is overdue, as after the restore of a backup, and deferred",
-			"user", user.UUID, "overdue", planOf(o).Deleted, "deferred", at)
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{event}}, nil
+			"user", user.UUID, "overdue", now.Plan().Deleted, "deferred", record.Timestamp(at))
+		now.DeleteAt, now.Deferred = at, true
+		now.Publish(s.db.Audit(event.AuthDeletionPlanned, user.UUID, event.AuthDetails{Reason: "overdue", Due: record.Timestamp(at)}))
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }
 
 // keepAdmin removes the plan of a user who has become an admin: they may be the last one.
-func (s *Service) keepAdmin(ctx context.Context, user store.Stored) error {
-	_, err := s.removePlan(ctx, user.UUID, event.AuthDetails{Reason: "is an admin"}, func(now store.Stored, o object.Object) error {
-		if planOf(o) == nil || now.Revision != user.Revision {
+func (s *Service) keepAdmin(ctx context.Context, user record.User) error {
+	_, err := s.removePlan(ctx, user.UUID, event.AuthDetails{Reason: "is an admin"}, func(now record.User) error {
+		if now.Plan() == nil || now.Revision != user.Revision {
 			return errNoPlan()
 		}
 		return nil
@@ -121,5 +117,5 @@ func (s *Service) keepAdmin(ctx context.Context, user store.Stored) error {
 	if err == nil {
 		s.log.WarnContext(ctx, "auth: a user whose deletion was planned is an admin, and stays", "user", user.UUID)
 	}
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }

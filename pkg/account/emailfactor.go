@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
 )
 
 // BeginEmail sends a code to the address of the user who is logged in, by which they add codes of mails as a second factor.
@@ -20,7 +20,7 @@ func (s *Service) BeginEmail(ctx context.Context, me *Session) error {
 
 // requireEnrollableEmail is requireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
 func (s *Service) requireEnrollableEmail(ctx context.Context, me *Session) error {
-	if err := s.requireEnrollable(ctx, me, FactorEmail, factorsOf(me.User.Body).Email != nil); err != nil {
+	if err := s.requireEnrollable(ctx, me, FactorEmail); err != nil {
 		return err
 	}
 	if provesMailbox(me.Methods, me.User) {
@@ -36,11 +36,11 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	if err := s.requireEnrollableEmail(ctx, me); err != nil {
 		return session, nil, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return session, nil, err
 	}
 	address := ""
-	if err := s.attempt(ctx, me.User.UUID, FactorEmail, func(ctx context.Context) (uint64, bool, error) {
+	if err := s.guesses.Code(ctx, me.User.UUID, FactorEmail, func(ctx context.Context) (uint64, bool, error) {
 		to, ok, err := s.checkSecondCode(ctx, me.User, enrollmentUUID(me.ID), code)
 		address = to
 		return 0, ok, err
@@ -48,7 +48,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 		return session, nil, err
 	}
 	// The user has the address and the account: codes go there whatever other addresses they add.
-	own, ident := asService(ctx, me.User.UUID), emailIdentity(address).uuid()
+	own, ident := record.AsService(ctx, me.User.UUID), addressIdentity(address).UUID()
 	if err = s.checkOwnAddress(own, me, ident); err == nil {
 		err = s.markValidated(own, ident, true)
 	}
@@ -58,17 +58,11 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	if err != nil {
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, FactorEmail, func(_ store.Stored, f *factors, at, _ string) error {
-		if f.Email != nil {
-			return errFactorExists(FactorEmail)
-		}
-		f.Email = &factor{Created: at}
-		return nil
-	})
+	codes, err = s.addFactor(ctx, me, record.Factor{Type: FactorEmail}, nil)
 	if err != nil {
 		return session, nil, err
 	}
-	s.returnAttempt(from)
+	s.guesses.Return(from.Address)
 	session, err = s.raiseSession(ctx, FactorEmail, from)
 	return session, codes, err
 }
@@ -76,7 +70,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 // MailSecondCode sends a code to the user of a pending login, or for the session of the client if secret is "", who has codes of
 // mails as a second factor. Errors: Unauthenticated when the login has to begin again; Invalid without the factor; Limited.
 func (s *Service) MailSecondCode(ctx context.Context, secret string, from Client) error {
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return err
 	}
 	user, methods, flow, err := s.whoProves(ctx, secret, from)
@@ -91,16 +85,16 @@ func (s *Service) MailSecondCode(ctx context.Context, secret string, from Client
 
 // whoProves returns the user of a pending login, or of the session of the client, the methods by which they have logged in, and
 // what a second factor is proven for.
-func (s *Service) whoProves(ctx context.Context, secret string, from Client) (user store.Stored, methods []string, flow string, err error) {
+func (s *Service) whoProves(ctx context.Context, secret string, from Client) (user record.User, methods []string, flow string, err error) {
 	if secret == "" && from.Session != nil {
 		return from.Session.User, from.Session.Methods, sessionFlow(from.Session), RequireLogin(from.Session)
 	}
-	pending, login, err := s.pendingLogin(ctx, secret)
+	pending, err := s.pendingLogin(ctx, secret)
 	if err != nil {
 		return user, nil, "", err
 	}
-	user, err = s.pendingUser(ctx, login)
-	return user, proofOf(login).methods, pending.UUID, err
+	user, err = s.pendingUser(ctx, pending)
+	return user, pending.Methods, pending.UUID, err
 }
 
 // sessionFlow identifies what a second factor is proven for when a session is raised.

@@ -3,20 +3,21 @@ package account
 import (
 	"context"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
 
 // ExpiresIndex is the field by which DeleteExpired finds objects: the stores of
 // sessions and tokens need an index on it.
-const ExpiresIndex = fieldExpires
+const ExpiresIndex = "expires"
 
 // DeleteExpired deletes expired sessions and tokens, at most limit of each, and
 // reports how many.
 func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
-	ctx = asService(ctx, "")
+	ctx = record.AsService(ctx, "")
 	total := 0
-	for _, in := range []*store.Store{s.sessions, s.tokens} {
+	for _, in := range []*store.Store{s.db.Sessions.Store, s.db.Tokens.Store} {
 		n, err := s.deleteExpired(ctx, in, limit)
 		total += n
 		if err != nil {
@@ -27,8 +28,8 @@ func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 }
 
 func (s *Service) deleteExpired(ctx context.Context, in *store.Store, limit int) (removed int, err error) {
-	now := timestamp(s.now())
-	o := store.ListOptions{Filter: fieldExpires + ` < "` + now + `"`, Limit: min(limit, store.MaxPage)}
+	now := record.Timestamp(s.now())
+	o := store.ListOptions{Filter: ExpiresIndex + ` < "` + now + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
 		list, err := in.List(ctx, o)
 		if err != nil {
@@ -41,7 +42,7 @@ func (s *Service) deleteExpired(ctx context.Context, in *store.Store, limit int)
 			switch {
 			case err == nil:
 				removed++
-			case ignoreStale(err) != nil:
+			case record.IgnoreStale(err) != nil:
 				return removed, err
 			}
 		}

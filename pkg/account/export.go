@@ -6,6 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -23,14 +26,7 @@ const (
 	maxExports = 8
 )
 
-// Fields of the record of a user's exports.
-const (
-	fieldExports      = "_exports" // when those of the last hour began
-	fieldExportID     = "_export"  // that which runs
-	fieldExportLeased = "_leased"  // until when it runs unless it is renewed
-)
-
-func exportUUID(user string) string { return "export-" + hexDigest(user) }
+func exportUUID(user string) string { return "export-" + secret.Hex(user) }
 
 // Export is an export in progress.
 type Export struct {
@@ -50,10 +46,10 @@ func (s *Service) BeginExport(ctx context.Context, me *Session) (*Export, error)
 	select {
 	case s.exports <- struct{}{}:
 	default:
-		return nil, errLimited("too many exports are in progress", exportRenewal)
+		return nil, guess.Limited("too many exports are in progress", exportRenewal)
 	}
 	e := &Export{service: s, me: me, id: object.NewUUID()}
-	if err := e.begin(asService(ctx, me.User.UUID)); err != nil {
+	if err := e.begin(record.AsService(ctx, me.User.UUID)); err != nil {
 		<-s.exports
 		return nil, err
 	}
@@ -61,64 +57,40 @@ func (s *Service) BeginExport(ctx context.Context, me *Session) (*Export, error)
 }
 
 func (e *Export) begin(ctx context.Context) error {
-	s, uuid := e.service, exportUUID(e.me.User.UUID)
+	s := e.service
 	if err := s.checkActive(ctx, e.me); err != nil {
 		return err
 	}
-	exported := s.audit(event.AuthExported, e.me.User.UUID, event.AuthDetails{Session: e.me.ID})
-	for range maxAttempts {
-		_, err := s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-			fields, err := e.next(now)
-			return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{exported}}, err
-		})
-		if !errors.Is(err, errs.NotFound) {
-			return err
-		}
-		fields, err := e.next(store.Stored{Body: []byte("{}")})
-		if err != nil {
-			return err
-		}
-		if _, err = s.tokens.Save(ctx, fields, uuid, exported); !errors.Is(err, errs.Exists) {
-			return err
-		}
-	}
-	return errContention()
+	return s.db.Exports.Put(ctx, exportUUID(e.me.User.UUID), func(r *record.Exports) error {
+		r.Publish(s.db.Audit(event.AuthExported, e.me.User.UUID, event.AuthDetails{Session: e.me.ID}))
+		return e.next(r)
+	})
 }
 
-// next returns the record with this export, unless another one is in progress or there were too many.
-func (e *Export) next(record store.Stored) (object.Object, error) {
-	o, err := record.Object()
-	if err != nil {
-		return nil, err
-	}
+// next adds this export to the record, unless another one is in progress or there were too many.
+func (e *Export) next(r *record.Exports) error {
 	now := e.service.now()
-	if left := timeField(o, fieldExportLeased).Sub(now); left > 0 && left <= exportLease+clockTolerance {
-		return nil, errLimited("an export of yours is in progress: wait for its end", left)
+	if left := r.Leased.Sub(now); left > 0 && left <= exportLease+record.ClockTolerance {
+		return guess.Limited("an export of yours is in progress: wait for its end", left)
 	}
-	var all, recent []string
-	_ = json.Unmarshal(o[fieldExports], &all)
+	var recent []string
 	hourAgo := now.Add(-time.Hour)
-	for _, began := range all {
-		if at, err := time.Parse(timeFormat, began); err == nil && at.After(hourAgo) && at.Sub(now) <= clockTolerance {
+	for _, began := range r.Began {
+		if at := record.Time(began); at.After(hourAgo) && at.Sub(now) <= record.ClockTolerance {
 			recent = append(recent, began)
 		}
 	}
 	if len(recent) >= exportsPerHour {
-		first, _ := time.Parse(timeFormat, recent[0])
-		return nil, errLimited("too many exports within an hour", first.Sub(hourAgo))
+		return guess.Limited("too many exports within an hour", record.Time(recent[0]).Sub(hourAgo))
 	}
-	fields := e.lease(e.id, now.Add(exportLease))
-	fields.Set(fieldExports, append(recent, timestamp(now)))
-	return fields, nil
+	e.lease(r, now.Add(exportLease))
+	r.Began = append(recent, record.Timestamp(now))
+	return nil
 }
 
-// lease returns the fields by which an export is in progress until a time.
-func (e *Export) lease(id string, until time.Time) object.Object {
-	fields := object.Object{}
-	fields.Set(fieldExportID, id)
-	fields.Set(fieldExportLeased, timestamp(until))
-	fields.Set(fieldExpires, timestamp(until.Add(time.Hour)))
-	return fields
+// lease sets that the export is in progress until a time.
+func (e *Export) lease(r *record.Exports, until time.Time) {
+	r.Running, r.Leased, r.Expires = e.id, until, until.Add(time.Hour)
 }
 
 // Keep returns a context that ends once the export has to: its session has ended, or another export has taken its lease. The
@@ -150,7 +122,7 @@ func (e *Export) Keep(ctx context.Context) (kept context.Context, stop func()) {
 
 // Renew renews the lease, unless the session of the export has ended or another export has taken the lease.
 func (e *Export) Renew(ctx context.Context) error {
-	ctx = asService(ctx, e.me.User.UUID)
+	ctx = record.AsService(ctx, e.me.User.UUID)
 	if err := e.service.checkActive(ctx, e.me); err != nil {
 		return err
 	}
@@ -160,7 +132,7 @@ func (e *Export) Renew(ctx context.Context) error {
 // End ends the export: another one can begin.
 func (e *Export) End(ctx context.Context) {
 	defer func() { <-e.service.exports }()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(asService(ctx, e.me.User.UUID)), backgroundTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, e.me.User.UUID)), backgroundTimeout)
 	defer cancel()
 	if err := e.write(ctx, e.service.now()); err != nil && !errors.Is(err, errs.Conflict) {
 		e.service.log.WarnContext(ctx, "auth: the end of an export was not recorded; another one can begin later", "error", err)
@@ -168,13 +140,14 @@ func (e *Export) End(ctx context.Context) {
 }
 
 func (e *Export) write(ctx context.Context, until time.Time) error {
-	_, err := e.service.tokens.Mutate(ctx, exportUUID(e.me.User.UUID), func(now store.Stored) (store.Mutation, error) {
-		if id, _ := object.Text(object.Field(now.Body, fieldExportID)); id != e.id {
-			return store.Mutation{}, errs.New(errs.Conflict, "another export has begun")
+	_, err := e.service.db.Exports.Change(ctx, exportUUID(e.me.User.UUID), func(r *record.Exports) error {
+		if r.Running != e.id {
+			return errs.New(errs.Conflict, "another export has begun")
 		}
-		return store.Mutation{Fields: e.lease(e.id, until)}, nil
+		e.lease(r, until)
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }
 
 // ExportedAccount is the account of a user as they see it.
@@ -196,31 +169,26 @@ func (s *Service) ExportAccount(ctx context.Context, me *Session) (ExportedAccou
 	if err != nil {
 		return a, err
 	}
-	a.User = user.Body
-	stored, err := me.User.Object()
-	if err != nil {
-		return a, err
-	}
-	a.Deletion = planOf(stored)
+	a.User, a.Deletion = user.Body, me.User.Plan()
 	client := store.CallOf(ctx)
 	client.Client, client.User, client.Session, client.Origin = true, me.Visible, me.ForRules(), event.OriginHTTP
 	seen := store.WithCall(ctx, client)
-	err = forEachOwned(asService(ctx, me.User.UUID), s.idents, me.User.UUID, func(ident store.Stored, o object.Object) error {
-		shown, err := s.idents.Reread(seen, ident.UUID)
+	for ident, err := range s.db.Idents.Owned(record.AsService(ctx, me.User.UUID), me.User.UUID) {
+		if err != nil {
+			return a, err
+		}
+		shown, err := s.db.Idents.Reread(seen, ident.UUID)
 		switch errs.KindOf(err) {
 		case errs.NotFound, errs.Denied, errs.Unauthenticated: // what the user's array of idents has
-			least := object.Object{"type": o["type"]}
+			least := object.Object{}
 			least.Set("uuid", ident.UUID)
+			least.Set("type", ident.Type)
 			shown, err = store.Stored{Body: least.Encode()}, nil
 		}
+		if err != nil {
+			return a, err
+		}
 		a.Idents = append(a.Idents, shown.Body)
-		return err
-	})
-	if err != nil {
-		return a, err
-	}
-	if err != nil {
-		return a, err
 	}
 	a.Factors = s.Factors(ctx, me)
 	if a.Passkeys, err = s.ListPasskeys(ctx, me); err != nil {

@@ -3,10 +3,15 @@ package account
 import (
 	"context"
 	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/store"
 )
 
@@ -30,7 +35,7 @@ func (s *Service) OccupySlots() (release func()) {
 }
 
 // NewSecret makes the secrets of tokens.
-var NewSecret = newSecret
+var NewSecret = secret.New
 
 // NewCode makes the codes of mails.
 var NewCode = newCode
@@ -39,11 +44,11 @@ var NewCode = newCode
 const MaxTries = maxTries
 
 // SendSecondCode and CheckSecondCode are the codes that are a second factor.
-func (s *Service) SendSecondCode(ctx context.Context, user store.Stored, login string) error {
+func (s *Service) SendSecondCode(ctx context.Context, user record.User, login string) error {
 	return s.sendSecondCode(ctx, user, login)
 }
 
-func (s *Service) CheckSecondCode(ctx context.Context, user store.Stored, login, code string) (bool, error) {
+func (s *Service) CheckSecondCode(ctx context.Context, user record.User, login, code string) (bool, error) {
 	_, ok, err := s.checkSecondCode(ctx, user, login, code)
 	if Repeated(err) != nil { // the code was used: it is right no more
 		err = nil
@@ -51,8 +56,11 @@ func (s *Service) CheckSecondCode(ctx context.Context, user store.Stored, login,
 	return ok, err
 }
 
+// UserOf reads a stored user.
+func (s *Service) UserOf(stored store.Stored) (record.User, error) { return s.db.Users.Of(stored) }
+
 // Notify requests a notice.
-func (s *Service) Notify(ctx context.Context, user store.Stored, kind Notice) {
+func (s *Service) Notify(ctx context.Context, user record.User, kind Notice) {
 	s.notify(ctx, user, kind)
 }
 
@@ -81,12 +89,12 @@ func HashOf(p HashParams, password string) string {
 // What the second step of a login and a step-up use.
 
 // SecondFactorOptions makes the challenge of a second factor.
-func (s *Service) SecondFactorOptions(ctx context.Context, user store.Stored, pending string) (PasskeyChallenge, error) {
+func (s *Service) SecondFactorOptions(ctx context.Context, user record.User, pending string) (PasskeyChallenge, error) {
 	return s.passkeyOptions(ctx, &user, passkeySecondFactor(pending))
 }
 
 // VerifySecondFactor verifies the answer to SecondFactorOptions.
-func (s *Service) VerifySecondFactor(ctx context.Context, a PasskeyAnswer, user store.Stored, pending string) (by, ident store.Stored, err error) {
+func (s *Service) VerifySecondFactor(ctx context.Context, a PasskeyAnswer, user record.User, pending string) (by record.User, ident record.Ident, err error) {
 	return s.verifyPasskey(ctx, a, &user, passkeySecondFactor(pending), ActProven)
 }
 
@@ -120,9 +128,11 @@ func (s *Service) VerifyVector(registration, assertion json.RawMessage, first, s
 
 // LeftOfUsers returns what becomes of the fields of a user by an act: recovery, firstProof, undoing or reset.
 func LeftOfUsers(act string) map[string]string {
-	all := map[string]string{}
-	for name, l := range leftOfUsers {
-		all[name] = string(map[string]fate{"recovery": l.recovery, "firstProof": l.firstProof, "undoing": l.undoing, "reset": l.reset}[act])
+	all, at := map[string]string{}, slices.Index([]string{"recovery", "firstProof", "undoing", "reset"}, act)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[record.User]()) {
+		if name, stored := f.Tag.Lookup("record"); stored {
+			all[name] = strings.Split(f.Tag.Get("left"), ", ")[at]
+		}
 	}
 	return all
 }

@@ -2,9 +2,8 @@ package account
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -20,106 +19,18 @@ const (
 	FactorRecovery = "recovery"
 )
 
-// fieldFactors holds, in a user, their second factors. It is in the record that a login reads anyway and whose epoch ends
-// sessions, so a second factor is never overlooked because an index lags.
-const fieldFactors = "_factors"
-
-// factors are the second factors of a user.
-type factors struct {
-	TOTP     *totpFactor `json:"totp,omitempty"`
-	Email    *factor     `json:"email,omitempty"`
-	Passkey  *factor     `json:"passkey,omitempty"`
-	Recovery []string    `json:"recovery,omitempty"` // digests of the codes that were not used
-
-	RecoveryCreated string `json:"recoveryCreated,omitempty"` // when the codes were made
-}
-
-// factor is a second factor without data of its own.
-type factor struct {
-	Created string `json:"created"`
-	From    string `json:"from,omitempty"` // since when it counts, where it was added without a second factor
-}
-
-type totpFactor struct {
-	factor
-	Secret string `json:"secret"` // see sealed
-}
-
-// factorsOf returns the second factors of a user as stored.
-func factorsOf(body []byte) factors {
-	var f factors
-	_ = json.Unmarshal(object.Field(body, fieldFactors), &f)
-	return f
-}
-
-// addedBefore returns the second factors and recovery codes that are older than a time. Who has added the others may be a thief.
-func (f factors) addedBefore(at string) factors {
-	for _, one := range f.list() {
-		if one.Created >= at {
-			f.remove(one.Type)
-		}
-	}
-	if f.RecoveryCreated >= at {
-		f.Recovery, f.RecoveryCreated = nil, ""
-	}
-	return f
-}
-
-// list returns the second factors, without recovery codes.
-func (f factors) list() (all []FactorInfo) {
-	if f.TOTP != nil {
-		all = append(all, FactorInfo{FactorTOTP, f.TOTP.Created, f.TOTP.From})
-	}
-	if f.Passkey != nil {
-		all = append(all, FactorInfo{FactorPasskey, f.Passkey.Created, f.Passkey.From})
-	}
-	if f.Email != nil {
-		all = append(all, FactorInfo{FactorEmail, f.Email.Created, f.Email.From})
-	}
-	return all
-}
-
-// remove removes a second factor, if there is one of the type.
-func (f *factors) remove(kind string) {
-	switch kind {
-	case FactorTOTP:
-		f.TOTP = nil
-	case FactorPasskey:
-		f.Passkey = nil
-	case FactorEmail:
-		f.Email = nil
-	}
-}
-
-// has reports whether there is a second factor of a type.
-func (f factors) has(kind string) bool {
-	return slices.ContainsFunc(f.list(), func(one FactorInfo) bool { return one.Type == kind })
-}
-
-// any reports whether there is a second factor.
-func (f factors) any() bool { return f.TOTP != nil || f.Passkey != nil || f.Email != nil }
-
-// usable returns the types with which a login can be completed at a time: what proves the first factor, which may be a mailbox, is no
+// usableFactors returns the types with which a login can be completed at a time: what proves the first factor, which may be a mailbox, is no
 // second one.
-func (f factors) usable(mailbox bool, now string) (all []string) {
-	for _, one := range f.list() {
+func usableFactors(f record.Factors, mailbox bool, now string) (all []string) {
+	for _, one := range f.List() {
 		if (one.Type != FactorEmail || !mailbox) && one.From <= now {
 			all = append(all, one.Type)
 		}
 	}
-	if f.any() && len(f.Recovery) > 0 {
+	if f.Any() && len(f.Recovery) > 0 {
 		all = append(all, FactorRecovery)
 	}
 	return all
-}
-
-// fields returns the fields of a user that hold the factors.
-func (f factors) fields() object.Object {
-	fields := object.Object{fieldFactors: nil}
-	if f.any() {
-		fields.Set(fieldFactors, f)
-	}
-	return fields
 }
 
 // FactorInfo is a second factor as its user sees it.
@@ -141,9 +52,12 @@ func (s *Service) Factors(ctx context.Context, me *Session) Factors {
 	return s.factorsInfo(ctx, me.User, me.Visible)
 }
 
-func (s *Service) factorsInfo(ctx context.Context, user store.Stored, visible object.Object) Factors {
-	f := factorsOf(user.Body)
-	return Factors{Policy: s.mfa.of(ctx, visible), Factors: append([]FactorInfo{}, f.list()...), RecoveryCodes: len(f.Recovery)}
+func (s *Service) factorsInfo(ctx context.Context, user record.User, visible object.Object) Factors {
+	info := Factors{Policy: s.mfa.of(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(user.Factors.Recovery)}
+	for _, one := range user.Factors.List() {
+		info.Factors = append(info.Factors, FactorInfo{one.Type, one.Created, one.From})
+	}
+	return info
 }
 
 // errFactorExists is returned when a user has a factor of the type already, perhaps since a moment ago.
@@ -152,14 +66,14 @@ func errFactorExists(factor string) error {
 }
 
 // requireEnrollable reports whether the user who is logged in may add a second factor of a type.
-func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor string, has bool) error {
+func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor string) error {
 	if err := s.requireFreshToEnroll(ctx, me); err != nil {
 		return err
 	}
 	if s.mfa.of(ctx, me.Visible) == MFAOff {
 		return errs.New(errs.Conflict, "second factors are turned off here (authentication.mfa)")
 	}
-	if has {
+	if me.User.Factors.Has(factor) {
 		return errFactorExists(factor)
 	}
 	return nil
@@ -167,24 +81,31 @@ func (s *Service) requireEnrollable(ctx context.Context, me *Session, factor str
 
 // addFactor adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
 // returned and stored nowhere; in a limited session there are none, and the factor counts from a later time. Of two that add a factor
-// of the same type at once, one does.
-func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add func(now store.Stored, f *factors, at, from string) error) (codes []string, err error) {
-	at, from := timestamp(s.now()), ""
+// of the same type at once, one does. check is asked with the user as of the write; nil: nothing.
+func (s *Service) addFactor(ctx context.Context, me *Session, factor record.Factor, check func(now record.User) error) (codes []string, err error) {
+	factor.Created = record.Timestamp(s.now())
 	if me.limited {
-		from = timestamp(s.now().Add(EnrollDelay))
+		factor.From = record.Timestamp(s.now().Add(EnrollDelay))
 	}
-	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
+	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
 		return nil, err
 	}
-	err = s.changeFactors(ctx, me, func(now store.Stored, f *factors) (store.ExtraEvent, error) {
+	err = s.changeFactors(ctx, me, func(now *record.User) error {
 		codes = nil
-		if err := add(now, f, at, from); err != nil {
-			return nil, err
+		if now.Factors.Has(factor.Type) {
+			return errFactorExists(factor.Type)
 		}
-		if len(f.Recovery) == 0 && !me.limited {
-			codes, f.RecoveryCreated = f.renewCodes(me.User.UUID), at
+		if check != nil {
+			if err := check(*now); err != nil {
+				return err
+			}
 		}
-		return s.audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
+		now.Factors.Add(factor)
+		if len(now.Factors.Recovery) == 0 && !me.limited {
+			codes, now.Factors.RecoveryCreated = renewCodes(now), factor.Created
+		}
+		now.Publish(s.db.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: factor.Type, Session: me.ID}))
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -193,22 +114,11 @@ func (s *Service) addFactor(ctx context.Context, me *Session, kind string, add f
 }
 
 // changeFactors changes the second factors of the user who is logged in, unless the session has ended.
-func (s *Service) changeFactors(ctx context.Context, me *Session, change func(now store.Stored, f *factors) (store.ExtraEvent, error)) error {
-	ctx = asService(ctx, me.User.UUID)
-	if err := s.checkActive(ctx, me); err != nil {
+func (s *Service) changeFactors(ctx context.Context, me *Session, change func(*record.User) error) error {
+	if err := s.checkActive(record.AsService(ctx, me.User.UUID), me); err != nil {
 		return err
 	}
-	_, err := s.users.Mutate(ctx, me.User.UUID, func(now store.Stored) (store.Mutation, error) {
-		if !sameEpoch(now, me.User) {
-			return store.Mutation{}, errSessionEnded()
-		}
-		f := factorsOf(now.Body)
-		event, err := change(now, &f)
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		return store.Mutation{Fields: f.fields(), ExtraEvents: []store.ExtraEvent{event}}, nil
-	})
+	_, err := s.changeCurrentUser(ctx, me, change)
 	return err
 }
 
@@ -219,21 +129,22 @@ func (s *Service) RemoveFactor(ctx context.Context, me *Session, kind string) er
 		return err
 	}
 	required := s.mfa.of(ctx, me.Visible) == MFARequired
-	if !factorsOf(me.User.Body).has(kind) {
+	if !me.User.Factors.Has(kind) {
 		return errNoSuchFactor(kind)
 	}
-	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorRemoved}); err != nil {
+	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorRemoved}); err != nil {
 		return err
 	}
-	return s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
-		if !f.has(kind) {
-			return nil, errNoSuchFactor(kind)
+	return s.changeFactors(ctx, me, func(now *record.User) error {
+		if !now.Factors.Has(kind) {
+			return errNoSuchFactor(kind)
 		}
-		f.remove(kind)
-		if required && !f.any() {
-			return nil, errs.New(errs.Conflict, "this is your last second factor, and one is required here: add another one first")
+		now.Factors.Remove(kind)
+		if required && !now.Factors.Any() {
+			return errs.New(errs.Conflict, "this is your last second factor, and one is required here: add another one first")
 		}
-		return s.audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}), nil
+		now.Publish(s.db.Audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}))
+		return nil
 	})
 }
 
@@ -248,21 +159,17 @@ func (s *Service) ResetFactors(ctx context.Context, uuid string) (store.Stored, 
 	if isOneself(ctx, uuid) {
 		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
 	}
-	user, err := s.users.Get(managing(ctx), uuid)
+	user, err := s.db.Users.Read(record.Managing(ctx), uuid)
 	if err != nil {
-		return user, err
+		return user.Stored, err
 	}
-	if err := s.announce(managing(ctx), user, announcement{kind: NoticeFactorRemoved, always: true}); err != nil {
+	if err := s.announce(record.Managing(ctx), user, announcement{kind: NoticeFactorRemoved, always: true}); err != nil {
 		return store.Stored{}, err
 	}
-	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
-		user, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		fields := factors{}.fields()
-		fields.Set(fieldEpoch, epoch(user)+1)
-		removed := s.audit(event.AuthFactorRemoved, uuid, event.AuthDetails{Factor: "all", Reason: "reset"})
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{removed}}, nil
+	return s.changeUser(ctx, uuid, func(now *record.User) error {
+		now.Factors = record.Factors{}
+		now.EndSessions()
+		now.Publish(s.db.Audit(event.AuthFactorRemoved, uuid, event.AuthDetails{Factor: "all", Reason: "reset"}))
+		return nil
 	})
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -22,29 +23,21 @@ const (
 	// firstAdminUUID is the uuid of the record. That of a mailbox ends with its kind.
 	firstAdminUUID = "first-admin"
 
-	purposeFirstAdmin purpose = "first-admin"
-
 	// firstAdminUsers is how many users are read to find that none is an admin.
 	firstAdminUsers = 200
 )
-
-// links is the store of tokens for the record of links. It makes no events: that belfry starts is
-// no change that listeners and people who read the log have to see.
-func (s *Service) links() *store.Store {
-	return s.tokens.WithOptions(func(o *store.Options) { o.NoEvents = true })
-}
 
 // OfferFirstAdmin returns the token of a link for the first admin, and until when it is valid; ""
 // where there are users, or where the rule of admins would not make an admin of its user. Links that
 // were made before, by this process or others, stay valid as long as they are.
 func (s *Service) OfferFirstAdmin(ctx context.Context) (token string, expires time.Time, err error) {
-	ctx = asService(ctx, "")
+	ctx = record.AsService(ctx, "")
 	if needed, err := s.NeedsFirstAdmin(ctx); !needed || err != nil {
 		return "", time.Time{}, err
 	}
-	token, expires = newSecret(), s.now().Add(FirstAdminTTL)
-	record := mailedToken{Hash: digest(token), For: purposeFirstAdmin, Mail: object.NewUUID()}
-	if err := s.storeLink(ctx, record, FirstAdminTTL); err != nil {
+	token, expires = secret.New(), s.now().Add(FirstAdminTTL)
+	link := record.MailedToken{Hash: secret.Digest(token), For: record.PurposeFirstAdmin, Mail: object.NewUUID()}
+	if err := s.storeLink(ctx, link, FirstAdminTTL); err != nil {
 		return "", time.Time{}, err
 	}
 	// Somebody else may have made an admin, and removed the links there were, between the look
@@ -60,7 +53,7 @@ func (s *Service) NeedsFirstAdmin(ctx context.Context) (bool, error) {
 	if !s.marksMakeAdmins(ctx) {
 		return false, nil
 	}
-	some, err := s.hasUsers(asService(ctx, ""))
+	some, err := s.hasUsers(record.AsService(ctx, ""))
 	return !some && err == nil, err
 }
 
@@ -69,43 +62,35 @@ func (s *Service) NeedsFirstAdmin(ctx context.Context) (bool, error) {
 func (s *Service) marksMakeAdmins(ctx context.Context) bool {
 	user := object.Object{}
 	user.Set("uuid", object.NewUUID())
-	user.Set(fieldAdmin, true)
+	user.Set("admin", true)
 	return s.admins.Holds(ctx, user)
 }
 
 func (s *Service) hasUsers(ctx context.Context) (bool, error) {
-	for _, err := range s.users.All(ctx, 1) {
+	for _, err := range s.db.Users.All(ctx, 1) {
 		return err == nil, err
 	}
 	return false, nil
 }
 
 // storeLink stores the token of a link.
-func (s *Service) storeLink(ctx context.Context, record mailedToken, ttl time.Duration) error {
-	links := s.links()
-	for range maxAttempts {
-		err := s.storeTokenIn(ctx, links, firstAdminUUID, record, ttl)
-		if !errors.Is(err, errs.NotFound) {
-			return err
-		}
-		fields := object.Object{}
-		fields.Set(fieldExpires, timestamp(s.now().Add(ttl)))
-		if _, err := links.Save(ctx, fields, firstAdminUUID); err != nil && !errors.Is(err, errs.Exists) {
-			return err
-		}
-	}
-	return errContention()
+func (s *Service) storeLink(ctx context.Context, link record.MailedToken, ttl time.Duration) error {
+	return s.db.Links().Ensure(ctx, firstAdminUUID, func(m *record.Mailbox) { m.Expires = s.now().Add(ttl) }, func(m *record.Mailbox) error {
+		s.addToken(m, link, ttl)
+		return nil
+	})
 }
 
 // endFirstAdmin removes all links. Whoever makes an admin calls it before.
 func (s *Service) endFirstAdmin(ctx context.Context) error {
-	_, err := s.links().Mutate(ctx, firstAdminUUID, func(links store.Stored) (store.Mutation, error) {
-		if len(mailedTokensOf(links.Body)) == 0 {
-			return store.Mutation{}, nil
+	_, err := s.db.Links().Change(ctx, firstAdminUUID, func(m *record.Mailbox) error {
+		if len(m.Tokens) == 0 {
+			return record.ErrUnchanged
 		}
-		return store.Mutation{Fields: object.Object{fieldMailedTokens: nil}}, nil
+		m.Tokens = nil
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }
 
 // errFirstAdmin does not say what is wrong with the link.
@@ -122,28 +107,26 @@ func (s *Service) CheckFirstAdmin(ctx context.Context, token string, from Client
 }
 
 func (s *Service) verifyFirstAdmin(ctx context.Context, token string, from Client) (verifiedToken, error) {
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return verifiedToken{}, err
 	}
-	v, err := s.findLink(asService(ctx, ""), token)
+	v, err := s.findLink(record.AsService(ctx, ""), token)
 	if err == nil || Repeated(err) != nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return v, recognize(err, from)
 }
 
 func (s *Service) findLink(ctx context.Context, token string) (verifiedToken, error) {
-	links, err := s.links().Get(ctx, firstAdminUUID)
+	links, err := s.db.Links().Read(ctx, firstAdminUUID)
 	if err != nil && !errors.Is(err, errs.NotFound) {
 		return verifiedToken{}, err
 	}
-	now := timestamp(s.now())
-	for _, t := range mailedTokensOf(links.Body) {
-		if secretMatches(token, t.Hash) && now < t.Until && t.For == purposeFirstAdmin {
-			return verifiedToken{links, t}, s.checkNoAdmin(ctx)
-		}
+	purposes := []record.Purpose{record.PurposeFirstAdmin}
+	if t, ok := s.validToken(links, token, purposes); ok {
+		return verifiedToken{links.UUID, t}, s.checkNoAdmin(ctx)
 	}
-	if r := s.repeatedToken(links.Body, token, []purpose{purposeFirstAdmin}); r != nil {
+	if r := s.repeatedToken(links, token, purposes); r != nil {
 		return verifiedToken{}, s.repeatedFirst(ctx, r)
 	}
 	return verifiedToken{}, errFirstAdmin()
@@ -170,11 +153,15 @@ func (s *Service) repeatedFirst(ctx context.Context, r *Repetition) error {
 // checkNoAdmin reports errFirstAdmin if there is an admin, or so many users that this is not
 // known. It finds an admin of which endFirstAdmin does not know: one of a rule over other fields.
 func (s *Service) checkNoAdmin(ctx context.Context) error {
-	users, more, err := s.users.Scan(ctx, nil, firstAdminUsers)
+	users, more, err := s.db.Users.Scan(ctx, nil, firstAdminUsers)
 	if err != nil {
 		return err
 	}
-	for _, user := range users {
+	for _, stored := range users {
+		user, err := s.db.Users.Of(stored)
+		if err != nil {
+			return err
+		}
 		admin, err := s.isAdmin(ctx, user)
 		if err != nil {
 			return err
@@ -190,12 +177,8 @@ func (s *Service) checkNoAdmin(ctx context.Context) error {
 }
 
 // isAdmin reports whether a user is an admin by the rule of the configuration.
-func (s *Service) isAdmin(ctx context.Context, user store.Stored) (bool, error) {
-	stored, err := user.Object()
-	if err != nil {
-		return false, err
-	}
-	seen, err := s.seenByRules(user, stored)
+func (s *Service) isAdmin(ctx context.Context, user record.User) (bool, error) {
+	seen, err := s.seenByRules(user)
 	return err == nil && s.admins.Holds(ctx, seen), err
 }
 
@@ -212,11 +195,11 @@ func (s *Service) CreateFirstAdmin(ctx context.Context, token string, c Credenti
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.useLink(asService(ctx, ""), link, reg, from)
+	user, err := s.useLink(record.AsService(ctx, ""), link, reg, from)
 	if err != nil {
 		return IssuedSession{}, recognize(err, from)
 	}
-	return s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
+	return s.completeLogin(ctx, user, s.proofBy(record.Email, MethodPassword, 1), from)
 }
 
 // firstAdmin returns the registration of the first admin. It finds what can be wrong with it before
@@ -235,27 +218,27 @@ func (s *Service) firstAdmin(ctx context.Context, c Credentials) (registration, 
 	if err != nil {
 		return registration{}, err
 	}
-	id := emailIdentity(c.Login)
+	id := addressIdentity(c.Login)
 	reg := registration{identity: id, fields: s.newUser(NewUser{Admin: true}), datas: object.Object{}}
 	reg.fields.Set(fieldPassword, hash)
-	reg.datas.Set(fieldLogin, id.providerID)
-	return reg, s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID())
+	reg.datas.Set("login", id.ID)
+	return reg, s.db.Users.Check(record.AsService(ctx, ""), reg.fields, object.NewUUID())
 }
 
 // useLink ends all links, and then creates the user.
-func (s *Service) useLink(ctx context.Context, link verifiedToken, reg registration, from Client) (store.Stored, error) {
-	if err := s.consumeTokenIn(ctx, s.links(), link, ActFirstAdmin, from); err != nil {
+func (s *Service) useLink(ctx context.Context, link verifiedToken, reg registration, from Client) (record.User, error) {
+	if err := s.consumeTokenIn(ctx, s.db.Links(), link, ActFirstAdmin, from); err != nil {
 		switch r := Repeated(err); {
 		case r != nil:
 			err = s.repeatedFirst(ctx, r)
 		case errors.Is(err, errs.Denied):
 			err = errFirstAdmin()
 		}
-		return store.Stored{}, err
+		return record.User{}, err
 	}
 	// An admin may have been made since the link was verified.
 	err := s.checkNoAdmin(ctx)
-	var user store.Stored
+	var user record.User
 	if err == nil {
 		if user, err = s.createUser(ctx, reg); err == nil {
 			return user, nil
@@ -263,8 +246,8 @@ func (s *Service) useLink(ctx context.Context, link verifiedToken, reg registrat
 	}
 	if !errors.Is(err, errs.Denied) {
 		// If the user was created, and only the reply was lost, checkNoAdmin finds the admin.
-		until, _ := time.Parse(timeFormat, link.token.Until)
-		err = errors.Join(err, s.storeLink(context.WithoutCancel(ctx), link.token, until.Sub(s.now())))
+		until := record.Time(link.token.Until).Sub(s.now())
+		err = errors.Join(err, s.storeLink(context.WithoutCancel(ctx), link.token, until))
 	}
-	return store.Stored{}, err
+	return record.User{}, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
@@ -210,6 +211,14 @@ func (w *fixture) record(store, uuid string) object.Object {
 	o, err := stored.Object()
 	w.must(err)
 	return o
+}
+
+// userOf reads a stored user.
+func (w *fixture) userOf(stored store.Stored) record.User {
+	w.Helper()
+	user, err := w.UserOf(stored)
+	w.must(err)
+	return user
 }
 
 // objects returns all objects of a store.

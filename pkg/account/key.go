@@ -11,6 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -18,18 +20,9 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// An API key is an object in the store of sessions, of the type keyType. It is found, hashed
+// An API key is an object in the store of sessions, of the type record.KeyType. It is found, hashed
 // and ended as a session is: by its id, with its user, and with all sessions of its user.
 // It differs in that use does not extend it, logins don't end it, and it can't manage the account.
-
-// keyType is the type of sessions that are API keys.
-const keyType = "key"
-
-// Fields of an API key.
-const (
-	fieldName = "name"
-	fieldRule = "rule"
-)
 
 const (
 	maxKeys    = 100  // of one user
@@ -86,7 +79,7 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 	if err := RequireLogin(me); err != nil {
 		return KeyInfo{}, "", err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return KeyInfo{}, "", err
 	}
 	if err := s.requireProof(ctx, me, password); err != nil {
@@ -94,10 +87,10 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 	}
 	// A rule is compiled for those alone who have proven who they are.
 	if err := s.validateKey(k); err != nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 		return KeyInfo{}, "", err
 	}
-	ctx = asService(ctx, me.User.UUID)
+	ctx = record.AsService(ctx, me.User.UUID)
 	if err := s.checkActive(ctx, me); err != nil {
 		return KeyInfo{}, "", err
 	}
@@ -106,20 +99,24 @@ func (s *Service) CreateKey(ctx context.Context, k NewKey, password string, from
 	}
 	info, token, err := s.saveKey(ctx, k, me.User, from)
 	if err == nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return info, token, err
 }
 
 // IssueKey makes an API key for a user on behalf of an admin, as the methods of manage.go.
-func (s *Service) IssueKey(ctx context.Context, user store.Stored, k NewKey) (KeyInfo, string, error) {
+func (s *Service) IssueKey(ctx context.Context, stored store.Stored, k NewKey) (KeyInfo, string, error) {
 	if err := s.validateKey(k); err != nil {
 		return KeyInfo{}, "", err
 	}
-	if err := s.announce(managing(ctx), user, announcement{kind: NoticeKeyAdded, about: k.Name, always: true}); err != nil {
+	user, err := s.db.Users.Of(stored)
+	if err != nil {
 		return KeyInfo{}, "", err
 	}
-	return s.saveKey(managing(ctx), k, user, Client{})
+	if err := s.announce(record.Managing(ctx), user, announcement{kind: NoticeKeyAdded, about: k.Name, always: true}); err != nil {
+		return KeyInfo{}, "", err
+	}
+	return s.saveKey(record.Managing(ctx), k, user, Client{})
 }
 
 // validateKey reports Invalid for a key that can't be made.
@@ -129,17 +126,17 @@ func (s *Service) validateKey(k NewKey) error {
 		found = append(found, errs.Field{Pointer: "/" + field, Message: message})
 	}
 	if n := len(k.Name); n == 0 || n > maxKeyName || !utf8.ValidString(k.Name) || strings.ContainsFunc(k.Name, unicode.IsControl) || strings.TrimSpace(k.Name) != k.Name {
-		refuse(fieldName, fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends", maxKeyName))
+		refuse("name", fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends", maxKeyName))
 	}
 	if !k.Expires.IsZero() && (!k.Expires.After(s.now()) || k.Expires.After(never)) {
-		refuse(fieldExpires, "must be in the future")
+		refuse("expires", "must be in the future")
 	}
 	if len(k.Rule) > maxKeyRule {
-		refuse(fieldRule, fmt.Sprintf("must have at most %d bytes", maxKeyRule))
+		refuse("rule", fmt.Sprintf("must have at most %d bytes", maxKeyRule))
 	} else if k.Rule != "" {
 		_, problems := policy.CompileRequestRule(k.Rule)
 		for _, p := range problems {
-			refuse(fieldRule, fmt.Sprintf("at %d:%d: %s", p.Line, p.Column, p.Message))
+			refuse("rule", fmt.Sprintf("at %d:%d: %s", p.Line, p.Column, p.Message))
 		}
 	}
 	if found == nil {
@@ -148,15 +145,11 @@ func (s *Service) validateKey(k NewKey) error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the API key can't be made", Fields: found}
 }
 
-func (s *Service) saveKey(ctx context.Context, k NewKey, user store.Stored, from Client) (KeyInfo, string, error) {
-	o, err := user.Object()
-	if err != nil {
-		return KeyInfo{}, "", err
-	}
-	if isMarked(o, markDisabled) {
+func (s *Service) saveKey(ctx context.Context, k NewKey, user record.User, from Client) (KeyInfo, string, error) {
+	if user.MarkedDisabled {
 		return KeyInfo{}, "", errs.Wrap(ErrDisabled, errs.Denied, "the user is disabled: enable them first")
 	}
-	if planOf(o) != nil {
+	if user.Plan() != nil {
 		return KeyInfo{}, "", errs.New(errs.Conflict, "the deletion of the account is planned: take that back first")
 	}
 	keys, err := s.keysOf(ctx, user)
@@ -169,31 +162,22 @@ func (s *Service) saveKey(ctx context.Context, k NewKey, user store.Stored, from
 	if k.Expires.IsZero() {
 		k.Expires = never
 	}
-	id, secret := randomText(idSize), newSecret()
-	key := object.Object{}
-	key.Set(fieldUser, user.UUID)
-	key.Set("type", keyType)
-	key.Set(fieldName, k.Name)
-	if k.Rule != "" {
-		key.Set(fieldRule, k.Rule)
+	id, half := secret.Random(idSize), secret.New()
+	key := record.Session{
+		User: user.UUID, Proof: record.Proof{Provider: record.KeyType}, Name: k.Name, Rule: k.Rule, Expires: k.Expires,
+		Address: from.Address, UserAgent: from.UserAgent, Hash: secret.Digest(half), Epoch: user.Epoch,
 	}
-	key.Set(fieldExpires, timestamp(k.Expires))
-	key.Set("address", from.Address)
-	key.Set("userAgent", from.UserAgent)
-	key.Set("_hash", digest(secret))
-	key.Set(fieldEpoch, epoch(o))
-	stored, err := s.sessions.Save(ctx, key, id, s.audit(event.AuthKeyCreated, user.UUID, event.AuthDetails{Factor: id}))
+	key.Publish(s.db.Audit(event.AuthKeyCreated, user.UUID, event.AuthDetails{Factor: id}))
+	key, err = s.db.Sessions.Create(ctx, id, key)
 	if err != nil {
 		return KeyInfo{}, "", err
 	}
-	saved, err := stored.Object()
-	return keyInfo(id, saved), id + secret, err
+	return keyInfo(key), id + half, nil
 }
 
-func keyInfo(id string, o object.Object) KeyInfo {
-	text := func(name string) string { t, _ := o.Text(name); return t }
-	info := KeyInfo{ID: id, Name: text(fieldName), Rule: text(fieldRule), Created: text("created"), LastUsed: text("lastUsed"), Expires: text(fieldExpires)}
-	if info.Expires == timestamp(never) {
+func keyInfo(key record.Session) KeyInfo {
+	info := KeyInfo{ID: key.UUID, Name: key.Name, Rule: key.Rule, Created: key.Created, LastUsed: textOf(key.LastUsed), Expires: textOf(key.Expires)}
+	if key.Expires.Equal(never) {
 		info.Expires = ""
 	}
 	return info
@@ -205,44 +189,38 @@ func (s *Service) ListKeys(ctx context.Context, me *Session) ([]KeyInfo, error) 
 }
 
 // keysOf returns the valid API keys of a user, the oldest first.
-func (s *Service) keysOf(ctx context.Context, user store.Stored) ([]KeyInfo, error) {
+func (s *Service) keysOf(ctx context.Context, user record.User) ([]KeyInfo, error) {
 	list := []KeyInfo{}
-	err := s.sessionsOf(ctx, user, func(stored store.Stored, o object.Object) error {
-		if isKey(o) {
-			list = append(list, keyInfo(stored.UUID, o))
+	for session, err := range s.sessionsOf(ctx, user) {
+		if err != nil {
+			return list, err
 		}
-		return nil
-	})
+		if session.IsKey() {
+			list = append(list, keyInfo(session))
+		}
+	}
 	slices.SortFunc(list, func(a, b KeyInfo) int { return strings.Compare(a.Created+a.ID, b.Created+b.ID) })
-	return list, err
-}
-
-// isKey reports whether an object in the store of sessions is an API key.
-func isKey(o object.Object) bool {
-	t, _ := o.Text("type")
-	return t == keyType
+	return list, nil
 }
 
 // RevokeKey ends an API key of the user who is logged in. NotFound when it is not theirs.
 func (s *Service) RevokeKey(ctx context.Context, me *Session, id string) error {
-	return s.revoke(asService(ctx, me.User.UUID), me.User.UUID, id, true)
+	return s.revoke(record.AsService(ctx, me.User.UUID), me.User.UUID, id, true)
 }
 
 // EndKey ends an API key of a user on behalf of an admin, as the methods of manage.go.
 func (s *Service) EndKey(ctx context.Context, user, id string) error {
-	return s.revoke(managing(ctx), user, id, true)
+	return s.revoke(record.Managing(ctx), user, id, true)
 }
 
-// keyOf returns the key that an object in the store of sessions is; nil for a session of a login.
-func (s *Service) keyOf(o object.Object) *Key {
-	if !isKey(o) {
+// keyOf returns the key that a session is; nil for that of a login.
+func (s *Service) keyOf(session record.Session) *Key {
+	if !session.IsKey() {
 		return nil
 	}
-	k := &Key{}
-	k.Name, _ = o.Text(fieldName)
-	expression, _ := o.Text(fieldRule)
-	if k.open = expression == ""; !k.open {
-		k.rule = s.rules.compiled(expression)
+	k := &Key{Name: session.Name, open: session.Rule == ""}
+	if !k.open {
+		k.rule = s.rules.compiled(session.Rule)
 	}
 	return k
 }
@@ -283,26 +261,18 @@ func (s *Service) revoke(ctx context.Context, user, id string, key bool) error {
 	if !object.ValidUUID(id) {
 		return missing
 	}
-	stored, err := s.sessions.Get(ctx, id)
-	if errors.Is(err, errs.NotFound) {
+	session, err := s.db.Sessions.Read(ctx, id)
+	if errors.Is(err, errs.NotFound) || err == nil && (session.User != user || session.IsKey() != key) {
 		return missing
 	}
 	if err != nil {
 		return err
-	}
-	o, err := stored.Object()
-	if err != nil {
-		return err
-	}
-	if owner, _ := o.Text(fieldUser); owner != user || isKey(o) != key {
-		return missing
 	}
 	if !key {
-		return s.endSession(ctx, id, s.auditEnd(user, id, reasonRevoked))
+		return s.endSession(ctx, id, s.db.AuditEnd(user, id, record.ReasonRevoked))
 	}
-	name, _ := o.Text(fieldName)
-	if err := s.announce(ctx, store.Stored{UUID: user}, announcement{kind: NoticeKeyRemoved, about: name, always: actsForOthers(ctx, user)}); err != nil {
+	if err := s.announce(ctx, record.UserOf(user), announcement{kind: NoticeKeyRemoved, about: session.Name, always: actsForOthers(ctx, user)}); err != nil {
 		return err
 	}
-	return s.endSession(ctx, id, s.audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id}))
+	return s.endSession(ctx, id, s.db.Audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id}))
 }

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -31,7 +32,7 @@ func (s *Service) requireEmail() error {
 
 // validate reports Invalid for credentials without a login or a password.
 func (c Credentials) validate() error {
-	return requireTexts("a login and a password are needed", text{fieldLogin, c.Login}, text{fieldPassword, c.Password})
+	return requireTexts("a login and a password are needed", text{"login", c.Login}, text{fieldPassword, c.Password})
 }
 
 // Login logs in by address and password.
@@ -46,12 +47,12 @@ func (s *Service) Login(ctx context.Context, c Credentials, from Client) (Issued
 	if err := c.validate(); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
 	session, err := s.login(ctx, c, from, false)
 	if err == nil || Pending(err) != nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return session, err
 }
@@ -65,34 +66,34 @@ func (s *Service) LoginAdmin(ctx context.Context, c Credentials, from Client) (I
 	if err := c.validate(); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
 	session, err := s.login(ctx, c, from, true)
 	if err == nil || Pending(err) != nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return session, err
 }
 
 func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsOnly bool) (IssuedSession, error) {
-	ctx = asService(ctx, "")
-	id := emailIdentity(c.Login)
-	user, ident, err := s.findOwner(ctx, id)
+	ctx = record.AsService(ctx, "")
+	id := addressIdentity(c.Login)
+	user, ident, err := s.db.FindOwner(ctx, id.Identity)
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.accounts.try(id.uuid(), failuresOf(ident)); err != nil {
+	if err := s.guesses.Accounts.Try(id.UUID(), ident.Failures); err != nil {
 		return IssuedSession{}, err
 	}
 	right, err := s.verifyPassword(ctx, user, c.Password)
-	reason := reasonPassword
+	reason := record.ReasonPassword
 	if right && err == nil && adminsOnly {
 		right, err = s.isAdmin(ctx, user)
-		reason = reasonNoAdmin
+		reason = record.ReasonNoAdmin
 	}
 	if err != nil {
-		s.accounts.undo(id.uuid())
+		s.guesses.Accounts.Undo(id.UUID())
 		return IssuedSession{}, err
 	}
 	if !right {
@@ -102,11 +103,11 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 		}
 		return IssuedSession{}, s.errLogin(user)
 	}
-	s.accounts.succeed(id.uuid())
-	session, err := s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
+	s.guesses.Accounts.Succeed(id.UUID())
+	session, err := s.completeLogin(ctx, user, s.proofBy(record.Email, MethodPassword, 1), from)
 	if errors.Is(err, ErrDisabled) {
 		s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
-			return s.recordFailures(ctx, ident.UUID, failures{At: s.now()}, s.auditFailure(user.UUID, ident.UUID, reasonDisabled))
+			return s.recordFailures(ctx, ident.UUID, record.Failures{At: s.now()}, s.auditFailure(user.UUID, ident.UUID, record.ReasonDisabled))
 		})
 	}
 	if err != nil {
@@ -117,8 +118,8 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 }
 
 // failed records that a login to an account has failed.
-func (s *Service) failed(ctx context.Context, id identity, user, ident store.Stored, reason string) {
-	f := s.accounts.fail(id.uuid())
+func (s *Service) failed(ctx context.Context, id identity, user record.User, ident record.Ident, reason string) {
+	f := s.guesses.Accounts.Fail(id.UUID())
 	if user.UUID != "" {
 		s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
 			return s.recordFailures(ctx, ident.UUID, f, s.auditFailure(user.UUID, ident.UUID, reason))
@@ -127,7 +128,7 @@ func (s *Service) failed(ctx context.Context, id identity, user, ident store.Sto
 }
 
 // errLogin says why a login failed, as far as the configuration allows.
-func (s *Service) errLogin(user store.Stored) error {
+func (s *Service) errLogin(user record.User) error {
 	switch {
 	case s.email.UniformErrors:
 		return errs.New(errs.Denied, "the login or the password is wrong")
@@ -141,26 +142,24 @@ func (s *Service) errLogin(user store.Stored) error {
 // verifyPassword reports whether a user has this password. It does the same work
 // for a user that does not exist. A hash that is weaker than the configuration
 // requires is replaced in the background.
-func (s *Service) verifyPassword(ctx context.Context, user store.Stored, password string) (bool, error) {
-	encoded, _ := object.Text(object.Field(user.Body, fieldPassword))
-	right, weak, err := s.hasher.matches(ctx, encoded, password)
+func (s *Service) verifyPassword(ctx context.Context, user record.User, password string) (bool, error) {
+	right, weak, err := s.hasher.matches(ctx, user.Password, password)
 	if err != nil || !right || !weak {
 		return right, err
 	}
-	s.runInBackground(asService(ctx, user.UUID), "replacing a weak hash", func(ctx context.Context) error {
+	s.runInBackground(record.AsService(ctx, user.UUID), "replacing a weak hash", func(ctx context.Context) error {
 		stronger, err := s.hasher.hash(ctx, password)
 		if err != nil {
 			return err
 		}
-		_, err = s.users.Mutate(ctx, user.UUID, func(now store.Stored) (store.Mutation, error) {
-			if current, _ := object.Text(object.Field(now.Body, fieldPassword)); current != encoded {
-				return store.Mutation{}, nil // the password was changed meanwhile
+		_, err = s.db.Users.Change(ctx, user.UUID, func(now *record.User) error {
+			if now.Password != user.Password {
+				return record.ErrUnchanged // the password was changed meanwhile
 			}
-			fields := object.Object{}
-			fields.Set(fieldPassword, stronger)
-			return store.Mutation{Fields: fields}, nil
+			now.Password = stronger
+			return nil
 		})
-		return ignoreNotFound(err)
+		return record.IgnoreNotFound(err)
 	})
 	return true, nil
 }
@@ -175,105 +174,80 @@ func (s *Service) verifyCurrentPassword(ctx context.Context, me *Session, passwo
 // changed it, in the session that this session has replaced, that is a Repetition.
 func (s *Service) verifyCurrentPasswordOr(ctx context.Context, me *Session, password, next string) error {
 	key := "user:" + me.User.UUID
-	if err := s.accounts.try(key, failures{}); err != nil {
+	if err := s.guesses.Accounts.Try(key, record.Failures{}); err != nil {
 		return err
 	}
 	right, err := s.verifyPassword(ctx, me.User, password)
 	if err != nil {
-		s.accounts.undo(key)
+		s.guesses.Accounts.Undo(key)
 		return err
 	}
-	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL && s.accounts.try(key, failures{}) == nil { // it is a guess as well
+	if !right && next != "" && s.now().Sub(me.passwordSet) < UsedTTL && s.guesses.Accounts.Try(key, record.Failures{}) == nil { // it is a guess as well
 		repeated, err := s.verifyPassword(ctx, me.User, next)
 		if repeated || err != nil {
-			s.accounts.undo(key)
-			s.accounts.undo(key)
+			s.guesses.Accounts.Undo(key)
+			s.guesses.Accounts.Undo(key)
 			return cmp.Or(err, errRepeated(Repetition{Act: ActChanged, Known: true}, errs.Denied))
 		}
 	}
 	if !right {
-		s.accounts.fail(key)
-		s.runInBackground(asService(ctx, me.User.UUID), "recording a wrong password", func(ctx context.Context) error { return s.auditWrongPassword(ctx, me) })
+		s.guesses.Accounts.Fail(key)
+		s.runInBackground(record.AsService(ctx, me.User.UUID), "recording a wrong password", func(ctx context.Context) error { return s.auditWrongPassword(ctx, me) })
 		return errs.New(errs.Denied, "the password is not that of your account")
 	}
-	s.accounts.succeed(key)
+	s.guesses.Accounts.Succeed(key)
 	return nil
 }
 
 // recordUse stores in an ident when it was used, and resets its failures. An ident that has been deleted is no error.
 func (s *Service) recordUse(ctx context.Context, ident string) error {
-	_, err := s.idents.Mutate(ctx, ident, func(store.Stored) (store.Mutation, error) {
-		return store.Mutation{Fields: s.useFields()}, nil
+	_, err := s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		s.setUsed(i)
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }
 
 // recordProviderUse stores in an ident when it was used, and the profile and the tokens that came with it.
-func (s *Service) recordProviderUse(ctx context.Context, ident string, id identity) (store.Stored, error) {
-	return s.idents.Mutate(ctx, ident, func(stored store.Stored) (store.Mutation, error) {
-		fields := s.useFields()
-		fields.Set("profile", id.merged(object.Field(stored.Body, "profile")))
-		s.setTokens(fields, stored, id)
-		return store.Mutation{Fields: fields}, nil
+func (s *Service) recordProviderUse(ctx context.Context, ident string, id identity) (record.Ident, error) {
+	return s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		s.setUsed(i)
+		i.Profile = id.Merged(i.Profile).Encode()
+		s.setTokens(i, id)
+		return nil
 	})
 }
 
-func (s *Service) useFields() object.Object {
-	now := s.now()
-	fields := object.Object{fieldFailures: failures{At: now}.encode()}
-	fields.Set("lastUsed", timestamp(now))
-	return fields
-}
-
-// fieldFailures holds the failed logins of an ident.
-const fieldFailures = "_failedLogins"
-
-// failuresOf returns the failures that an ident holds; none if it does not exist.
-func failuresOf(ident store.Stored) failures {
-	var f failures
-	stored, err := object.Decode(object.Field(ident.Body, fieldFailures))
-	if err != nil {
-		return f
-	}
-	f.Count, _ = strconv.Atoi(string(stored["count"]))
-	f.At = timeField(stored, "at")
-	return f
-}
-
-// encode returns failures as an ident holds them.
-func (f failures) encode() []byte {
-	o := object.Object{}
-	o.Set("count", f.Count)
-	o.Set("at", timestamp(f.At))
-	return o.Encode()
+func (s *Service) setUsed(i *record.Ident) {
+	i.LastUsed = s.now()
+	i.Failures = record.Failures{At: i.LastUsed}
 }
 
 // recordFailures stores failures in an ident, with the event of the last one.
-func (s *Service) recordFailures(ctx context.Context, ident string, f failures, failed store.ExtraEvent) error {
-	_, err := s.idents.Mutate(ctx, ident, func(stored store.Stored) (store.Mutation, error) {
-		merged := failuresOf(stored)
-		if !merged.At.After(f.At.Add(time.Millisecond)) { // else there was a later failure, or a login
-			merged = failures{Count: max(f.Count, merged.unexpired(f.At).Count), At: f.At}
+func (s *Service) recordFailures(ctx context.Context, ident string, f record.Failures, failed store.ExtraEvent) error {
+	_, err := s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		if !i.Failures.At.After(f.At.Add(time.Millisecond)) { // else there was a later failure, or a login
+			i.Failures = record.Failures{Count: max(f.Count, guess.Current(i.Failures, f.At).Count), At: f.At}
 		}
-		return store.Mutation{Fields: object.Object{fieldFailures: merged.encode()}, ExtraEvents: []store.ExtraEvent{failed}}, nil
+		i.Publish(failed)
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }
 
 // auditFailure is the event of a failed login to an account that exists. Others have none: whoever can name logins must not be able to
 // fill the log.
 func (s *Service) auditFailure(user, ident, reason string) store.ExtraEvent {
-	return s.audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPassword, Factor: ident, Reason: reason})
+	return s.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPassword, Factor: ident, Reason: reason})
 }
 
 // auditWrongPassword records that somebody in a session did not know the password of its user. The record is the session, whose use
 // this is.
 func (s *Service) auditWrongPassword(ctx context.Context, me *Session) error {
-	failed := s.audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: MethodPassword, Session: me.ID, Reason: reasonPassword})
-	_, err := s.sessions.Mutate(ctx, me.ID, func(store.Stored) (store.Mutation, error) {
-		fields := object.Object{}
-		fields.Set("lastUsed", timestamp(s.now()))
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{failed}}, nil
+	_, err := s.db.Sessions.Change(ctx, me.ID, func(session *record.Session) error {
+		session.LastUsed = s.now()
+		session.Publish(s.db.Audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: MethodPassword, Session: me.ID, Reason: record.ReasonPassword}))
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }

@@ -2,11 +2,14 @@ package account
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
@@ -23,20 +26,19 @@ import (
 // another token and the same Message-ID; both tokens are valid. errs.Invalid is a
 // permanent error.
 func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
-	request, ok := mailRequestOf(object.Field(e.Object, fieldMail))
-	if !ok || s.email == nil {
+	var request record.MailRequest
+	if json.Unmarshal(object.Field(e.Object, "mail"), &request) != nil || request.ID == "" || s.email == nil {
 		return nil
 	}
-	if _, changed := e.Previous[fieldMail]; e.Event == event.StoreUpdated && !changed {
+	if _, changed := e.Previous["mail"]; e.Event == event.StoreUpdated && !changed {
 		return nil
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMail, Actor: e.Actor, Ctx: e.Ctx})
-	mailbox, err := s.tokens.Get(ctx, e.UUID)
+	mailbox, err := s.db.Mailboxes.Read(ctx, e.UUID)
 	if err != nil {
-		return ignoreNotFound(err)
+		return record.IgnoreNotFound(err)
 	}
-	latest, _ := mailRequestOf(object.Field(mailbox.Body, fieldMail))
-	if sent, _ := object.Text(object.Field(mailbox.Body, fieldSent)); latest.ID != request.ID || sent == request.ID {
+	if mailbox.Request.ID != request.ID || mailbox.Sent == request.ID {
 		return nil // a later request has an event of its own
 	}
 	m, send, err := s.prepareMail(ctx, mailbox, request)
@@ -50,15 +52,15 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 }
 
 // prepareMail composes the mail of a request. send is false where there is none to send.
-func (s *Service) prepareMail(ctx context.Context, mailbox store.Stored, request mailRequest) (m mail.Message, send bool, err error) {
-	if login, ok := mailLoginFor(mailbox.Body, request.ID); ok {
+func (s *Service) prepareMail(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+	if login, ok := mailLoginFor(mailbox, request.ID); ok {
 		return s.composeLogin(ctx, mailbox, login)
 	}
-	if strings.HasPrefix(string(request.For), noticePurpose) {
+	if strings.HasPrefix(string(request.For), record.NoticePurpose) {
 		return s.composeNotice(ctx, mailbox, request)
 	}
 	switch request.For {
-	case purposeNone, purposeCode, purposeLink:
+	case record.PurposeNone, record.PurposeCode, record.PurposeLink:
 		return m, false, nil
 	}
 	m, err = s.composeMail(ctx, mailbox, request)
@@ -66,38 +68,34 @@ func (s *Service) prepareMail(ctx context.Context, mailbox store.Stored, request
 }
 
 // composeMail renders a mail, after storing the hash of its token.
-func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request mailRequest) (mail.Message, error) {
-	login, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
-	data := mail.Data{Login: login, Link: s.BaseURL()}
+func (s *Service) composeMail(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (mail.Message, error) {
+	data := mail.Data{Login: mailbox.Address, Link: s.BaseURL()}
 	texts := s.email.Taken
-	if request.For != purposeTaken {
-		token := newSecret()
-		record := mailedToken{Hash: digest(token), For: request.For, Mail: request.ID}
+	if request.For != record.PurposeTaken {
+		token := secret.New()
+		mailed := record.MailedToken{Hash: secret.Digest(token), For: request.For, Mail: request.ID}
 		ttl := s.email.TokenTTL
 		texts = s.email.Validation
 		switch request.For {
-		case purposeChange:
+		case record.PurposeChange:
 			texts = s.email.Change
-			record.bindChange(mailbox)
-		case purposeUndo:
+			bindChange(&mailed, mailbox)
+		case record.PurposeUndo:
 			ttl, texts = s.undoTTL(), s.email.Undo
-			record.bindChange(mailbox)
-		case purposeRecover:
+			bindChange(&mailed, mailbox)
+		case record.PurposeRecover:
 			ttl, texts = s.email.RecoveryTTL, s.email.Recovery
-			user, _, err := s.findOwner(ctx, emailIdentity(login))
+			user, _, err := s.db.FindOwner(ctx, record.AddressIdentity(mailbox.Address))
 			if err != nil {
 				return mail.Message{}, err
 			}
-			if user.UUID != "" && !IsDisabled(user) { // else the token is of no use: the account was deleted or disabled since
-				err = record.bind(user)
-			}
-			if err != nil {
-				return mail.Message{}, err
+			if !user.MarkedDisabled { // else the token is of no use: the account was deleted or disabled since
+				mailed.User, mailed.Epoch = user.UUID, user.Epoch
 			}
 		}
 		data.Token = token
-		data.Link = s.mailLink(login, token)
-		if err := s.storeToken(ctx, mailbox.UUID, record, ttl); err != nil {
+		data.Link = s.mailLink(mailbox.Address, token)
+		if err := s.storeToken(ctx, s.db.Mailboxes, mailbox.UUID, mailed, ttl); err != nil {
 			return mail.Message{}, err
 		}
 	}
@@ -121,42 +119,39 @@ func (s *Service) mailLink(address, token string) string {
 }
 
 // storeToken stores the record of a token that is about to be mailed.
-func (s *Service) storeToken(ctx context.Context, uuid string, record mailedToken, ttl time.Duration) error {
-	return s.storeTokenIn(ctx, s.tokens, uuid, record, ttl)
-}
-
-func (s *Service) storeTokenIn(ctx context.Context, tokens *store.Store, uuid string, record mailedToken, ttl time.Duration) error {
-	_, err := tokens.Mutate(ctx, uuid, func(mailbox store.Stored) (store.Mutation, error) {
-		now := s.now()
-		until := now.Add(ttl)
-		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(t mailedToken) bool { return t.Until <= timestamp(now) })
-		record.Until = timestamp(until)
-		all = append(all, record)
-		if len(all) > maxMailedTokens {
-			// Prefer to drop the token of an earlier attempt at the same mail: that
-			// of another mail may have arrived.
-			old := slices.IndexFunc(all[:maxMailedTokens], func(t mailedToken) bool { return t.Mail == record.Mail })
-			if old < 0 && record.For == purposeUndo {
-				old = leastUndo(all[:maxMailedTokens], record.User)
-			}
-			all = slices.Delete(all, max(0, old), max(0, old)+1)
-		}
-		fields := object.Object{}
-		fields.Set(fieldMailedTokens, all)
-		if o, err := mailbox.Object(); err != nil {
-			return store.Mutation{}, err
-		} else if timeField(o, fieldExpires).Before(until) {
-			fields.Set(fieldExpires, timestamp(until))
-		}
-		return store.Mutation{Fields: fields}, nil
+func (s *Service) storeToken(ctx context.Context, in record.Mailboxes, uuid string, token record.MailedToken, ttl time.Duration) error {
+	_, err := in.Change(ctx, uuid, func(mailbox *record.Mailbox) error {
+		s.addToken(mailbox, token, ttl)
+		return nil
 	})
 	return err
 }
 
+func (s *Service) addToken(mailbox *record.Mailbox, token record.MailedToken, ttl time.Duration) {
+	now := s.now()
+	until := now.Add(ttl)
+	all := slices.DeleteFunc(mailbox.Tokens, func(t record.MailedToken) bool { return t.Until <= record.Timestamp(now) })
+	token.Until = record.Timestamp(until)
+	all = append(all, token)
+	if len(all) > maxMailedTokens {
+		// Prefer to drop the token of an earlier attempt at the same mail: that
+		// of another mail may have arrived.
+		old := slices.IndexFunc(all[:maxMailedTokens], func(t record.MailedToken) bool { return t.Mail == token.Mail })
+		if old < 0 && token.For == record.PurposeUndo {
+			old = leastUndo(all[:maxMailedTokens], token.User)
+		}
+		all = slices.Delete(all, max(0, old), max(0, old)+1)
+	}
+	mailbox.Tokens = all
+	if mailbox.Expires.Before(until) {
+		mailbox.Expires = until
+	}
+}
+
 // leastUndo returns the index of the token that gives way to one which undoes a change of a user: of a change of the same user that
 // has ended, as they can have so many; or of an address that nobody had proven. See undoDelay.
-func leastUndo(all []mailedToken, user string) int {
-	own := func(t mailedToken) bool { return t.User == user }
+func leastUndo(all []record.MailedToken, user string) int {
+	own := func(t record.MailedToken) bool { return t.User == user }
 	n := 0
 	for _, t := range all {
 		if own(t) {
@@ -166,15 +161,14 @@ func leastUndo(all []mailedToken, user string) int {
 	if n >= maxChanges {
 		return slices.IndexFunc(all, own)
 	}
-	return slices.IndexFunc(all, func(t mailedToken) bool { return !t.Proven })
+	return slices.IndexFunc(all, func(t record.MailedToken) bool { return !t.Proven })
 }
 
 // markSent records that a mail was sent.
-func (s *Service) markSent(ctx context.Context, uuid string, request mailRequest) error {
-	_, err := s.tokens.Mutate(ctx, uuid, func(store.Stored) (store.Mutation, error) {
-		fields := object.Object{}
-		fields.Set(fieldSent, request.ID)
-		return store.Mutation{Fields: fields}, nil
+func (s *Service) markSent(ctx context.Context, uuid string, request record.MailRequest) error {
+	_, err := s.db.Mailboxes.Change(ctx, uuid, func(m *record.Mailbox) error {
+		m.Sent = request.ID
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -50,18 +51,16 @@ func (s *Service) RequestLogin(ctx context.Context, login, kind string, from Cli
 	if err != nil {
 		return RequestedLogin{}, err
 	}
-	pending := RequestedLogin{Binding: newSecret(), Expires: s.now().Add(s.email.Login.TTL), TTL: s.email.Login.TTL}
-	asked := mailLogin{Binding: digest(pending.Binding), Method: method, Until: timestamp(pending.Expires)}
-	why := purposeNone
-	if user.UUID != "" && !IsDisabled(user) {
-		why = purpose(method)
-		if err := asked.bind(user); err != nil {
-			return RequestedLogin{}, err
-		}
+	pending := RequestedLogin{Binding: secret.New(), Expires: s.now().Add(s.email.Login.TTL), TTL: s.email.Login.TTL}
+	asked := record.MailLogin{Binding: secret.Digest(pending.Binding), Method: method, Until: record.Timestamp(pending.Expires)}
+	why := record.PurposeNone
+	if user.UUID != "" && !user.MarkedDisabled {
+		why = record.Purpose(method)
+		asked.User, asked.Epoch = user.UUID, user.Epoch
 	}
-	return pending, s.orderLogin(asService(ctx, ""), mailOrder{
-		mailbox: mailboxUUID(id.providerID, loginMailbox), address: id.providerID, why: why,
-	}, asked, digest(from.Binding))
+	return pending, s.orderLogin(record.AsService(ctx, ""), mailOrder{
+		mailbox: mailboxUUID(id.ID, loginMailbox), address: id.ID, why: why,
+	}, asked, secret.Digest(from.Binding))
 }
 
 // mailMethod returns the method of a kind of login by mail. Invalid for one that is not configured.
@@ -93,63 +92,63 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 	if _, err := s.mailMethod(""); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := requireTexts("a login and a code are needed", text{fieldLogin, login}, text{"code", code}); err != nil {
+	if err := requireTexts("a login and a code are needed", text{"login", login}, text{"code", code}); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
-	ctx = asService(ctx, "")
-	id := emailIdentity(login)
-	mailbox := mailboxUUID(id.providerID, loginMailbox)
-	var asked mailLogin
-	if err := s.tryCode(from, func() (err error) {
+	ctx = record.AsService(ctx, "")
+	id := addressIdentity(login)
+	mailbox := mailboxUUID(id.ID, loginMailbox)
+	var asked record.MailLogin
+	if err := s.guesses.TryCode(from.Address, func() (err error) {
 		var right bool
-		asked, right, err = s.tryMailLogin(ctx, mailbox, digest(from.Binding), code, ActLoggedIn, from)
+		asked, right, err = s.tryMailLogin(ctx, mailbox, secret.Digest(from.Binding), code, ActLoggedIn, from)
 		if err == nil && !right {
 			err = errWrongMailCode()
 		}
 		return err
 	}); err != nil {
 		if Repeated(err) != nil {
-			s.returnAttempt(from)
+			s.guesses.Return(from.Address)
 		}
 		return IssuedSession{}, recognize(err, from)
 	}
 	session, err := s.finishMailLogin(ctx, id, asked, from)
 	if err == nil || Pending(err) != nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	} else {
-		s.forgetUsed(ctx, mailbox, func(u usedSecret) bool { return u.Hash == asked.Hash })
+		s.forgetUsed(ctx, mailbox, func(u record.UsedSecret) bool { return u.Hash == asked.Hash })
 	}
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, id.uuid()) })
+	s.runInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.recordUse(ctx, id.UUID()) })
 	return session, nil
 }
 
 // finishMailLogin logs in somebody whose code was right and is used up.
-func (s *Service) finishMailLogin(ctx context.Context, id identity, asked mailLogin, from Client) (IssuedSession, error) {
-	user, ident, err := s.findOwner(ctx, id)
+func (s *Service) finishMailLogin(ctx context.Context, id identity, asked record.MailLogin, from Client) (IssuedSession, error) {
+	user, ident, err := s.db.FindOwner(ctx, id.Identity)
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if !asked.isFor(user) {
+	if !asked.IsFor(user) {
 		return IssuedSession{}, errWrongMailCode()
 	}
 	if user, err = s.proveAddress(ctx, id, user, ident, from); err != nil {
 		return IssuedSession{}, err
 	}
-	return s.completeLogin(ctx, user, s.proofBy(emailType, asked.Method, 1), from)
+	return s.completeLogin(ctx, user, s.proofBy(record.Email, asked.Method, 1), from)
 }
 
 // proveAddress returns the account of somebody who has proven to have an address. If nobody had before, the password,
 // sessions and other idents of the account may be those of a stranger who registered the address, unless it is in the
 // client's session: then the client has both the address and the account.
-func (s *Service) proveAddress(ctx context.Context, id identity, user, ident store.Stored, from Client) (store.Stored, error) {
+func (s *Service) proveAddress(ctx context.Context, id identity, user record.User, ident record.Ident, from Client) (record.User, error) {
 	switch {
-	case isProven(ident):
+	case ident.Proven:
 		return s.endRights(ctx, user, id)
 	case from.Session != nil && from.Session.User.UUID == user.UUID:
 		return user, s.markValidated(ctx, ident.UUID, true)
@@ -162,18 +161,18 @@ func (s *Service) followLogin(ctx context.Context, id identity, token string, fr
 	if _, link := s.MailLogins(); !link {
 		return 0, false, nil
 	}
-	mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(id.providerID, loginMailbox))
+	mailbox, err := s.db.Mailboxes.Read(record.AsService(ctx, ""), mailboxUUID(id.ID, loginMailbox))
 	if err != nil {
-		return 0, false, ignoreNotFound(err)
+		return 0, false, record.IgnoreNotFound(err)
 	}
-	if r := s.repeatedLogin(mailbox.Body, digest(from.Binding), token, from); r != nil && r.Act == ActLoggedIn {
+	if r := s.repeatedLogin(mailbox, secret.Digest(from.Binding), token, from); r != nil && r.Act == ActLoggedIn {
 		return 0, true, errRepeated(*r, errs.Denied)
 	}
-	for _, l := range mailLoginsOf(mailbox.Body) {
-		if l.Method != MethodLink || !l.valid(s.now()) || !l.matches(token) {
+	for _, l := range mailbox.Logins {
+		if l.Method != MethodLink || !s.isValid(l) || !matchesCode(l, token) {
 			continue
 		}
-		if secretMatches(from.Binding, l.Binding) {
+		if secret.Matches(from.Binding, l.Binding) {
 			return OpenLogin, true, nil
 		}
 		return OpenLoginElsewhere, true, nil
@@ -183,21 +182,21 @@ func (s *Service) followLogin(ctx context.Context, id identity, token string, fr
 
 // addressee checks the request of a mail to an address, and returns the identity and its user and ident, as findOwner
 // does.
-func (s *Service) addressee(ctx context.Context, login string, from Client) (user, ident store.Stored, id identity, err error) {
+func (s *Service) addressee(ctx context.Context, login string, from Client) (user record.User, ident record.Ident, id identity, err error) {
 	if err := s.requireEmail(); err != nil {
 		return user, ident, id, err
 	}
-	if err := requireTexts("a login is needed", text{fieldLogin, login}); err != nil {
+	if err := requireTexts("a login is needed", text{"login", login}); err != nil {
 		return user, ident, id, err
 	}
-	if _, err := knownAddress(login); err != nil {
+	if _, err := record.KnownAddress(login); err != nil {
 		return user, ident, id, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return user, ident, id, err
 	}
-	id = emailIdentity(login)
-	user, ident, err = s.findOwner(asService(ctx, ""), id)
+	id = addressIdentity(login)
+	user, ident, err = s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 	return user, ident, id, err
 }
 
@@ -221,36 +220,36 @@ func requireTexts(message string, texts ...text) error {
 // sendSecondCode requests a mail with a code for a user who has logged in with a first factor. The code is bound to the
 // login that is pending, and to the user's password. Conflict for a user without an address that it could go to;
 // Limited within the interval of mails, with ErrMailAsked where the one on its way is for the same login.
-func (s *Service) sendSecondCode(ctx context.Context, user store.Stored, login string) error {
+func (s *Service) sendSecondCode(ctx context.Context, user record.User, login string) error {
 	if err := s.requireEmail(); err != nil {
 		return err
 	}
-	found, err := s.standingsOf(ctx, user)
+	found, err := s.db.StandingsOf(ctx, user)
 	if err != nil {
 		return err
 	}
-	address := found.forCodes()
+	address := found.ForCodes()
 	if address == "" {
 		return errs.New(errs.Conflict, "the account has no e-mail address that is known to be the user's")
 	}
-	asked := mailLogin{Binding: secondBinding(login), Method: MethodCode, To: address, Until: timestamp(s.now().Add(s.email.Login.TTL))}
-	if err := asked.bind(user); err != nil {
-		return err
+	asked := record.MailLogin{
+		Binding: secondBinding(login), Method: MethodCode, To: address, Until: record.Timestamp(s.now().Add(s.email.Login.TTL)),
+		User: user.UUID, Epoch: user.Epoch,
 	}
-	return s.orderLogin(asService(ctx, user.UUID), mailOrder{
-		mailbox: secondMailbox(user.UUID), address: address, why: purposeCode,
+	return s.orderLogin(record.AsService(ctx, user.UUID), mailOrder{
+		mailbox: secondMailbox(user.UUID), address: address, why: record.PurposeCode,
 	}, asked, asked.Binding)
 }
 
 // checkSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, with the address that it was
 // sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
-func (s *Service) checkSecondCode(ctx context.Context, user store.Stored, login, code string) (address string, right bool, err error) {
-	asked, right, err := s.tryMailLogin(asService(ctx, user.UUID), secondMailbox(user.UUID), secondBinding(login), code, ActProven, Client{})
-	return asked.To, right && asked.isFor(user), err
+func (s *Service) checkSecondCode(ctx context.Context, user record.User, login, code string) (address string, right bool, err error) {
+	asked, right, err := s.tryMailLogin(record.AsService(ctx, user.UUID), secondMailbox(user.UUID), secondBinding(login), code, ActProven, Client{})
+	return asked.To, right && asked.IsFor(user), err
 }
 
 // secondMailbox is the uuid of the mailbox for codes that are a user's second factor.
-func secondMailbox(user string) string { return "second-" + hexDigest(user) }
+func secondMailbox(user string) string { return "second-" + secret.Hex(user) }
 
 // secondBinding binds a code to a pending login, and is no binding of a browser.
-func secondBinding(login string) string { return digest("second factor:" + login) }
+func secondBinding(login string) string { return secret.Digest("second factor:" + login) }

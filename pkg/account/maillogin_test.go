@@ -440,13 +440,13 @@ func TestSecondCodesAreBoundToTheirLogin(t *testing.T) {
 	code = send("flow 4")
 	must(w.EndSessions(t.Context(), in.User.UUID))
 	user := must(w.FindUser(t.Context(), ada))
-	if right, err := w.CheckSecondCode(t.Context(), user, "flow 4", code); right || err != nil {
+	if right, err := w.CheckSecondCode(t.Context(), w.userOf(user), "flow 4", code); right || err != nil {
 		t.Errorf("a code outlives the end of all sessions: %t, %v", right, err)
 	}
 
 	// Without an address there is none to send it to; of several, the one that is proven counts.
 	machine := must(w.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{}}))
-	w.wantKind(w.SendSecondCode(t.Context(), machine, "flow"), errs.Conflict)
+	w.wantKind(w.SendSecondCode(t.Context(), w.userOf(machine), "flow"), errs.Conflict)
 }
 
 func TestWrongSecondCodesDelayTheUser(t *testing.T) {

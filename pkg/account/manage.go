@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -16,34 +17,26 @@ import (
 // of the call that ctx carries go into the events. An actor who would stop being an admin is
 // refused with Conflict.
 
-// managing returns a context whose writes are not restricted as those of clients are, on
-// behalf of the caller.
-func managing(ctx context.Context) context.Context {
-	call := store.CallOf(ctx)
-	return store.WithCall(ctx, store.Call{Origin: call.Origin, Actor: call.Actor, Ctx: call.Ctx})
-}
-
 // FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound when there is none.
 func (s *Service) FindUser(ctx context.Context, who string) (store.Stored, error) {
-	ctx = asService(ctx, "")
+	ctx = record.AsService(ctx, "")
 	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, an e-mail address with which somebody logs in, or the uuid of an ident", who)
-	if _, err := knownAddress(who); strings.Contains(who, "@") && err == nil {
-		user, _, err := s.findOwner(ctx, emailIdentity(who))
+	if _, err := record.KnownAddress(who); strings.Contains(who, "@") && err == nil {
+		user, _, err := s.db.FindOwner(ctx, record.AddressIdentity(who))
 		if err != nil || user.UUID != "" {
-			return user, err
+			return user.Stored, err
 		}
 	}
 	if !object.ValidUUID(who) {
 		return store.Stored{}, missing
 	}
-	user, err := s.users.Get(ctx, who)
+	user, err := s.db.Users.Get(ctx, who)
 	if !errors.Is(err, errs.NotFound) {
 		return user, err
 	}
-	ident, err := s.idents.Get(ctx, who)
+	ident, err := s.db.Idents.Read(ctx, who)
 	if err == nil {
-		uuid, _ := object.Text(object.Field(ident.Body, fieldUser))
-		user, err = s.users.Get(ctx, uuid)
+		user, err = s.db.Users.Get(ctx, ident.User)
 	}
 	if errors.Is(err, errs.NotFound) {
 		return store.Stored{}, missing
@@ -75,7 +68,7 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 		if err := s.beforeAdmin(ctx, u.Admin); err != nil {
 			return store.Stored{}, err
 		}
-		return s.users.Save(managing(ctx), s.newUser(u), object.NewUUID())
+		return s.db.Users.Save(record.Managing(ctx), s.newUser(u), object.NewUUID())
 	}
 	if _, err := NormalizeAddress(u.Login); err != nil {
 		return store.Stored{}, err
@@ -83,11 +76,11 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 	if err := s.beforeAdmin(ctx, u.Admin); err != nil {
 		return store.Stored{}, err
 	}
-	ctx = managing(ctx)
-	id := emailIdentity(u.Login)
-	id.validated = u.Validated
+	ctx = record.Managing(ctx)
+	id := addressIdentity(u.Login)
+	id.Validated = u.Validated
 	reg := registration{identity: id, fields: s.newUser(u), datas: object.Object{}}
-	reg.datas.Set(fieldLogin, id.providerID)
+	reg.datas.Set("login", id.ID)
 	if u.Password != "" {
 		if err := s.checkNew(ctx, fieldPassword, u.Password, append([]string{u.Login}, names(u.Fields)...)); err != nil {
 			return store.Stored{}, err
@@ -98,7 +91,8 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 		}
 		reg.fields.Set(fieldPassword, hash)
 	}
-	return s.createUserAs(ctx, func(string) context.Context { return ctx }, reg)
+	user, err := s.createUserAs(ctx, func(string) context.Context { return ctx }, reg)
+	return user.Stored, err
 }
 
 // beforeAdmin ends the links for the first admin if a user is about to be made an admin.
@@ -106,15 +100,15 @@ func (s *Service) beforeAdmin(ctx context.Context, admin bool) error {
 	if !admin {
 		return nil
 	}
-	return s.endFirstAdmin(asService(ctx, ""))
+	return s.endFirstAdmin(record.AsService(ctx, ""))
 }
 
 // newUser returns the fields of a new user, without a password.
 func (s *Service) newUser(u NewUser) object.Object {
-	fields := s.users.SettableByInterceptor(u.Fields)
+	fields := s.db.Users.SettableByInterceptor(u.Fields)
 	if u.Admin {
-		fields.Set(fieldAdmin, true)
-		fields.Set(markAdmin, true)
+		fields.Set("admin", true)
+		fields.Set("_admin", true)
 	}
 	return fields
 }
@@ -128,9 +122,12 @@ func (s *Service) SetAdmin(ctx context.Context, uuid string, admin bool) (store.
 	if !admin && isOneself(ctx, uuid) {
 		return store.Stored{}, errOneself("take away your own rights of an admin")
 	}
-	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
-		return mark(user, fieldAdmin, markAdmin, admin)
-	}, nil)
+	return s.changeUser(ctx, uuid, func(user *record.User) error {
+		if !user.SetAdmin(admin) {
+			return record.ErrUnchanged
+		}
+		return nil
+	})
 }
 
 // SetDisabled disables a user, or enables them. Disabling ends all sessions of the user,
@@ -140,48 +137,32 @@ func (s *Service) SetDisabled(ctx context.Context, uuid string, disabled bool) (
 		return store.Stored{}, errOneself("disable yourself")
 	}
 	if disabled {
-		user, err := s.users.Get(managing(ctx), uuid)
+		user, err := s.db.Users.Read(record.Managing(ctx), uuid)
 		if err != nil {
-			return user, err
+			return user.Stored, err
 		}
-		if !IsDisabled(user) {
-			if err := s.announce(managing(ctx), user, announcement{kind: NoticeDisabled, always: true}); err != nil {
+		if !user.MarkedDisabled {
+			if err := s.announce(record.Managing(ctx), user, announcement{kind: NoticeDisabled, always: true}); err != nil {
 				return store.Stored{}, err
 			}
 		}
 	}
-	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
-		fields := mark(user, fieldDisabled, markDisabled, disabled)
-		if disabled && len(fields) > 0 {
-			fields.Set(fieldEpoch, epoch(user)+1)
+	return s.changeUser(ctx, uuid, func(user *record.User) error {
+		if !user.SetDisabled(disabled) {
+			return record.ErrUnchanged
 		}
-		return fields
-	}, func(user store.Stored) []store.ExtraEvent {
-		if !disabled {
-			return nil
+		if disabled {
+			user.EndSessions()
+			user.Publish(s.db.Audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: record.ReasonDisabled}))
 		}
-		return []store.ExtraEvent{s.audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: reasonDisabled})}
-	})
-}
-
-// mark returns the fields that mark a user or remove a mark; none for a user who is as wanted.
-func mark(user object.Object, field, mark string, wanted bool) object.Object {
-	_, shown := user[field]
-	if marked := isMarked(user, mark); marked == wanted && shown == wanted {
 		return nil
-	}
-	fields := object.Object{field: nil, mark: nil}
-	if wanted {
-		fields.Set(field, true)
-		fields.Set(mark, true)
-	}
-	return fields
+	})
 }
 
 // SetPassword sets a password, ends all sessions of the user, and ends the delays after
 // failed logins. Errors: Invalid for a password that must not be set; NotFound.
 func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store.Stored, error) {
-	user, err := s.users.Get(managing(ctx), uuid)
+	user, err := s.db.Users.Read(record.Managing(ctx), uuid)
 	if err != nil {
 		return store.Stored{}, err
 	}
@@ -196,27 +177,35 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 	if err != nil {
 		return store.Stored{}, err
 	}
-	if err := s.announce(managing(ctx), user, announcement{kind: NoticePassword, always: true}); err != nil {
+	if err := s.announce(record.Managing(ctx), user, announcement{kind: NoticePassword, always: true}); err != nil {
 		return store.Stored{}, err
 	}
-	user, err = s.changeUser(ctx, uuid, func(user object.Object) object.Object {
-		return passwordFields(user, hash, false).Merge(forgetDevices(user))
-	}, func(user store.Stored) []store.ExtraEvent {
-		return []store.ExtraEvent{s.auditPassword(user, reasonAdmin)}
+	changed, err := s.changeUser(ctx, uuid, func(user *record.User) error {
+		user.Publish(s.db.AuditPassword(*user, record.ReasonAdmin))
+		user.ForgetDevices()
+		user.SetPassword(hash, false)
+		return nil
 	})
 	if err != nil {
-		return user, err
+		return changed, err
 	}
-	return user, forEachOwned(managing(ctx), s.idents, uuid, func(ident store.Stored, _ object.Object) error {
-		s.accounts.succeed(ident.UUID)
-		if failuresOf(ident).Count == 0 {
-			return nil
+	for ident, err := range s.db.Idents.Owned(record.Managing(ctx), uuid) {
+		if err != nil {
+			return changed, err
 		}
-		_, err := s.idents.Mutate(managing(ctx), ident.UUID, func(store.Stored) (store.Mutation, error) {
-			return store.Mutation{Fields: object.Object{fieldFailures: failures{At: s.now()}.encode()}}, nil
+		s.guesses.Accounts.Succeed(ident.UUID)
+		if ident.Failures.Count == 0 {
+			continue
+		}
+		_, err := s.db.Idents.Change(record.Managing(ctx), ident.UUID, func(i *record.Ident) error {
+			i.Failures = record.Failures{At: s.now()}
+			return nil
 		})
-		return ignoreNotFound(err)
-	})
+		if record.IgnoreNotFound(err) != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
 }
 
 // DeleteUser deletes a user; the cascade deletes their idents and sessions. NotFound.
@@ -224,19 +213,23 @@ func (s *Service) DeleteUser(ctx context.Context, uuid string) error {
 	if isOneself(ctx, uuid) {
 		return errOneself("delete yourself")
 	}
-	user, err := s.users.Get(managing(ctx), uuid)
+	user, err := s.db.Users.Get(record.Managing(ctx), uuid)
 	if err != nil {
 		return err
 	}
 	if err := s.AnnounceDeletion(ctx, user); err != nil {
 		return err
 	}
-	return s.users.Delete(managing(ctx), uuid, 0)
+	return s.db.Users.Delete(record.Managing(ctx), uuid, 0)
 }
 
 // AnnounceDeletion requests the notice about a client that deletes the object of a user, as a store of users that is exposed may
 // allow. Limited as an announcement is, where users do so themselves.
-func (s *Service) AnnounceDeletion(ctx context.Context, user store.Stored) error {
+func (s *Service) AnnounceDeletion(ctx context.Context, stored store.Stored) error {
+	user, err := s.db.Users.Of(stored)
+	if err != nil {
+		return err
+	}
 	if actsForOthers(ctx, user.UUID) {
 		return s.announce(ctx, user, announcement{kind: NoticeDeleted, always: true})
 	}
@@ -255,17 +248,8 @@ func errOneself(what string) error {
 	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
 }
 
-// changeUser changes a user. also returns the extra events of the change; nil: none.
-func (s *Service) changeUser(ctx context.Context, uuid string, fields func(user object.Object) object.Object, also func(user store.Stored) []store.ExtraEvent) (store.Stored, error) {
-	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
-		user, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		m := store.Mutation{Fields: fields(user)}
-		if also != nil {
-			m.ExtraEvents = also(now)
-		}
-		return m, nil
-	})
+// changeUser changes a user.
+func (s *Service) changeUser(ctx context.Context, uuid string, change func(*record.User) error) (store.Stored, error) {
+	user, err := s.db.Users.Change(record.Managing(ctx), uuid, change)
+	return user.Stored, err
 }

@@ -5,27 +5,25 @@ import (
 	"errors"
 	"slices"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // EndSessions ends all sessions and API keys of a user, and the tokens of recovery mails, atomically:
 // also those that an index does not find yet. NotFound.
 func (s *Service) EndSessions(ctx context.Context, uuid string) (store.Stored, error) {
-	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
-		fields := object.Object{}
-		fields.Set(fieldEpoch, epoch(user)+1)
-		return fields
-	}, func(user store.Stored) []store.ExtraEvent {
-		return []store.ExtraEvent{s.audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: reasonRevoked})}
+	return s.changeUser(ctx, uuid, func(user *record.User) error {
+		user.EndSessions()
+		user.Publish(s.db.Audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: record.ReasonRevoked}))
+		return nil
 	})
 }
 
 // EndSession ends one session of a user. NotFound when it is not theirs.
 func (s *Service) EndSession(ctx context.Context, user, id string) error {
-	err := s.revoke(managing(ctx), user, id, false)
+	err := s.revoke(record.Managing(ctx), user, id, false)
 	if errors.Is(err, errs.NotFound) {
 		return errs.New(errs.NotFound, "the user has no session with this id")
 	}
@@ -41,7 +39,7 @@ func (s *Service) SendRecovery(ctx context.Context, uuid, address string) (strin
 	if s.email == nil {
 		return "", errs.New(errs.Conflict, "no mail can be sent: login by e-mail is not configured (authentication.providers.email); set a password instead")
 	}
-	user, err := s.users.Get(asService(ctx, ""), uuid)
+	user, err := s.db.Users.Get(record.AsService(ctx, ""), uuid)
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +50,7 @@ func (s *Service) SendRecovery(ctx context.Context, uuid, address string) (strin
 	if err != nil {
 		return "", err
 	}
-	if normal, err := knownAddress(address); err == nil {
+	if normal, err := record.KnownAddress(address); err == nil {
 		address = normal
 	}
 	switch {
@@ -65,19 +63,19 @@ func (s *Service) SendRecovery(ctx context.Context, uuid, address string) (strin
 	case !slices.Contains(addresses, address):
 		return "", errs.New(errs.Conflict, "%q is no address that the user logs in with", address)
 	}
-	return address, s.enqueueMailAs(managing(ctx), address, recoveryMailbox, purposeRecover)
+	return address, s.enqueueMailAs(record.Managing(ctx), address, recoveryMailbox, record.PurposeRecover)
 }
 
 // addressesOf returns the e-mail addresses with which a user logs in, sorted.
 func (s *Service) addressesOf(ctx context.Context, uuid string) (all []string, err error) {
-	err = forEachOwned(asService(ctx, ""), s.idents, uuid, func(_ store.Stored, ident object.Object) error {
-		if kind, _ := ident.Text("type"); kind == emailType {
-			if address, _ := ident.Text("_id"); address != "" {
-				all = append(all, address)
-			}
+	for ident, err := range s.db.Idents.Owned(record.AsService(ctx, ""), uuid) {
+		if err != nil {
+			return all, err
 		}
-		return nil
-	})
+		if ident.IsAddress() {
+			all = append(all, ident.ID)
+		}
+	}
 	slices.Sort(all)
-	return all, err
+	return all, nil
 }

@@ -21,7 +21,7 @@ func TestAnAdminEndsSessionsOfAUser(t *testing.T) {
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
 	eve := w.register("eve@example.com", password)
-	info, key, err := w.IssueKey(t.Context(), in.User, account.NewKey{Name: "backup"})
+	info, key, err := w.IssueKey(t.Context(), in.User.Stored, account.NewKey{Name: "backup"})
 	w.must(err)
 	w.must(w.RequestRecovery(t.Context(), ada, from))
 	mail := w.lastMail(ada)

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/account/weak"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -57,7 +57,7 @@ func names(fields object.Object) (texts []string) {
 }
 
 // ownOf returns texts of a user: names and addresses, those of their idents as well. They are read where they are used alone.
-func (s *Service) ownOf(ctx context.Context, user store.Stored) (texts []string, err error) {
+func (s *Service) ownOf(ctx context.Context, user record.User) (texts []string, err error) {
 	if s.weak.MinScore == 0 {
 		return nil, nil
 	}
@@ -66,14 +66,16 @@ func (s *Service) ownOf(ctx context.Context, user store.Stored) (texts []string,
 		return nil, err
 	}
 	texts = names(fields)
-	err = forEachOwned(asService(ctx, ""), s.idents, user.UUID, func(_ store.Stored, ident object.Object) error {
-		if profile, err := object.Parse(ident[fieldProfile]); err == nil {
-			address, _ := profile.Text(emailType)
+	for ident, err := range s.db.Idents.Owned(record.AsService(ctx, ""), user.UUID) {
+		if err != nil {
+			return texts, err
+		}
+		if profile, err := object.Parse(ident.Profile); err == nil {
+			address, _ := profile.Text(record.Email)
 			texts = append(append(texts, address), names(profile)...)
 		}
-		return nil
-	})
-	return texts, err
+	}
+	return texts, nil
 }
 
 func errPassword(field, message string) *errs.Error {

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -28,24 +29,16 @@ type Flow struct {
 // CallbackPath is the path of the redirect URI of all providers.
 const CallbackPath = "/auth/callback"
 
-// Fields of a flow in the store of tokens.
-const (
-	fieldProvider = "provider"
-	fieldBrowser  = "_browser"
-	fieldSecret   = "_secret"
-	fieldLinkUser = "_user" // the user to link the identity to; absent for a login
-)
-
 // flowUUID is the uuid of a flow by the parameter of the callback that identifies
 // it: the state, or the request token of OAuth 1.
-func flowUUID(key string) string { return "flow-" + hexDigest(key) }
+func flowUUID(key string) string { return record.KindFlow + secret.Hex(key) }
 
 // flowName is the part of a flow's uuid that is in the name of its cookie.
-func flowName(uuid string) string { return uuid[len("flow-"):][:12] }
+func flowName(uuid string) string { return uuid[len(record.KindFlow):][:12] }
 
 // pkceVerifier is the PKCE verifier of a flow. It is derived from the secret that
 // only the browser has, so that the store of tokens holds none.
-func pkceVerifier(secret string) string { return digest("verifier:" + secret) }
+func pkceVerifier(of string) string { return secret.Digest("verifier:" + of) }
 
 // BeginOAuth starts a flow. With linking, while somebody is logged in, it links
 // the identity to their account; otherwise it is a login.
@@ -54,12 +47,12 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	if p == nil {
 		return Flow{}, errs.New(errs.NotFound, "no provider %q is configured", provider)
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return Flow{}, err
 	}
-	ctx = asService(ctx, "")
-	state, secret := newSecret(), newSecret()
-	redirect, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.base.At(CallbackPath), State: state, Verifier: pkceVerifier(secret)})
+	ctx = record.AsService(ctx, "")
+	state, browser := secret.New(), secret.New()
+	redirect, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.base.At(CallbackPath), State: state, Verifier: pkceVerifier(browser)})
 	if err != nil {
 		return Flow{}, err
 	}
@@ -67,27 +60,20 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	if redirect.Token != "" {
 		key = redirect.Token
 	}
-	flow := object.Object{}
-	flow.Set(fieldProvider, provider)
-	flow.Set(fieldExpires, timestamp(s.now().Add(FlowTTL)))
-	flow.Set(fieldBrowser, digest(secret))
-	if redirect.Secret != "" {
-		flow.Set(fieldSecret, redirect.Secret)
-	}
-	if from.Application != nil {
-		flow.Set(fieldApplication, from.Application)
+	flow := record.Token{
+		FlowProvider: provider, Expires: s.now().Add(FlowTTL), Browser: secret.Digest(browser), Secret: redirect.Secret, Application: from.Application,
 	}
 	if linking && from.Session != nil && from.Application == nil {
 		if err := s.requireFresh(ctx, from.Session); err != nil {
 			return Flow{}, err
 		}
-		flow.Set(fieldLinkUser, from.Session.User.UUID)
+		flow.User = from.Session.User.UUID
 	}
 	uuid := flowUUID(key)
-	if _, err := s.tokens.Save(ctx, flow, uuid); err != nil {
+	if _, err := s.db.Tokens.Create(ctx, uuid, flow); err != nil {
 		return Flow{}, err
 	}
-	return Flow{URL: redirect.URL, Name: flowName(uuid), Secret: secret}, nil
+	return Flow{URL: redirect.URL, Name: flowName(uuid), Secret: browser}, nil
 }
 
 // FlowName is the name of the flow that a callback belongs to, "" when its query
@@ -124,23 +110,23 @@ func errBadState() error {
 // expired; Denied when the user refused, or the identity cannot be distinguished
 // from another; Exists when it belongs to another user; Invalid when the
 // provider's reply can't be used or the user schema refuses the user; Unavailable.
-func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret string, from Client) (session IssuedSession, provider string, err error) {
-	uuid, flow, err := s.consumeFlow(ctx, query, secret, from)
+func (s *Service) FinishOAuth(ctx context.Context, query url.Values, browser string, from Client) (session IssuedSession, provider string, err error) {
+	uuid, flow, err := s.consumeFlow(ctx, query, browser, from)
 	if r := Repeated(err); r != nil {
 		return session, r.Provider, recognize(err, from)
 	}
 	if err != nil {
 		return session, "", err
 	}
-	session, provider, err = s.finishFlow(ctx, query, secret, flow, from)
+	session, provider, err = s.finishFlow(ctx, query, browser, flow, from)
 	s.settle(ctx, uuid, err == nil || Pending(err) != nil)
 	return session, provider, err
 }
 
 // finishFlow does what a flow was begun for.
-func (s *Service) finishFlow(ctx context.Context, query url.Values, secret string, flow object.Object, from Client) (session IssuedSession, provider string, err error) {
-	provider, _ = flow.Text(fieldProvider)
-	if from.Application, err = s.flowApplication(flow); err != nil {
+func (s *Service) finishFlow(ctx context.Context, query url.Values, browser string, flow record.Token, from Client) (session IssuedSession, provider string, err error) {
+	provider = flow.FlowProvider
+	if from.Application, err = s.applicationOf(flow); err != nil {
 		return session, provider, err
 	}
 	session.Application = from.Application
@@ -148,9 +134,8 @@ func (s *Service) finishFlow(ctx context.Context, query url.Values, secret strin
 	if p == nil {
 		return session, provider, errBadState() // it was configured when the flow began
 	}
-	requestSecret, _ := flow.Text(fieldSecret)
-	found, err := p.Finish(asService(ctx, ""), oauth.Callback{
-		CallbackURL: s.base.At(CallbackPath), Query: query, Verifier: pkceVerifier(secret), Secret: requestSecret,
+	found, err := p.Finish(record.AsService(ctx, ""), oauth.Callback{
+		CallbackURL: s.base.At(CallbackPath), Query: query, Verifier: pkceVerifier(browser), Secret: flow.Secret,
 	})
 	if err != nil {
 		return session, provider, err
@@ -158,14 +143,14 @@ func (s *Service) finishFlow(ctx context.Context, query url.Values, secret strin
 	if len(found.Changes) > 0 {
 		s.log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent", "provider", provider, "changes", fewChanges(found.Changes))
 	}
-	id := identity{providerID: found.ID, provider: provider, profile: found.Profile, once: found.Once, tokens: found.Tokens, validated: true}
-	if user, linking := flow.Text(fieldLinkUser); linking {
-		session, err = s.linkProvider(ctx, id, user, from)
+	id := identity{Identity: record.Identity{ID: found.ID, Provider: provider, Profile: found.Profile, Once: found.Once, Validated: true}, tokens: found.Tokens}
+	if flow.User != "" {
+		session, err = s.linkProvider(ctx, id, flow.User, from)
 	} else {
 		session, err = s.loginOrRegister(ctx, id, from)
 	}
 	if err == nil || Pending(err) != nil {
-		s.returnAttempt(from) // that BeginOAuth took
+		s.guesses.Return(from.Address) // that BeginOAuth took
 	}
 	if err != nil {
 		session = IssuedSession{Application: from.Application}
@@ -185,84 +170,74 @@ func fewChanges(all []string) []string {
 
 // consumeFlow returns a flow and uses it up: a callback is valid once. Who has the callback without the secret of its browser learns
 // from it alone whether it was finished.
-func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret string, from Client) (uuid string, flow object.Object, err error) {
-	ctx = asService(ctx, "")
+func (s *Service) consumeFlow(ctx context.Context, query url.Values, browser string, from Client) (uuid string, flow record.Token, err error) {
+	ctx = record.AsService(ctx, "")
 	key := flowKey(query)
 	if key == "" {
-		return "", nil, errBadState()
+		return "", flow, errBadState()
 	}
 	uuid = flowUUID(key)
-	if secret == "" {
-		return uuid, nil, s.repeatedFlow(ctx, uuid, "")
+	if browser == "" {
+		return uuid, flow, s.repeatedFlow(ctx, uuid, "")
 	}
 	repeated := false
-	_, err = s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+	_, err = s.db.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+		if repeated = t.Use != nil; repeated {
+			return record.ErrUnchanged
 		}
-		if _, repeated = useOf(o); repeated {
-			return store.Mutation{}, nil
+		if !secret.Matches(browser, t.Browser) {
+			return errBadState() // it stays: the browser that it belongs to may still finish it
 		}
-		browser, _ := o.Text(fieldBrowser)
-		if !secretMatches(secret, browser) {
-			return store.Mutation{}, errBadState() // it stays: the browser that it belongs to may still finish it
-		}
-		flow = o
-		provider, _ := o.Text(fieldProvider)
-		return store.Mutation{Fields: s.usedFields(o, use{Act: ActLoggedIn, Provider: provider, Browser: browserDigest(from), Secret: browser})}, nil
+		flow = *t
+		s.useUp(t, record.Use{Act: ActLoggedIn, Provider: t.FlowProvider, Browser: browserDigest(from), Secret: t.Browser})
+		return nil
 	})
 	switch {
 	case errors.Is(err, errs.NotFound):
-		return uuid, nil, errBadState()
+		return uuid, flow, errBadState()
 	case err != nil:
-		return uuid, nil, err
+		return uuid, flow, err
 	case repeated:
-		return uuid, nil, s.repeatedFlow(ctx, uuid, secret)
-	case !s.now().Before(timeField(flow, fieldExpires)):
+		return uuid, flow, s.repeatedFlow(ctx, uuid, browser)
+	case !s.now().Before(flow.Expires):
 		s.settle(ctx, uuid, false)
-		return uuid, nil, errBadState()
+		return uuid, flow, errBadState()
 	}
 	return uuid, flow, nil
 }
 
 // repeatedFlow returns the error of a callback whose flow was used before, or is none. The browser of the flow, which has its secret, waits
 // for a callback in progress.
-func (s *Service) repeatedFlow(ctx context.Context, uuid, secret string) error {
-	stored, err := s.tokens.Get(ctx, uuid)
+func (s *Service) repeatedFlow(ctx context.Context, uuid, browser string) error {
+	t, err := s.db.Tokens.Read(ctx, uuid)
 	if err != nil {
-		return cmp.Or(ignoreNotFound(err), errBadState())
+		return cmp.Or(record.IgnoreNotFound(err), errBadState())
 	}
-	o, err := stored.Object()
-	if err != nil {
-		return err
-	}
-	u, used := useOf(o)
-	own := used && secretMatches(secret, u.Secret)
+	u := t.Use
+	own := u != nil && secret.Matches(browser, u.Secret)
 	if own && !u.Done {
-		if u, used, err = s.awaitUse(ctx, uuid, noneElse); err != nil {
+		if u, err = s.awaitUse(ctx, uuid, noneElse); err != nil {
 			return err
 		}
 	}
-	if !used || !u.Done {
+	if u == nil || !u.Done {
 		return errBadState()
 	}
-	repeated := u.repeated(errs.Mismatch)
+	repeated := usedBefore(*u, errs.Mismatch)
 	Repeated(repeated).Known = own
 	return repeated
 }
 
-// flowApplication returns the application that a flow was begun for; nil for none. Its redirect
+// applicationOf returns the application that a token was made for; nil for none. Its redirect
 // has to be configured still.
-func (s *Service) flowApplication(flow object.Object) (*Application, error) {
-	a := applicationOf(flow[fieldApplication])
-	if a == nil {
+func (s *Service) applicationOf(t record.Token) (*Application, error) {
+	if t.Application == nil || t.Application.Redirect == "" {
 		return nil, nil
 	}
-	if _, ok := s.registered(a.Redirect); !ok {
+	if _, ok := s.registered(t.Application.Redirect); !ok {
 		return nil, errBadState()
 	}
-	return a, nil
+	return t.Application, nil
 }
 
 // linkProvider links an identity to the user who began the flow and must still be
@@ -275,14 +250,14 @@ func (s *Service) linkProvider(ctx context.Context, id identity, user string, fr
 	if err := s.requireSecond(ctx, from.Session); err != nil {
 		return IssuedSession{}, err
 	}
-	owner, _, err := s.findOwner(asService(ctx, ""), id)
+	owner, _, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 	switch {
 	case err != nil:
 		return IssuedSession{}, err
 	case owner.UUID == "":
-		err = s.announce(asService(ctx, user), from.Session.User, announcement{kind: NoticeLoginAdded, about: id.provider})
+		err = s.announce(record.AsService(ctx, user), from.Session.User, announcement{kind: NoticeLoginAdded, about: id.Provider})
 	case owner.UUID != user:
-		err = id.errTaken()
+		err = id.ErrTaken()
 	}
 	if err != nil {
 		return IssuedSession{}, err
@@ -293,31 +268,31 @@ func (s *Service) linkProvider(ctx context.Context, id identity, user string, fr
 // loginOrRegister logs in the user of an identity, who is created if there is
 // none.
 func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client) (IssuedSession, error) {
-	for range maxAttempts {
-		user, ident, err := s.findOwner(asService(ctx, ""), id)
+	for range record.Attempts {
+		user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 		if err != nil {
 			return IssuedSession{}, err
 		}
 		if user.UUID != "" {
-			session, err := s.completeLogin(ctx, user, s.proofBy(id.provider, id.provider, 1), from)
+			session, err := s.completeLogin(ctx, user, s.proofBy(id.Provider, id.Provider, 1), from)
 			if err != nil && Pending(err) == nil {
 				return IssuedSession{}, err
 			}
-			record := func(ctx context.Context) error {
+			recordUse := func(ctx context.Context) error {
 				_, err := s.recordProviderUse(ctx, ident.UUID, id)
-				return ignoreNotFound(err)
+				return record.IgnoreNotFound(err)
 			}
 			if id.tokens != nil {
 				// They are what was logged in for: a login whose tokens are lost has not succeeded.
-				if err := record(asService(ctx, user.UUID)); err != nil {
+				if err := recordUse(record.AsService(ctx, user.UUID)); err != nil {
 					return IssuedSession{}, err
 				}
 				return session, err
 			}
-			s.runInBackground(asService(ctx, user.UUID), "recording a login", record)
+			s.runInBackground(record.AsService(ctx, user.UUID), "recording a login", recordUse)
 			return session, err
 		}
-		reg := registration{identity: id, fields: object.Object{}, datas: id.profile}
+		reg := registration{identity: id, fields: object.Object{}, datas: id.Profile}
 		if err := s.interceptRegistration(ctx, &reg); err != nil {
 			return IssuedSession{}, err
 		}
@@ -328,7 +303,7 @@ func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client)
 		if err != nil {
 			return IssuedSession{}, err
 		}
-		return s.completeLogin(ctx, user, s.proofBy(id.provider, id.provider, 1), from)
+		return s.completeLogin(ctx, user, s.proofBy(id.Provider, id.Provider, 1), from)
 	}
-	return IssuedSession{}, errContention()
+	return IssuedSession{}, record.ErrContention()
 }

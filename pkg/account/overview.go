@@ -5,9 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Overview is what users see of their own account on its page.
@@ -39,11 +38,7 @@ func (s *Service) Overview(ctx context.Context, me *Session) (o Overview, err er
 	if o.StepUp, err = s.stepUpOptions(ctx, me); err != nil {
 		return o, err
 	}
-	user, err := me.User.Object()
-	if err != nil {
-		return o, err
-	}
-	o.HasPassword, o.Factors, o.Deletion = hasPassword(me), s.Factors(ctx, me), planOf(user)
+	o.HasPassword, o.Factors, o.Deletion = hasPassword(me), s.Factors(ctx, me), me.User.Plan()
 	if o.Sessions, err = s.ListSessions(ctx, me); err != nil {
 		return o, err
 	}
@@ -52,13 +47,15 @@ func (s *Service) Overview(ctx context.Context, me *Session) (o Overview, err er
 			return o, err
 		}
 	}
-	err = forEachOwned(asService(ctx, me.User.UUID), s.idents, me.User.UUID, func(ident store.Stored, _ object.Object) error {
+	for ident, err := range s.db.Idents.Owned(record.AsService(ctx, me.User.UUID), me.User.UUID) {
+		if err != nil {
+			return o, err
+		}
 		if address, ok := strings.CutSuffix(ident.UUID, "_email"); ok {
 			o.Addresses = append(o.Addresses, OwnAddress{ident.UUID, address})
 		}
-		return nil
-	})
-	return o, err
+	}
+	return o, nil
 }
 
 func (s *Service) stepUpOptions(ctx context.Context, me *Session) (o StepUpOptions, err error) {

@@ -2,9 +2,9 @@ package account
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +14,9 @@ import (
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -34,12 +35,6 @@ const (
 	defaultPasskeyName = "Passkey"
 )
 
-// Fields of an ident that is a passkey, besides those of every ident and fieldName.
-const (
-	fieldCredential     = "_credential"    //nolint:gosec // no credential
-	fieldCloneSuspected = "cloneSuspected" // when its signature counter went back
-)
-
 // Passkeys configure logins by passkey.
 type Passkeys struct {
 	RPID    string   // the domain that passkeys are bound to: it can't be changed later
@@ -47,21 +42,9 @@ type Passkeys struct {
 	Origins []string // of the pages that may use them
 }
 
-// passkey is the credential of an ident.
-type passkey struct {
-	PublicKey      []byte   `json:"publicKey"` // COSE_Key
-	SignCount      uint32   `json:"signCount"`
-	AAGUID         []byte   `json:"aaguid,omitempty"` // the model of the authenticator, which it does not prove
-	BackupEligible bool     `json:"backupEligible"`   // it can be copied to other devices of its user
-	BackedUp       bool     `json:"backedUp"`
-	Transports     []string `json:"transports,omitempty"`
-}
-
-// passkeyOf returns the credential of an ident; false for another one.
-func passkeyOf(ident object.Object) (p passkey, ok bool) {
-	kind, _ := ident.Text("type")
-	ok = kind == PasskeyType && json.Unmarshal(ident[fieldCredential], &p) == nil && len(p.PublicKey) > 0
-	return p, ok
+// isPasskey reports whether an ident is a passkey with a credential.
+func isPasskey(i record.Ident) bool {
+	return i.Type == PasskeyType && i.Credential != nil && len(i.Credential.PublicKey) > 0
 }
 
 // PasskeyInfo is a passkey as its user sees it.
@@ -77,11 +60,10 @@ type PasskeyInfo struct {
 	CloneSuspected string `json:"cloneSuspected,omitempty"`
 }
 
-func passkeyInfo(uuid string, ident object.Object, p passkey) PasskeyInfo {
-	text := func(name string) string { t, _ := ident.Text(name); return t }
+func passkeyInfo(i record.Ident) PasskeyInfo {
 	return PasskeyInfo{
-		UUID: uuid, Type: PasskeyType, Name: text(fieldName), Created: text("created"), LastUsed: text("lastUsed"),
-		BackedUp: p.BackedUp, CloneSuspected: text(fieldCloneSuspected),
+		UUID: i.UUID, Type: PasskeyType, Name: i.Name, Created: i.Created, LastUsed: textOf(i.LastUsed),
+		BackedUp: i.Credential.BackedUp, CloneSuspected: i.CloneSuspected,
 	}
 }
 
@@ -108,48 +90,54 @@ func passkeyAlgorithms() []protocol.CredentialParameter {
 
 // userHandle is what authenticators know a user by. It is a hash, because a uuid may be an address, and
 // longer than the 64 bytes that a handle may have.
-func userHandle(user string) string { return digest("user handle:" + user) }
+func userHandle(user string) string { return secret.Digest("user handle:" + user) }
 
 // passkeyIdentity is the identity of a credential.
 func passkeyIdentity(credential []byte) identity {
-	return identity{providerID: b64.EncodeToString(credential), provider: PasskeyType, profile: object.Object{}, validated: true}
+	return identity{Identity: record.Identity{ID: secret.B64.EncodeToString(credential), Provider: PasskeyType, Profile: object.Object{}, Validated: true}}
 }
 
 // ListPasskeys returns the passkeys of the user who is logged in, the oldest first.
 func (s *Service) ListPasskeys(ctx context.Context, me *Session) ([]PasskeyInfo, error) {
 	list := []PasskeyInfo{}
-	err := s.passkeysOf(asService(ctx, me.User.UUID), me.User.UUID, func(uuid string, ident object.Object, p passkey) {
-		list = append(list, passkeyInfo(uuid, ident, p))
-	})
+	for ident, err := range s.passkeysOf(record.AsService(ctx, me.User.UUID), me.User.UUID) {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, passkeyInfo(ident))
+	}
 	slices.SortFunc(list, func(a, b PasskeyInfo) int { return strings.Compare(a.Created+a.UUID, b.Created+b.UUID) })
-	return list, err
+	return list, nil
 }
 
-// passkeysOf calls each with the passkeys of a user.
-func (s *Service) passkeysOf(ctx context.Context, user string, each func(uuid string, ident object.Object, p passkey)) error {
-	return forEachOwned(ctx, s.idents, user, func(ident store.Stored, o object.Object) error {
-		if p, ok := passkeyOf(o); ok {
-			each(ident.UUID, o, p)
+// passkeysOf iterates over the passkeys of a user. It ends after the first error.
+func (s *Service) passkeysOf(ctx context.Context, user string) iter.Seq2[record.Ident, error] {
+	return func(yield func(record.Ident, error) bool) {
+		for ident, err := range s.db.Idents.Owned(ctx, user) {
+			if (err != nil || isPasskey(ident)) && !yield(ident, err) {
+				return
+			}
 		}
-		return nil
-	})
+	}
 }
 
 // passkeyDescriptors are the credentials of a user as a client is asked for, or to avoid, them.
 func (s *Service) passkeyDescriptors(ctx context.Context, user string) (all []protocol.CredentialDescriptor, err error) {
-	err = s.passkeysOf(ctx, user, func(_ string, ident object.Object, p passkey) {
-		text, _ := ident.Text("_id")
-		id, err := b64.DecodeString(text)
+	for ident, err := range s.passkeysOf(ctx, user) {
 		if err != nil {
-			return
+			return all, err
+		}
+		id, err := secret.B64.DecodeString(ident.ID)
+		if err != nil {
+			continue
 		}
 		d := protocol.CredentialDescriptor{Type: protocol.PublicKeyCredentialType, CredentialID: id}
-		for _, t := range p.Transports {
+		for _, t := range ident.Credential.Transports {
 			d.Transport = append(d.Transport, protocol.AuthenticatorTransport(t))
 		}
 		all = append(all, d)
-	})
-	return all, err
+	}
+	return all, nil
 }
 
 // errNoPasskey is for a passkey that is not of the user.
@@ -166,20 +154,12 @@ func (s *Service) RenamePasskey(ctx context.Context, me *Session, uuid, name str
 	if !object.ValidUUID(uuid) {
 		return PasskeyInfo{}, errNoPasskey()
 	}
-	var p passkey
-	stored, err := s.idents.Mutate(asService(ctx, me.User.UUID), uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+	renamed, err := s.db.Idents.Change(record.AsService(ctx, me.User.UUID), uuid, func(i *record.Ident) error {
+		if !isPasskey(*i) || i.User != me.User.UUID {
+			return errNoPasskey()
 		}
-		found, ok := passkeyOf(o)
-		if owner, _ := o.Text(fieldUser); !ok || owner != me.User.UUID {
-			return store.Mutation{}, errNoPasskey()
-		}
-		p = found
-		fields := object.Object{}
-		fields.Set(fieldName, name)
-		return store.Mutation{Fields: fields}, nil
+		i.Name = name
+		return nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		return PasskeyInfo{}, errNoPasskey()
@@ -187,8 +167,7 @@ func (s *Service) RenamePasskey(ctx context.Context, me *Session, uuid, name str
 	if err != nil {
 		return PasskeyInfo{}, err
 	}
-	o, err := stored.Object()
-	return passkeyInfo(stored.UUID, o, p), err
+	return passkeyInfo(renamed), nil
 }
 
 // checkPasskeyName reports Invalid for a name that a passkey can't have.
@@ -196,14 +175,8 @@ func checkPasskeyName(name string) error {
 	if n := len(name); n > 0 && n <= maxPasskeyName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return nil
 	}
-	return &errs.Error{Kind: errs.Invalid, Message: "the passkey can't have this name", Fields: []errs.Field{{Pointer: "/" + fieldName,
+	return &errs.Error{Kind: errs.Invalid, Message: "the passkey can't have this name", Fields: []errs.Field{{Pointer: "/name",
 		Message: fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends", maxPasskeyName)}}}
-}
-
-// isPasskey reports whether an ident is a passkey.
-func isPasskey(ident store.Stored) bool {
-	kind, _ := object.Text(object.Field(ident.Body, "type"))
-	return kind == PasskeyType
 }
 
 // PasskeyTTL is how long a challenge is valid.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-webauthn/webauthn/protocol"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // passkeyPurpose is what a challenge was made for: the answer to it is of no use for anything else.
@@ -29,9 +29,6 @@ func passkeyRegistration(me *Session) passkeyPurpose {
 func passkeySecondFactor(pending string) passkeyPurpose {
 	return passkeyPurpose("second factor " + pending)
 }
-
-// fieldPurpose of a challenge in the store of tokens.
-const fieldPurpose = "_purpose"
 
 // PasskeyChallenge is what a client needs to ask an authenticator.
 type PasskeyChallenge struct {
@@ -64,26 +61,23 @@ func AnswerName(credential json.RawMessage) string {
 }
 
 // challengeName is the name of a challenge: a part of its hash.
-func challengeName(challenge string) string { return hexDigest(challenge)[:12] }
+func challengeName(challenge string) string { return secret.Hex(challenge)[:12] }
 
 // passkeyUUID is the uuid of a challenge in the store of tokens.
-func passkeyUUID(secret string) string { return "passkey-" + hexDigest(secret) }
+func passkeyUUID(challenge string) string { return record.KindChallenge + secret.Hex(challenge) }
 
 // passkeyChallenge is the challenge that belongs to a secret. It is derived, so that the store of tokens
 // holds none: an answer fits to the client that asked, and to no other.
-func passkeyChallenge(secret string) string { return digest("challenge:" + secret) }
+func passkeyChallenge(of string) string { return secret.Digest("challenge:" + of) }
 
 // saveChallenge makes a challenge for a purpose and returns its secret.
-func (s *Service) saveChallenge(ctx context.Context, why passkeyPurpose) (secret string, challenge protocol.URLEncodedBase64, err error) {
-	secret = newSecret()
-	o := object.Object{}
-	o.Set(fieldPurpose, why)
-	o.Set(fieldExpires, timestamp(s.now().Add(PasskeyTTL)))
-	if _, err := s.tokens.Save(asService(ctx, ""), o, passkeyUUID(secret)); err != nil {
+func (s *Service) saveChallenge(ctx context.Context, why passkeyPurpose) (made string, challenge protocol.URLEncodedBase64, err error) {
+	made = secret.New()
+	if _, err := s.db.Tokens.Create(record.AsService(ctx, ""), passkeyUUID(made), record.Token{Purpose: string(why), Expires: s.now().Add(PasskeyTTL)}); err != nil {
 		return "", nil, err
 	}
-	challenge, err = b64.DecodeString(passkeyChallenge(secret))
-	return secret, challenge, err
+	challenge, err = secret.B64.DecodeString(passkeyChallenge(made))
+	return made, challenge, err
 }
 
 // errChallenge is for an answer to a challenge that is not this client's, not for this, or over.
@@ -94,26 +88,22 @@ func errChallenge() error {
 // consumeChallenge uses up a challenge, so that it is answered once, whether or not the answer is right. Of two
 // concurrent calls one is Denied: with a Repetition, once the same answer has succeeded.
 func (s *Service) consumeChallenge(ctx context.Context, a PasskeyAnswer, why passkeyPurpose, act Act) error {
-	ctx = asService(ctx, "")
-	if len(a.Secret) != b64.EncodedLen(secretSize) {
+	ctx = record.AsService(ctx, "")
+	if len(a.Secret) != secret.B64.EncodedLen(secret.Size) {
 		return errChallenge()
 	}
-	uuid, answer := passkeyUUID(a.Secret), digest(string(a.Credential))
+	uuid, answer := passkeyUUID(a.Secret), secret.Digest(string(a.Credential))
 	late, repeated := false, false
-	_, err := s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+	_, err := s.db.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+		if repeated = t.Use != nil && t.Use.Answer == answer && t.Use.Act == act; repeated {
+			return record.ErrUnchanged
 		}
-		u, used := useOf(o)
-		if repeated = used && u.Answer == answer && u.Act == act; repeated {
-			return store.Mutation{}, nil
+		if t.Use != nil || t.Purpose != string(why) {
+			return errChallenge()
 		}
-		if is, _ := o.Text(fieldPurpose); used || is != string(why) {
-			return store.Mutation{}, errChallenge()
-		}
-		late = !s.now().Before(timeField(o, fieldExpires))
-		return store.Mutation{Fields: s.usedFields(o, use{Act: act, Provider: PasskeyType, Answer: answer})}, nil
+		late = !s.now().Before(t.Expires)
+		s.useUp(t, record.Use{Act: act, Provider: PasskeyType, Answer: answer})
+		return nil
 	})
 	switch {
 	case errors.Is(err, errs.NotFound):
@@ -131,21 +121,21 @@ func (s *Service) consumeChallenge(ctx context.Context, a PasskeyAnswer, why pas
 
 // repeatedAnswer returns the error of an answer that was sent before, once it is known how that has ended.
 func (s *Service) repeatedAnswer(ctx context.Context, a PasskeyAnswer) error {
-	u, used, err := s.awaitUse(ctx, passkeyUUID(a.Secret), noneElse)
+	u, err := s.awaitUse(ctx, passkeyUUID(a.Secret), noneElse)
 	if err != nil {
 		return err
 	}
-	if !used {
+	if u == nil {
 		return errChallenge()
 	}
-	repeated := u.repeated(errs.Denied)
+	repeated := usedBefore(*u, errs.Denied)
 	Repeated(repeated).Known = a.Cookie
 	return repeated
 }
 
 // passkeyOptions makes a challenge for a purpose. With a user, who is known already, only their passkeys answer it;
 // without one any does, so that the options depend on nobody.
-func (s *Service) passkeyOptions(ctx context.Context, user *store.Stored, why passkeyPurpose) (PasskeyChallenge, error) {
+func (s *Service) passkeyOptions(ctx context.Context, user *record.User, why passkeyPurpose) (PasskeyChallenge, error) {
 	if err := s.requirePasskeys(); err != nil {
 		return PasskeyChallenge{}, err
 	}
@@ -154,20 +144,20 @@ func (s *Service) passkeyOptions(ctx context.Context, user *store.Stored, why pa
 	}
 	var err error
 	if user != nil {
-		if options.AllowedCredentials, err = s.passkeyDescriptors(asService(ctx, user.UUID), user.UUID); err != nil {
+		if options.AllowedCredentials, err = s.passkeyDescriptors(record.AsService(ctx, user.UUID), user.UUID); err != nil {
 			return PasskeyChallenge{}, err
 		}
 		if options.AllowedCredentials == nil {
 			return PasskeyChallenge{}, errs.New(errs.NotFound, "the account has no passkey")
 		}
 	}
-	secret, challenge, err := s.saveChallenge(ctx, why)
+	made, challenge, err := s.saveChallenge(ctx, why)
 	if err != nil {
 		return PasskeyChallenge{}, err
 	}
 	options.Challenge = challenge
 	text, err := json.Marshal(protocol.CredentialAssertion{Response: options})
-	return PasskeyChallenge{Options: text, Secret: secret, Name: challengeName(passkeyChallenge(secret))}, err
+	return PasskeyChallenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
 // BeginPasskeyLogin makes the challenge of a login. It is the same for everybody.
@@ -175,7 +165,7 @@ func (s *Service) BeginPasskeyLogin(ctx context.Context, from Client) (PasskeyCh
 	if err := s.requirePasskeys(); err != nil {
 		return PasskeyChallenge{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return PasskeyChallenge{}, err
 	}
 	return s.passkeyOptions(ctx, nil, passkeyLogin)

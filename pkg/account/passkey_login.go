@@ -7,10 +7,11 @@ import (
 
 	"github.com/go-webauthn/webauthn/protocol"
 
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // errPasskey does not say what is wrong with a passkey.
@@ -32,19 +33,19 @@ func errClone() error {
 //
 // Errors: Invalid for an answer that can't be read; Denied for one that is wrong, and for a disabled user; Limited; Unavailable.
 func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Client) (IssuedSession, error) {
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
 	user, _, err := s.verifyPasskey(ctx, a, nil, passkeyLogin, ActLoggedIn)
 	if r := Repeated(err); r != nil {
 		r.nowhere = from.Application != nil
 		err = recognize(err, from)
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	session, err := s.completeLogin(asService(ctx, ""), user, s.proofBy(PasskeyType, MethodPasskey, 2), from)
+	session, err := s.completeLogin(record.AsService(ctx, ""), user, s.proofBy(PasskeyType, MethodPasskey, 2), from)
 	s.settle(ctx, passkeyUUID(a.Secret), err == nil)
 	if err == nil {
 		s.returnAttempts(from, MethodPasskey)
@@ -58,7 +59,7 @@ func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Clie
 // the challenge was used for, unless there is an error.
 //
 // Errors: Invalid for an answer that can't be read; Denied, with a Repetition for an answer that was sent before.
-func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *store.Stored, why passkeyPurpose, act Act) (user, ident store.Stored, err error) {
+func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *record.User, why passkeyPurpose, act Act) (user record.User, ident record.Ident, err error) {
 	if err := s.requirePasskeys(); err != nil {
 		return user, ident, err
 	}
@@ -76,38 +77,33 @@ func (s *Service) verifyPasskey(ctx context.Context, a PasskeyAnswer, expected *
 }
 
 // verifyAnswer verifies an answer whose challenge was used up for it.
-func (s *Service) verifyAnswer(ctx context.Context, a PasskeyAnswer, expected *store.Stored, parsed *protocol.ParsedCredentialAssertionData) (user, ident store.Stored, err error) {
-	ctx = asService(ctx, "")
-	user, ident, err = s.findOwner(ctx, passkeyIdentity(parsed.RawID))
+func (s *Service) verifyAnswer(ctx context.Context, a PasskeyAnswer, expected *record.User, parsed *protocol.ParsedCredentialAssertionData) (user record.User, ident record.Ident, err error) {
+	ctx = record.AsService(ctx, "")
+	user, ident, err = s.db.FindOwner(ctx, passkeyIdentity(parsed.RawID).Identity)
 	if err != nil {
 		return user, ident, err
 	}
 	if user.UUID == "" || expected != nil && user.UUID != expected.UUID {
-		return store.Stored{}, store.Stored{}, errPasskey(nil)
+		return record.User{}, record.Ident{}, errPasskey(nil)
 	}
-	o, err := ident.Object()
-	if err != nil {
-		return user, ident, err
-	}
-	p, ok := passkeyOf(o)
-	if !ok {
+	if !isPasskey(ident) {
 		return user, ident, errPasskey(nil)
 	}
-	if err := s.verifyAssertion(parsed, p, user.UUID, passkeyChallenge(a.Secret), expected != nil); err != nil {
+	if err := s.verifyAssertion(parsed, *ident.Credential, user.UUID, passkeyChallenge(a.Secret), expected != nil); err != nil {
 		owner, used := user.UUID, ident.UUID
-		s.runInBackground(asService(ctx, owner), "recording a failed login", func(ctx context.Context) error {
+		s.runInBackground(record.AsService(ctx, owner), "recording a failed login", func(ctx context.Context) error {
 			return s.recordPasskeyFailure(ctx, owner, used)
 		})
-		return store.Stored{}, store.Stored{}, errPasskey(err)
+		return record.User{}, record.Ident{}, errPasskey(err)
 	}
-	ident, err = s.recordAssertion(ctx, user.UUID, ident.UUID, p, parsed.Response.AuthenticatorData)
+	ident, err = s.recordAssertion(ctx, user.UUID, ident.UUID, *ident.Credential, parsed.Response.AuthenticatorData)
 	return user, ident, err
 }
 
 // verifyAssertion reports an error for an answer that is not the credential's to the challenge. An authenticator that
 // was not asked for certain credentials has to say whose credential it is.
-func (s *Service) verifyAssertion(parsed *protocol.ParsedCredentialAssertionData, p passkey, user, challenge string, asked bool) error {
-	handle := b64.EncodeToString(parsed.Response.UserHandle)
+func (s *Service) verifyAssertion(parsed *protocol.ParsedCredentialAssertionData, p record.Credential, user, challenge string, asked bool) error {
+	handle := secret.B64.EncodeToString(parsed.Response.UserHandle)
 	if handle != userHandle(user) && (handle != "" || !asked) {
 		return errors.New("the user handle is not that of the user")
 	}
@@ -125,47 +121,38 @@ func (s *Service) verifyAssertion(parsed *protocol.ParsedCredentialAssertionData
 
 // recordAssertion records the use of a passkey: its signature counter, atomically with the check that it grew. One that
 // did not, although the authenticator counts, was signed by a copy, or before a use that is recorded: it is refused, and the passkey is marked.
-func (s *Service) recordAssertion(ctx context.Context, user, ident string, verified passkey, data protocol.AuthenticatorData) (store.Stored, error) {
+func (s *Service) recordAssertion(ctx context.Context, user, ident string, verified record.Credential, data protocol.AuthenticatorData) (record.Ident, error) {
 	suspected := false
-	stored, err := s.idents.Mutate(asService(ctx, user), ident, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+	changed, err := s.db.Idents.Change(record.AsService(ctx, user), ident, func(i *record.Ident) error {
+		if !isPasskey(*i) || i.User != user || !bytes.Equal(i.Credential.PublicKey, verified.PublicKey) {
+			return errPasskey(nil) // removed, and registered again, meanwhile
 		}
-		p, ok := passkeyOf(o)
-		if owner, _ := o.Text(fieldUser); !ok || owner != user || !bytes.Equal(p.PublicKey, verified.PublicKey) {
-			return store.Mutation{}, errPasskey(nil) // removed, and registered again, meanwhile
-		}
-		at, fields := s.now(), object.Object{}
+		at, p := s.now(), i.Credential
 		if suspected = data.Counter <= p.SignCount && (data.Counter != 0 || p.SignCount != 0); suspected {
-			fields.Set(fieldCloneSuspected, timestamp(at))
-			return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{
-				s.audit(event.AuthCloneSuspected, user, event.AuthDetails{Method: MethodPasskey, Factor: ident}),
-			}}, nil
+			i.CloneSuspected = record.Timestamp(at)
+			i.Publish(s.db.Audit(event.AuthCloneSuspected, user, event.AuthDetails{Method: MethodPasskey, Factor: ident}))
+			return nil
 		}
 		p.SignCount, p.BackedUp = data.Counter, data.Flags.HasBackupState()
-		fields.Set(fieldCredential, p)
-		fields.Set("lastUsed", timestamp(at))
-		fields[fieldFailures] = failures{At: at}.encode()
-		return store.Mutation{Fields: fields}, nil
+		s.setUsed(i)
+		return nil
 	})
 	switch {
 	case errors.Is(err, errs.NotFound):
-		return stored, errPasskey(nil)
+		return changed, errPasskey(nil)
 	case err == nil && suspected:
-		return stored, errClone()
+		return changed, errClone()
 	}
-	return stored, err
+	return changed, err
 }
 
 // recordPasskeyFailure records in a passkey that its answer was wrong. It delays nobody: nobody guesses a signature.
 func (s *Service) recordPasskeyFailure(ctx context.Context, user, ident string) error {
-	_, err := s.idents.Mutate(ctx, ident, func(now store.Stored) (store.Mutation, error) {
+	_, err := s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		at := s.now()
-		f := failures{Count: failuresOf(now).unexpired(at).Count + 1, At: at}
-		return store.Mutation{Fields: object.Object{fieldFailures: f.encode()}, ExtraEvents: []store.ExtraEvent{
-			s.audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPasskey, Factor: ident, Reason: "signature"}),
-		}}, nil
+		i.Failures = record.Failures{Count: guess.Current(i.Failures, at).Count + 1, At: at}
+		i.Publish(s.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPasskey, Factor: ident, Reason: "signature"}))
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }

@@ -9,10 +9,11 @@ import (
 
 	"github.com/go-webauthn/webauthn/protocol"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // BeginPasskey makes the challenge for adding a passkey to the account of the user who is logged in. Errors: those of requireFresh; Conflict when there are too many.
@@ -26,7 +27,7 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 	if err := s.requireSecond(ctx, me); err != nil { // a passkey is two factors at once, so no limited session may add one
 		return PasskeyChallenge{}, err
 	}
-	ctx = asService(ctx, me.User.UUID)
+	ctx = record.AsService(ctx, me.User.UUID)
 	own, err := s.passkeyDescriptors(ctx, me.User.UUID)
 	if err != nil {
 		return PasskeyChallenge{}, err
@@ -39,12 +40,12 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 		return PasskeyChallenge{}, err
 	}
 	address = cmp.Or(address, me.User.UUID)
-	name, _ := me.Visible.Text(fieldName)
-	handle, err := b64.DecodeString(userHandle(me.User.UUID))
+	name, _ := me.Visible.Text("name")
+	handle, err := secret.B64.DecodeString(userHandle(me.User.UUID))
 	if err != nil {
 		return PasskeyChallenge{}, err
 	}
-	secret, challenge, err := s.saveChallenge(ctx, passkeyRegistration(me))
+	made, challenge, err := s.saveChallenge(ctx, passkeyRegistration(me))
 	if err != nil {
 		return PasskeyChallenge{}, err
 	}
@@ -59,7 +60,7 @@ func (s *Service) BeginPasskey(ctx context.Context, me *Session) (PasskeyChallen
 		},
 		Attestation: protocol.PreferNoAttestation,
 	}})
-	return PasskeyChallenge{Options: text, Secret: secret, Name: challengeName(passkeyChallenge(secret))}, err
+	return PasskeyChallenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
 // AddPasskey adds a passkey to the account of the user who is logged in, by the answer to BeginPasskey.
@@ -98,23 +99,19 @@ func (s *Service) addVerified(ctx context.Context, name string, a PasskeyAnswer,
 		return PasskeyInfo{}, err
 	}
 	id := passkeyIdentity(parsed.RawID)
-	id.single = true
-	id.fields = object.Object{}
-	id.fields.Set(fieldName, name)
-	id.fields.Set(fieldCredential, p)
-	id.events = []store.ExtraEvent{s.audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Method: MethodPasskey, Factor: id.uuid(), Session: me.ID})}
-	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
+	id.single, id.name, id.passkey = true, name, &p
+	id.events = []store.ExtraEvent{s.db.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Method: MethodPasskey, Factor: id.UUID(), Session: me.ID})}
+	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
 		return PasskeyInfo{}, err
 	}
 	if err := s.linkIdent(ctx, id, me); err != nil {
 		return PasskeyInfo{}, err
 	}
-	stored, err := s.idents.Get(asService(ctx, me.User.UUID), id.uuid())
+	ident, err := s.db.Idents.Read(record.AsService(ctx, me.User.UUID), id.UUID())
 	if err != nil {
 		return PasskeyInfo{}, err
 	}
-	o, err := stored.Object()
-	return passkeyInfo(stored.UUID, o, p), err
+	return passkeyInfo(ident), nil
 }
 
 // errCredential is for what is no answer of an authenticator.
@@ -123,23 +120,23 @@ func errCredential(err error) error {
 }
 
 // verifyRegistration returns the credential of an answer to a challenge.
-func (s *Service) verifyRegistration(parsed *protocol.ParsedCredentialCreationData, challenge string) (passkey, error) {
+func (s *Service) verifyRegistration(parsed *protocol.ParsedCredentialCreationData, challenge string) (record.Credential, error) {
 	// What was not asked for is not parsed: other formats of attestation are for deployments that choose authenticators.
 	switch format := protocol.AttestationFormat(parsed.Response.AttestationObject.Format); format {
 	case protocol.AttestationFormatNone, protocol.AttestationFormatPacked:
 	default:
-		return passkey{}, errs.New(errs.Denied, "the passkey comes with an attestation that was not asked for: register it without one")
+		return record.Credential{}, errs.New(errs.Denied, "the passkey comes with an attestation that was not asked for: register it without one")
 	}
 	_, err := parsed.Verify(challenge, s.passkeys.RPID, s.passkeys.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,
 		false, true, true, nil, passkeyAlgorithms(), protocol.AttestationPolicy{}, protocol.SignaturePolicy{})
 	if err != nil {
-		return passkey{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not fit to the challenge, to the origin of this service, or to what was asked for, which is that the authenticator verifies its user")
+		return record.Credential{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not fit to the challenge, to the origin of this service, or to what was asked for, which is that the authenticator verifies its user")
 	}
 	data := parsed.Response.AttestationObject.AuthData
 	if err := checkBackup(data.Flags); err != nil {
-		return passkey{}, err
+		return record.Credential{}, err
 	}
-	return passkey{
+	return record.Credential{
 		PublicKey: data.AttData.CredentialPublicKey, SignCount: data.Counter, AAGUID: data.AttData.AAGUID,
 		BackupEligible: data.Flags.HasBackupEligible(), BackedUp: data.Flags.HasBackupState(), Transports: transportsOf(parsed.Response.Transports),
 	}, nil

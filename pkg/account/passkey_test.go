@@ -157,7 +157,7 @@ func TestPasskeysAreNamedAndRemoved(t *testing.T) {
 		w.wantKind(err, errs.NotFound)
 		w.wantKind(w.Unlink(t.Context(), &bob.Session, not), errs.NotFound)
 	}
-	details, err := w.AccountDetails(t.Context(), in.User)
+	details, err := w.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
 	if !slices.ContainsFunc(details.Idents, func(i account.IdentInfo) bool { return i.Type == "passkey" && i.Name == "Key ring" }) {
 		t.Errorf("admins see %+v", details.Idents)
@@ -448,7 +448,7 @@ func TestASignatureCounterThatGoesBack(t *testing.T) {
 	}
 	list, err := w.ListPasskeys(t.Context(), &in.Session)
 	w.must(err)
-	details, err := w.AccountDetails(t.Context(), in.User)
+	details, err := w.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
 	if list[0].CloneSuspected == "" || !slices.ContainsFunc(details.Idents, func(i account.IdentInfo) bool { return i.CloneSuspected != "" }) {
 		t.Errorf("the user sees %+v, admins %+v", list, details.Idents)

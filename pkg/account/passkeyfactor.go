@@ -5,21 +5,20 @@ import (
 	"errors"
 	"slices"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // hasPasskey reports whether a user has a passkey that is not being removed.
-func (s *Service) hasPasskey(ctx context.Context, user store.Stored) (has bool, err error) {
-	unlinked, all := unlinkedOf(user.Body), []string{}
-	err = s.passkeysOf(ctx, user.UUID, func(uuid string, _ object.Object, _ passkey) {
-		if unlinked[uuid] == 0 {
-			all = append(all, uuid)
+func (s *Service) hasPasskey(ctx context.Context, user record.User) (has bool, err error) {
+	all := []string{}
+	for ident, err := range s.passkeysOf(ctx, user.UUID) {
+		if err != nil {
+			return false, err
 		}
-	})
-	if err != nil {
-		return false, err
+		if user.Unlinked[ident.UUID] == 0 {
+			all = append(all, ident.UUID)
+		}
 	}
 	return s.anyOwned(ctx, all, user.UUID)
 }
@@ -27,25 +26,19 @@ func (s *Service) hasPasskey(ctx context.Context, user store.Stored) (has bool, 
 // AddPasskeyFactor makes the passkeys of the user who is logged in their second factor: any of them completes a login by
 // another method. It returns recovery codes as ConfirmTOTP does. Conflict without a passkey.
 func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []string, err error) {
-	if err := s.requireEnrollable(ctx, me, FactorPasskey, factorsOf(me.User.Body).Passkey != nil); err != nil {
+	if err := s.requireEnrollable(ctx, me, FactorPasskey); err != nil {
 		return nil, err
 	}
 	if err := s.requirePasskeys(); err != nil {
 		return nil, err
 	}
-	return s.addFactor(ctx, me, FactorPasskey, func(now store.Stored, f *factors, at, from string) error {
-		if f.Passkey != nil {
-			return errFactorExists(FactorPasskey)
-		}
+	return s.addFactor(ctx, me, record.Factor{Type: FactorPasskey}, func(now record.User) error {
 		// Whoever removes a passkey marks it in the record of this write before: of the two, one sees the other.
-		switch has, err := s.hasPasskey(asService(ctx, now.UUID), now); {
-		case err != nil:
-			return err
-		case !has:
-			return errs.New(errs.Conflict, "your account has no passkey: add one first")
+		has, err := s.hasPasskey(record.AsService(ctx, now.UUID), now)
+		if err == nil && !has {
+			err = errs.New(errs.Conflict, "your account has no passkey: add one first")
 		}
-		f.Passkey = &factor{Created: at, From: from}
-		return nil
+		return err
 	})
 }
 
@@ -53,7 +46,7 @@ func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []st
 // secret is "". Errors: Unauthenticated when the login has to begin again; Invalid where passkeys are no second factor of the
 // account; NotFound for an account without a passkey; Limited.
 func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from Client) (PasskeyChallenge, error) {
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return PasskeyChallenge{}, err
 	}
 	user, methods, flow, err := s.whoProves(ctx, secret, from)
@@ -67,7 +60,7 @@ func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from 
 }
 
 // provesPasskey reports whether an answer is that of a passkey of a user to a challenge for a pending login or a session.
-func (s *Service) provesPasskey(ctx context.Context, user store.Stored, a PasskeyAnswer, flow string) (bool, error) {
+func (s *Service) provesPasskey(ctx context.Context, user record.User, a PasskeyAnswer, flow string) (bool, error) {
 	err := s.provePasskey(ctx, user, a, flow)
 	if errors.Is(err, errs.Denied) && Repeated(err) == nil {
 		return false, nil
@@ -75,7 +68,7 @@ func (s *Service) provesPasskey(ctx context.Context, user store.Stored, a Passke
 	return err == nil, err
 }
 
-func (s *Service) provePasskey(ctx context.Context, user store.Stored, a PasskeyAnswer, flow string) error {
+func (s *Service) provePasskey(ctx context.Context, user record.User, a PasskeyAnswer, flow string) error {
 	_, _, err := s.verifyPasskey(ctx, a, &user, passkeySecondFactor(flow), ActProven)
 	if err == nil {
 		s.settle(ctx, passkeyUUID(a.Secret), true)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
+	"belfry/pkg/account/guess"
 	"belfry/pkg/errs"
 )
 
@@ -67,7 +68,7 @@ func (h *hasher) acquire(ctx context.Context) (release func(), err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, errLimited("too many logins at once", maxQueueTime)
+		return nil, guess.Limited("too many logins at once", maxQueueTime)
 	}
 }
 

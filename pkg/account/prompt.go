@@ -2,6 +2,8 @@ package account
 
 import (
 	"context"
+
+	"belfry/pkg/account/record"
 )
 
 // What a page shows that asks for a second factor.
@@ -9,7 +11,7 @@ import (
 // PendingFactors returns the types of second factors with which a pending login can be completed. Errors: Unauthenticated
 // when the login has to begin again; Denied for a user who is disabled.
 func (s *Service) PendingFactors(ctx context.Context, secret string) ([]string, error) {
-	_, login, err := s.pendingLogin(ctx, secret)
+	login, err := s.pendingLogin(ctx, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -17,7 +19,7 @@ func (s *Service) PendingFactors(ctx context.Context, secret string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	return s.usable(user, proofOf(login).methods), nil
+	return s.usable(user, login.Methods), nil
 }
 
 // StepUpBy returns by what StepUp authenticates the user who is logged in: the types of their second factors if they have one,
@@ -27,7 +29,7 @@ func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, 
 		return s.usable(me.User, me.Methods), false, nil
 	}
 	if s.PasskeysEnabled() {
-		own, err := s.passkeyDescriptors(asService(ctx, me.User.UUID), me.User.UUID)
+		own, err := s.passkeyDescriptors(record.AsService(ctx, me.User.UUID), me.User.UUID)
 		if err != nil {
 			return nil, false, err
 		}

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
 // RequestRecovery requests the mail with which a new password can be set. The
 // result is the same for an unknown login.
 func (s *Service) RequestRecovery(ctx context.Context, login string, from Client) error {
-	return s.requestMail(ctx, login, recoveryMailbox, from, func(user store.Stored, _ object.Object) purpose {
-		if user.UUID == "" || IsDisabled(user) {
-			return purposeNone
+	return s.requestMail(ctx, login, recoveryMailbox, from, func(user record.User, _ record.Ident) record.Purpose {
+		if user.UUID == "" || user.MarkedDisabled {
+			return record.PurposeNone
 		}
-		return purposeRecover
+		return record.PurposeRecover
 	})
 }
 
@@ -42,26 +42,26 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := checkLength(fieldPassword, c.Password); err != nil {
 		return err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return err
 	}
 	if err := s.checkNew(ctx, fieldPassword, c.Password, c.own()); err != nil {
 		return err
 	}
-	id := emailIdentity(c.Login)
-	token, err := s.verifyToken(ctx, id.providerID, c.Token, purposeRecover)
+	id := addressIdentity(c.Login)
+	token, err := s.verifyToken(ctx, id.ID, c.Token, record.PurposeRecover)
 	if Repeated(err) != nil {
 		return s.repeatedForm(ctx, id, c.Password, err, nil, from)
 	}
 	if err != nil {
 		return err
 	}
-	user, ident, err := s.findOwner(asService(ctx, ""), id)
+	user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 	if err != nil {
 		return err
 	}
-	if !token.token.recovers(user) || IsDisabled(user) {
-		if _, err := s.verifyToken(ctx, id.providerID, c.Token, purposeRecover); Repeated(err) != nil { // at the same time
+	if !token.token.Recovers(user) || user.MarkedDisabled {
+		if _, err := s.verifyToken(ctx, id.ID, c.Token, record.PurposeRecover); Repeated(err) != nil { // at the same time
 			return s.repeatedForm(ctx, id, c.Password, err, nil, from)
 		}
 		return errWrongToken()
@@ -70,7 +70,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err != nil {
 		return err
 	}
-	if err := s.announceRecovery(asService(ctx, user.UUID), id, user, ident); err != nil {
+	if err := s.announceRecovery(record.AsService(ctx, user.UUID), id, user, ident); err != nil {
 		return err
 	}
 	if err := s.consumeToken(ctx, token, ActPassword, from); Repeated(err) != nil {
@@ -81,28 +81,28 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if _, err = s.recoverAccount(ctx, id, user, ident, hash); err != nil {
 		return err
 	}
-	s.accounts.succeed(id.uuid())
+	s.guesses.Accounts.Succeed(id.UUID())
 	return nil
 }
 
 // announceRecovery requests the notice of a recovery. Who recovers an account by its owner address, or one that nobody had proven, is
 // never refused for the notices that others have caused.
-func (s *Service) announceRecovery(ctx context.Context, id identity, user, ident store.Stored) error {
-	to := id.providerID
-	if isProven(ident) {
-		found, err := s.standingsOf(ctx, user)
+func (s *Service) announceRecovery(ctx context.Context, id identity, user record.User, ident record.Ident) error {
+	to := id.ID
+	if ident.Proven {
+		found, err := s.db.StandingsOf(ctx, user)
 		if err != nil {
 			return err
 		}
-		to = found.forNotices()
+		to = found.ForNotices()
 	}
-	return s.announce(ctx, user, announcement{kind: NoticePassword, to: to, always: to == id.providerID})
+	return s.announce(ctx, user, announcement{kind: NoticePassword, to: to, always: to == id.ID})
 }
 
 // recoverAccount sets the password of the account that the owner of an address
 // is entitled to, or removes it if hash is "", and returns the account.
-func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident store.Stored, hash string) (store.Stored, error) {
-	proven := isProven(ident)
+func (s *Service) recoverAccount(ctx context.Context, id identity, user record.User, ident record.Ident, hash string) (record.User, error) {
+	proven := ident.Proven
 	if !proven {
 		added, err := s.wasAddedToAccount(ctx, user, ident)
 		if err != nil {
@@ -131,89 +131,71 @@ func (s *Service) recoverAccount(ctx context.Context, id identity, user, ident s
 	}
 	err = s.validateIdent(ctx, ident.UUID, true)
 	if errors.Is(err, errs.NotFound) {
-		id.validated = true
-		err = s.restoreIdent(asService(ctx, user.UUID), user.UUID, id, "")
+		id.Validated = true
+		err = s.restoreIdent(record.AsService(ctx, user.UUID), user.UUID, id, "")
 	}
 	return user, err
 }
 
-// isProven reports whether an ident is marked with fieldProven.
-func isProven(ident store.Stored) bool {
-	return string(object.Field(ident.Body, fieldProven)) == "true"
-}
-
 // wasAddedToAccount reports whether the ident of an address was added to an
 // account that has another ident.
-func (s *Service) wasAddedToAccount(ctx context.Context, user, ident store.Stored) (added bool, err error) {
-	if string(object.Field(ident.Body, fieldAdded)) != "true" {
+func (s *Service) wasAddedToAccount(ctx context.Context, user record.User, ident record.Ident) (added bool, err error) {
+	if !ident.Added {
 		return false, nil
 	}
-	err = forEachOwned(asService(ctx, ""), s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
+	for found, err := range s.db.Idents.Owned(record.AsService(ctx, ""), user.UUID) {
+		if err != nil {
+			return added, err
+		}
 		added = added || found.UUID != ident.UUID
-		return nil
-	})
-	return added, err
+	}
+	return added, nil
 }
 
 // moveToOwnAccount removes an address from an account and creates an account
 // with it. If that fails, the address is free to be registered.
-func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.Stored, ident, hash string) (store.Stored, error) {
-	if err := s.unlinkOwn(ctx, &Session{User: user}, ident, true); err != nil {
+func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user record.User, ident, hash string) (record.User, error) {
+	if err := s.unlinkOwn(ctx, user, ident, true); err != nil {
 		return user, err
 	}
-	id.validated = true
+	id.Validated = true
 	reg := registration{identity: id, fields: object.Object{}, datas: object.Object{}}
 	if hash != "" {
 		reg.fields.Set(fieldPassword, hash)
-		reg.fields.Set(markByMail, true)
+		reg.fields.Set("_passwordByMail", true)
 	}
-	reg.datas.Set(fieldLogin, id.providerID)
+	reg.datas.Set("login", id.ID)
 	return s.createUser(ctx, reg)
 }
 
 // setPassword sets a hash for who has proven to have an address, or removes that of the user if it is "", and ends all sessions, and a
 // deletion that was planned, atomically. Where the address had been proven before, the second factors are the owner's, and its own rights
 // to undo end alone. Denied when the password has changed since the user was read.
-func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string, address identity, provenBefore bool) (store.Stored, error) {
-	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
-		if !sameEpoch(now, user) {
-			return store.Mutation{}, errWrongToken()
+func (s *Service) setPassword(ctx context.Context, user record.User, hash string, address identity, provenBefore bool) (record.User, error) {
+	return s.db.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
+		if !now.SameEpoch(user) {
+			return errWrongToken()
 		}
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+		now.Publish(s.db.AuditPassword(*now, record.ReasonRecovery))
+		if now.Plan() != nil {
+			now.Publish(s.db.Audit(event.AuthDeletionUndone, user.UUID, event.AuthDetails{Reason: record.ReasonRecovery}))
 		}
-		fields := passwordFields(o, hash, hash != "").Merge(forgetDevices(o)).Merge(noPlan())
+		now.ForgetDevices()
+		now.SetPassword(hash, hash != "")
+		now.EndPlan()
 		if provenBefore {
-			fields.Set(fieldChanges, withoutRightsOf(s.changesOf(now.Body), address))
+			now.Changes = withoutRightsOf(s.changesOf(*now), address)
+			now.Write(record.FieldChanges)
 		} else {
-			fields[fieldChanges] = nil
-			fields = fields.Merge(factors{}.fields())
+			now.Changes, now.Factors = nil, record.Factors{}
 		}
-		events := []store.ExtraEvent{s.auditPassword(now, reasonRecovery)}
-		if planOf(o) != nil {
-			events = append(events, s.audit(event.AuthDeletionUndone, user.UUID, event.AuthDetails{Reason: reasonRecovery}))
-		}
-		return store.Mutation{Fields: fields, ExtraEvents: events}, nil
+		return nil
 	})
-}
-
-// passwordFields are the fields of a user that change with the password; "" removes it. byMail says that it proves the mailbox alone.
-func passwordFields(user object.Object, hash string, byMail bool) object.Object {
-	fields := object.Object{fieldPassword: nil, markByMail: nil}
-	if hash != "" {
-		fields.Set(fieldPassword, hash)
-	}
-	if byMail {
-		fields.Set(markByMail, true)
-	}
-	fields.Set(fieldEpoch, epoch(user)+1)
-	return fields
 }
 
 // markValidated is validateIdent for an ident that may have been removed meanwhile.
 func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) error {
-	return ignoreNotFound(s.validateIdent(ctx, uuid, proven))
+	return record.IgnoreNotFound(s.validateIdent(ctx, uuid, proven))
 }
 
 // validateIdent marks the address of an ident as validated, and as proven if the
@@ -221,60 +203,60 @@ func (s *Service) markValidated(ctx context.Context, uuid string, proven bool) e
 func (s *Service) validateIdent(ctx context.Context, uuid string, proven bool) error {
 	at := ""
 	if proven {
-		ident, err := s.idents.Get(asService(ctx, ""), uuid)
+		ident, err := s.db.Idents.Read(record.AsService(ctx, ""), uuid)
 		if err == nil {
-			user, _ := object.Text(object.Field(ident.Body, fieldUser))
-			at, err = s.provenNow(ctx, user)
+			at, err = s.db.ProvenNow(ctx, ident.User)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	_, err := s.idents.Mutate(asService(ctx, ""), uuid, func(ident store.Stored) (store.Mutation, error) {
-		fields := object.Object{fieldFailures: failures{At: s.now()}.encode()}
-		fields.Set("validated", true)
-		if proven && !isProven(ident) {
-			fields.Set(fieldProven, true)
-			fields.Set(fieldProvenAt, at)
+	_, err := s.db.Idents.Change(record.AsService(ctx, ""), uuid, func(i *record.Ident) error {
+		i.Failures, i.Validated = record.Failures{At: s.now()}, true
+		if proven && !i.Proven {
+			i.Proven, i.ProvenAt = true, at
 		}
-		return store.Mutation{Fields: fields}, nil
+		return nil
 	})
 	return err
 }
 
 // removeOtherIdents removes all idents of a user but one.
-func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep string) error {
-	ctx = asService(ctx, user.UUID)
-	var others unlinkedIdents
-	var removed []store.Stored
-	_, err := s.users.Mutate(ctx, user.UUID, func(store.Stored) (store.Mutation, error) {
-		others, removed = unlinkedIdents{}, nil
-		err := forEachOwned(ctx, s.idents, user.UUID, func(ident store.Stored, _ object.Object) error {
+func (s *Service) removeOtherIdents(ctx context.Context, user record.User, keep string) error {
+	ctx = record.AsService(ctx, user.UUID)
+	var removed []record.Ident
+	_, err := s.db.Users.Change(ctx, user.UUID, func(now *record.User) error {
+		now.Unlinked, removed = map[string]uint64{}, nil
+		for ident, err := range s.db.Idents.Owned(ctx, user.UUID) {
+			if err != nil {
+				return err
+			}
 			if ident.UUID != keep {
-				others[ident.UUID] = ident.Revision
+				now.Unlinked[ident.UUID] = ident.Revision
 				removed = append(removed, ident)
 			}
-			return nil
-		})
-		if len(others) == 0 || err != nil {
-			return store.Mutation{}, err
 		}
-		fields := object.Object{}
-		fields.Set(fieldUnlinked, others)
-		return store.Mutation{Fields: fields}, nil
+		if len(removed) == 0 {
+			return record.ErrUnchanged
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	for _, ident := range removed {
-		if err := ignoreNotFound(s.idents.Delete(ctx, ident.UUID, 0, s.auditIdent(event.AuthLoginUnlinked, user.UUID, ident, reasonRecovery))); err != nil {
+		if err := record.IgnoreNotFound(s.db.Idents.Delete(ctx, ident.UUID, 0, s.db.AuditIdent(event.AuthLoginUnlinked, user.UUID, ident, record.ReasonRecovery))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-const fieldNewPassword = "newPassword" // of the form
+// Fields of forms, and of users.
+const (
+	fieldPassword    = "password"
+	fieldNewPassword = "newPassword"
+)
 
 // ChangePassword sets a new password for the user who is logged in, ends all
 // sessions and starts a new one. A user with a password has to give it.
@@ -285,7 +267,7 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := checkLength(fieldNewPassword, next); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
 	me := from.Session
@@ -298,7 +280,7 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	}
 	if err := s.requireProofOr(ctx, me, current, next); err != nil {
 		if Repeated(err) != nil {
-			s.returnAttempt(from)
+			s.guesses.Return(from.Address)
 		}
 		return IssuedSession{}, err
 	}
@@ -306,16 +288,20 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.checkActive(asService(ctx, me.User.UUID), me); err != nil {
+	if err := s.checkActive(record.AsService(ctx, me.User.UUID), me); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticePassword}); err != nil {
+	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticePassword}); err != nil {
 		return IssuedSession{}, err
 	}
 	byMail := provesMailboxAlone(me.Methods, me.User)
-	user, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object { return passwordFields(now, hash, byMail) }, s.auditPassword(me.User, reasonChange))
+	user, err := s.changeCurrentUser(ctx, me, func(now *record.User) error {
+		now.SetPassword(hash, byMail)
+		now.Publish(s.db.AuditPassword(me.User, record.ReasonChange))
+		return nil
+	})
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return s.replaceBy(ctx, user, newSession{proof: me.proof(), passwordSet: true}, from)
+	return s.replaceBy(ctx, user, newSession{Proof: me.proof(), passwordSet: true}, from)
 }

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store"
 )
 
 const (
@@ -32,36 +33,35 @@ func newRecoveryCodes(user string) (codes, digests []string) {
 }
 
 // renewCodes replaces the recovery codes of a user, and returns the new ones.
-func (f *factors) renewCodes(user string) (codes []string) {
-	codes, f.Recovery = newRecoveryCodes(user)
+func renewCodes(user *record.User) (codes []string) {
+	codes, user.Factors.Recovery = newRecoveryCodes(user.UUID)
 	return codes
 }
 
 // recoveryDigest is what is stored of a code. Each user has other digests of the same code.
-func recoveryDigest(user, code string) string { return digest(user + " " + code) }
+func recoveryDigest(user, code string) string { return secret.Digest(user + " " + code) }
 
 // normalizeRecoveryCode returns a code as it was made, however somebody has typed it.
 func normalizeRecoveryCode(text string) string {
-	return strings.ToUpper(typedCode(text))
+	return strings.ToUpper(secret.TypedCode(text))
 }
 
 // useRecoveryCode consumes a recovery code of a user, and reports whether it was one. Of two that use it at once, one
 // does.
-func (s *Service) useRecoveryCode(ctx context.Context, user store.Stored, code string) (ok bool, err error) {
+func (s *Service) useRecoveryCode(ctx context.Context, user record.User, code string) (ok bool, err error) {
 	given := normalizeRecoveryCode(code)
-	_, err = s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
+	_, err = s.db.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
 		ok = false
-		if !sameEpoch(now, user) {
-			return store.Mutation{}, errSessionEnded()
+		if !now.SameEpoch(user) {
+			return errSessionEnded()
 		}
-		f := factorsOf(now.Body)
-		i := slices.IndexFunc(f.Recovery, func(stored string) bool { return secretMatches(user.UUID+" "+given, stored) })
+		i := slices.IndexFunc(now.Factors.Recovery, func(stored string) bool { return secret.Matches(user.UUID+" "+given, stored) })
 		if i < 0 {
-			return store.Mutation{}, nil
+			return record.ErrUnchanged
 		}
 		ok = true
-		f.Recovery = slices.Delete(f.Recovery, i, i+1)
-		return store.Mutation{Fields: f.fields()}, nil
+		now.Factors.Recovery = slices.Delete(now.Factors.Recovery, i, i+1)
+		return nil
 	})
 	return ok, err
 }
@@ -73,19 +73,20 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, me *Session) (codes []
 		return nil, err
 	}
 	none := errs.New(errs.Conflict, "recovery codes take the place of a second factor: add one first")
-	if !factorsOf(me.User.Body).any() {
+	if !me.User.Factors.Any() {
 		return nil, none
 	}
-	if err := s.announce(asService(ctx, me.User.UUID), me.User, announcement{kind: NoticeRecoveryCodes}); err != nil {
+	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticeRecoveryCodes}); err != nil {
 		return nil, err
 	}
-	at := timestamp(s.now())
-	err = s.changeFactors(ctx, me, func(_ store.Stored, f *factors) (store.ExtraEvent, error) {
-		if !f.any() {
-			return nil, none
+	at := record.Timestamp(s.now())
+	err = s.changeFactors(ctx, me, func(now *record.User) error {
+		if !now.Factors.Any() {
+			return none
 		}
-		codes, f.RecoveryCreated = f.renewCodes(me.User.UUID), at
-		return s.audit(event.AuthRecoveryCodes, me.User.UUID, event.AuthDetails{Session: me.ID}), nil
+		codes, now.Factors.RecoveryCreated = renewCodes(now), at
+		now.Publish(s.db.Audit(event.AuthRecoveryCodes, me.User.UUID, event.AuthDetails{Session: me.ID}))
+		return nil
 	})
 	if err != nil {
 		return nil, err

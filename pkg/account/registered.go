@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
 )
 
 // A registration without a token uses up no secret. So that its form can be sent twice all the same, a browser that has a cookie before
 // it sends it leaves a record, which is found by that cookie and the address.
 
 func registrationUUID(id identity, from Client) string {
-	return "registration-" + hexDigest(from.Browser+"\n"+id.uuid())
+	return record.KindRegistration + secret.Hex(from.Browser+"\n"+id.UUID())
 }
 
 // beginRegistration records that a browser is registering an address, and returns what records how that has ended. Of two at once
@@ -22,10 +23,10 @@ func (s *Service) beginRegistration(ctx context.Context, id identity, token stri
 	if token != "" || from.Browser == "" {
 		return ended, nil
 	}
-	uuid, o := registrationUUID(id, from), object.Object{}
-	o.Set(fieldUse, use{Act: ActRegistered, Browser: browserDigest(from)})
-	o.Set(fieldExpires, timestamp(s.now().Add(UsedTTL)))
-	switch _, err := s.tokens.Save(asService(ctx, ""), o, uuid); {
+	uuid := registrationUUID(id, from)
+	switch _, err := s.db.Tokens.Create(record.AsService(ctx, ""), uuid, record.Token{
+		Use: &record.Use{Act: ActRegistered, Browser: browserDigest(from)}, Expires: s.now().Add(UsedTTL),
+	}); {
 	case errors.Is(err, errs.Exists):
 		return ended, nil
 	case err != nil:
@@ -39,12 +40,12 @@ func (s *Service) registeredBefore(ctx context.Context, id identity, taken error
 	if from.Browser == "" || from.Session != nil {
 		return taken
 	}
-	u, used, err := s.awaitUse(ctx, registrationUUID(id, from), noneElse)
+	u, err := s.awaitUse(ctx, registrationUUID(id, from), noneElse)
 	switch {
 	case err != nil:
 		return err
-	case !used:
+	case u == nil:
 		return taken
 	}
-	return u.repeated(errs.Exists)
+	return usedBefore(*u, errs.Exists)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -36,7 +37,7 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	if err := checkLength(fieldPassword, c.Password); err != nil {
 		return session, false, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return session, false, err
 	}
 	// Who adds an address to an account with a password gives that one.
@@ -53,7 +54,7 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 			return session, false, err
 		}
 	}
-	id := emailIdentity(c.Login)
+	id := addressIdentity(c.Login)
 	if !s.email.PostValidation && c.Token == "" {
 		return session, true, s.requestRegistrationMail(ctx, id)
 	}
@@ -80,32 +81,31 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 // The reply to the browser of the first use says whether the password is that of the account. So another one is a guess: whoever finds
 // the form in the history of a browser has no more of them than at a login.
 func (s *Service) repeatedForm(ctx context.Context, id identity, password string, repeated, taken error, from Client) error {
-	ctx = asService(ctx, "")
+	ctx = record.AsService(ctx, "")
 	r := Repeated(recognize(repeated, from))
-	user, ident, err := s.findOwner(ctx, id)
+	user, ident, err := s.db.FindOwner(ctx, id.Identity)
 	if err != nil {
 		return err
 	}
-	r.Known = r.Known && s.accounts.try(id.uuid(), failuresOf(ident)) == nil
+	r.Known = r.Known && s.guesses.Accounts.Try(id.UUID(), ident.Failures) == nil
 	done, before := false, ""
 	same, err := s.await(ctx, r.at, func() (bool, bool, error) {
-		user, ident, err = s.findOwner(ctx, id)
-		if done = user.UUID != "" && !r.token.recovers(user); err != nil || !done || !r.Known {
+		user, ident, err = s.db.FindOwner(ctx, id.Identity)
+		if done = user.UUID != "" && !r.token.Recovers(user); err != nil || !done || !r.Known {
 			return done, false, err
 		}
-		hash, _ := object.Text(object.Field(user.Body, fieldPassword))
-		if hash == before {
+		if user.Password == before {
 			return false, false, nil
 		}
-		before = hash
+		before = user.Password
 		right, err := s.verifyPassword(ctx, user, password)
 		return right, false, err
 	})
 	guessed := r.Known && before != "" && !same && err == nil
 	if guessed {
-		s.failed(ctx, id, user, ident, reasonPassword)
+		s.failed(ctx, id, user, ident, record.ReasonPassword)
 	} else if r.Known {
-		s.accounts.undo(id.uuid())
+		s.guesses.Accounts.Undo(id.UUID())
 	}
 	r.Known = r.Known && same
 	switch {
@@ -116,7 +116,7 @@ func (s *Service) repeatedForm(ctx context.Context, id identity, password string
 	case !done:
 		return errWrongToken()
 	case !guessed:
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return repeated
 }
@@ -127,7 +127,7 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if reg.validated, err = s.consumeRegistrationToken(ctx, id, c.Token, from); err != nil {
+	if reg.Validated, err = s.consumeRegistrationToken(ctx, id, c.Token, from); err != nil {
 		return IssuedSession{}, err
 	}
 	ended, err := s.beginRegistration(ctx, id, c.Token, from)
@@ -139,7 +139,7 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 		return IssuedSession{}, err
 	}
 	s.requestValidation(ctx, id)
-	return s.completeLogin(ctx, user, s.proofBy(emailType, MethodPassword, 1), from)
+	return s.completeLogin(ctx, user, s.proofBy(record.Email, MethodPassword, 1), from)
 }
 
 // prepareRegistration makes a user of a registration form. Everything that can
@@ -153,12 +153,12 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 		}
 	}
 	var err error
-	if reg.fields, err = s.users.SettableByAnonymous(ctx, reg.datas); err != nil {
+	if reg.fields, err = s.db.Users.SettableByAnonymous(ctx, reg.datas); err != nil {
 		return registration{}, err
 	}
-	reg.datas.Set(fieldLogin, id.providerID)
+	reg.datas.Set("login", id.ID)
 	reg.fields.Set(fieldPassword, s.hasher.dummy) // has the length of a hash
-	if err := s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID()); err != nil {
+	if err := s.db.Users.Check(record.AsService(ctx, ""), reg.fields, object.NewUUID()); err != nil {
 		return registration{}, err
 	}
 	if err := s.requireRegistrable(ctx, id, c.Token); err != nil {
@@ -179,16 +179,16 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 // that is taken. Where addresses are validated first only createUser reports
 // the latter, to those who have the token.
 func (s *Service) requireRegistrable(ctx context.Context, id identity, token string) error {
-	user, _, err := s.findOwner(asService(ctx, ""), id)
+	user, _, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 	if err != nil {
 		return err
 	}
 	if !s.email.PostValidation {
-		_, err := s.verifyToken(ctx, id.providerID, token, purposeValidate)
+		_, err := s.verifyToken(ctx, id.ID, token, record.PurposeValidate)
 		return err
 	}
 	if user.UUID != "" {
-		return id.errTaken()
+		return id.ErrTaken()
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, tok
 	if s.email.PostValidation {
 		return false, nil
 	}
-	t, err := s.verifyToken(ctx, id.providerID, token, purposeValidate)
+	t, err := s.verifyToken(ctx, id.ID, token, record.PurposeValidate)
 	if err != nil {
 		return false, err
 	}
@@ -218,29 +218,29 @@ func (s *Service) interceptRegistration(ctx context.Context, reg *registration) 
 	asked := reg.fields.Clone()
 	delete(asked, fieldPassword)
 	patch, err := s.interceptor.Intercept(ctx, store.InterceptRequest{
-		Op: "register", Store: s.users.Name(), Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
+		Op: "register", Store: s.db.Users.Name(), Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
 	})
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if reg.fields, err = object.MergePatch(reg.fields, s.users.SettableByInterceptor(patch)); err != nil {
+	if reg.fields, err = object.MergePatch(reg.fields, s.db.Users.SettableByInterceptor(patch)); err != nil {
 		return err
 	}
-	return s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID())
+	return s.db.Users.Check(record.AsService(ctx, ""), reg.fields, object.NewUUID())
 }
 
 // requestRegistrationMail requests the mail with which a registration starts, or
 // the one that informs the owner of a taken address. The client can't distinguish
 // them.
 func (s *Service) requestRegistrationMail(ctx context.Context, id identity) error {
-	user, _, err := s.findOwner(asService(ctx, ""), id)
+	user, _, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 	if err != nil {
 		return err
 	}
 	if user.UUID != "" {
-		return s.enqueueMail(ctx, id.providerID, validationMailbox, purposeTaken)
+		return s.enqueueMail(ctx, id.ID, validationMailbox, record.PurposeTaken)
 	}
-	return s.enqueueMail(ctx, id.providerID, validationMailbox, purposeValidate)
+	return s.enqueueMail(ctx, id.ID, validationMailbox, record.PurposeValidate)
 }
 
 // requestValidation requests the validation of an address that is in use
@@ -249,7 +249,7 @@ func (s *Service) requestValidation(ctx context.Context, id identity) {
 	if !s.email.PostValidation || s.email.SkipValidation {
 		return
 	}
-	if err := s.enqueueMail(ctx, id.providerID, validationMailbox, purposeValidate); err != nil {
+	if err := s.enqueueMail(ctx, id.ID, validationMailbox, record.PurposeValidate); err != nil {
 		s.log.WarnContext(ctx, "auth: requesting a validation mail failed; the user can request another", "error", err)
 	}
 }

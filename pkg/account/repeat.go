@@ -3,15 +3,15 @@ package account
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
 	"belfry/internal/backoff"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // What is valid once is sent twice all the same: a scanner of mails opens a link before its reader does, a double click sends a form
@@ -23,21 +23,21 @@ import (
 const UsedTTL = 10 * time.Minute
 
 // Act is what a secret was used for.
-type Act string
+type Act = record.Act
 
 // The acts.
 const (
-	ActConfirmed  Act = "confirmed"  // an address was validated
-	ActRegistered Act = "registered" // an address was registered, or added to an account
-	ActPassword   Act = "password"   // a recovery has set a password
-	ActLoggedIn   Act = "login"      // a login, or that an identity was linked
-	ActAddress    Act = "address"    // a new address was confirmed
-	ActUndone     Act = "undone"     // a change of address was undone
-	ActKept       Act = "kept"       // a change of address can't be undone any more
-	ActPasskey    Act = "passkey"    // a passkey was added
-	ActChanged    Act = "changed"    // the user of a session has changed the password
-	ActProven     Act = "proven"     // the user of a session has proven again who they are
-	ActFirstAdmin Act = "first"      // the first admin was made
+	ActConfirmed  = record.ActConfirmed
+	ActRegistered = record.ActRegistered
+	ActPassword   = record.ActPassword
+	ActLoggedIn   = record.ActLoggedIn
+	ActAddress    = record.ActAddress
+	ActUndone     = record.ActUndone
+	ActKept       = record.ActKept
+	ActPasskey    = record.ActPasskey
+	ActChanged    = record.ActChanged
+	ActProven     = record.ActProven
+	ActFirstAdmin = record.ActFirstAdmin
 )
 
 // actTexts say what is the case, to whoever has the secret. They are the same for every account.
@@ -69,10 +69,13 @@ type Repetition struct {
 	at      time.Time // of the first use, which may be in progress
 
 	// token is one for a recovery as it was. While it would recover the account, the first use has not.
-	token mailedToken
+	token record.MailedToken
 }
 
 func (*Repetition) Error() string { return "the same was done before" }
+
+// Is reports that whoever repeats something has not guessed it.
+func (*Repetition) Is(target error) bool { return target == guess.ErrKnown }
 
 // Repeated returns the repetition that an error is about; nil for another error.
 func Repeated(err error) *Repetition {
@@ -97,21 +100,21 @@ func recognize(err error, from Client) error {
 // repeatedChange is recognize for a change of address, whose attempt it gives back.
 func (s *Service) repeatedChange(err error, from Client) error {
 	if Repeated(err) != nil {
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	return recognize(err, from)
 }
 
 // repeatedRequest returns the error of a request for a change of address, whose mails may be on their way for another one. Of two
 // requests at once the second one may find a mail before the change.
-func (s *Service) repeatedRequest(ctx context.Context, user string, c addressChange, err error) error {
+func (s *Service) repeatedRequest(ctx context.Context, user string, c record.AddressChange, err error) error {
 	if !errors.Is(err, ErrMailAsked) {
 		return err
 	}
-	since := timestamp(s.now().Add(-UsedTTL))
+	since := record.Timestamp(s.now().Add(-UsedTTL))
 	same, failed := s.await(ctx, s.now(), func() (bool, bool, error) {
-		now, err := s.users.Get(ctx, user)
-		return slices.ContainsFunc(s.changesOf(now.Body), func(other addressChange) bool {
+		now, err := s.db.Users.Read(ctx, user)
+		return slices.ContainsFunc(s.changesOf(now), func(other record.AddressChange) bool {
 			return other.Ident == c.Ident && other.To == c.To && other.At > since
 		}), false, err
 	})
@@ -129,7 +132,7 @@ func (s *Service) repeatedRequest(ctx context.Context, user string, c addressCha
 func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, wrong error, from Client) error {
 	var repeated error
 	_, err := s.await(ctx, s.now(), func() (bool, bool, error) {
-		_, err := s.verifyToken(ctx, id.providerID, token, purposeUndo)
+		_, err := s.verifyToken(ctx, id.ID, token, record.PurposeUndo)
 		if Repeated(err) != nil {
 			repeated = s.repeatedChange(err, from)
 		}
@@ -139,12 +142,12 @@ func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, w
 }
 
 func isBrowser(from Client, browser string) bool {
-	return from.Browser != "" && secretMatches(byCookie(from.Browser), browser) || from.Session != nil && secretMatches(inSession(from), browser) ||
-		slices.ContainsFunc(from.Browsers, func(secret string) bool { return secretMatches(byCookie(secret), browser) })
+	return from.Browser != "" && secret.Matches(byCookie(from.Browser), browser) || from.Session != nil && secret.Matches(inSession(from), browser) ||
+		slices.ContainsFunc(from.Browsers, func(cookie string) bool { return secret.Matches(byCookie(cookie), browser) })
 }
 
 // byCookie is how a browser is known by its cookie. Whatever that says, it is no session, whose id is no secret.
-func byCookie(secret string) string { return "browser " + secret }
+func byCookie(value string) string { return "browser " + value }
 
 // inSession is how a browser without a cookie of its own is known: by that of its session.
 func inSession(from Client) string { return "session " + from.Session.ID }
@@ -153,84 +156,58 @@ func inSession(from Client) string { return "session " + from.Session.ID }
 func browserDigest(from Client) string {
 	switch {
 	case from.Browser != "":
-		return digest(byCookie(from.Browser))
+		return secret.Digest(byCookie(from.Browser))
 	case from.Session != nil:
-		return digest(inSession(from))
+		return secret.Digest(inSession(from))
 	}
 	return ""
 }
 
 // NewBrowser returns a secret for the cookie by which the browser of a repetition is known. It gives no right to anything.
-func NewBrowser() string { return newSecret() }
+func NewBrowser() string { return secret.New() }
 
-// usedSecret is a token, a code or a link of a mail that was used. Its mailbox has it, so that it is written with the write that
-// uses it up: of two uses at once one succeeds, and the other finds this.
-type usedSecret struct {
-	Hash    string  `json:"hash"`
-	For     purpose `json:"for"`
-	Act     Act     `json:"act"`
-	Until   string  `json:"until"`
-	Browser string  `json:"browser,omitempty"` // digest of the cookie of the browser
-	Binding string  `json:"binding,omitempty"` // of a login by mail
+// maxUsed is how many used secrets a mailbox has.
+const maxUsed = 16
 
-	// The account that a token for recovery was made for.
-	User  string `json:"user,omitempty"`
-	Epoch uint64 `json:"epoch,omitempty"`
-}
-
-const (
-	fieldUsed = "_used" // of a mailbox
-
-	// maxUsed is how many used secrets a mailbox has.
-	maxUsed = 16
-)
-
-// repetition is what another use of the secret is.
-func (u usedSecret) repetition() *Repetition {
-	until, _ := time.Parse(timeFormat, u.Until)
-	return &Repetition{Act: u.Act, browser: u.Browser, at: until.Add(-UsedTTL), token: mailedToken{User: u.User, Epoch: u.Epoch}}
-}
-
-func usedOf(body []byte) (all []usedSecret) {
-	_ = json.Unmarshal(object.Field(body, fieldUsed), &all)
-	return all
+// repetitionOf is what another use of a secret is.
+func repetitionOf(u record.UsedSecret) *Repetition {
+	return &Repetition{Act: u.Act, browser: u.Browser, at: record.Time(u.Until).Add(-UsedTTL), token: record.MailedToken{User: u.User, Epoch: u.Epoch}}
 }
 
 // unexpiredUsed returns the used secrets of a mailbox that are remembered still.
-func (s *Service) unexpiredUsed(body []byte) []usedSecret {
-	now := timestamp(s.now())
-	return slices.DeleteFunc(usedOf(body), func(u usedSecret) bool { return u.Until <= now })
+func (s *Service) unexpiredUsed(mailbox record.Mailbox) []record.UsedSecret {
+	now := record.Timestamp(s.now())
+	return slices.DeleteFunc(slices.Clone(mailbox.Used), func(u record.UsedSecret) bool { return u.Until <= now })
 }
 
-// setUsed adds used secrets to the fields of a mailbox.
-func (s *Service) setUsed(fields object.Object, body []byte, more ...usedSecret) {
-	until := timestamp(s.now().Add(UsedTTL))
+// addUsed adds used secrets to a mailbox.
+func (s *Service) addUsed(mailbox *record.Mailbox, more ...record.UsedSecret) {
+	until := record.Timestamp(s.now().Add(UsedTTL))
 	for i := range more {
 		more[i].Until = until
 	}
-	all := append(s.unexpiredUsed(body), more...)
-	fields.Set(fieldUsed, all[max(0, len(all)-maxUsed):])
+	all := append(s.unexpiredUsed(*mailbox), more...)
+	mailbox.Used = all[max(0, len(all)-maxUsed):]
 }
 
 // forgetUsed removes used secrets from a mailbox: what they were used for has failed, so there is nothing to repeat.
-func (s *Service) forgetUsed(ctx context.Context, mailbox string, which func(usedSecret) bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(asService(ctx, "")), backgroundTimeout)
+func (s *Service) forgetUsed(ctx context.Context, mailbox string, which func(record.UsedSecret) bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), backgroundTimeout)
 	defer cancel()
-	_, err := s.tokens.Mutate(ctx, mailbox, func(now store.Stored) (store.Mutation, error) {
-		fields := object.Object{}
-		fields.Set(fieldUsed, slices.DeleteFunc(s.unexpiredUsed(now.Body), which))
-		return store.Mutation{Fields: fields}, nil
+	_, err := s.db.Mailboxes.Change(ctx, mailbox, func(m *record.Mailbox) error {
+		m.Used = slices.DeleteFunc(s.unexpiredUsed(*m), which)
+		return nil
 	})
-	if ignoreNotFound(err) != nil {
+	if record.IgnoreNotFound(err) != nil {
 		s.log.WarnContext(ctx, "auth: the end of a login was not recorded; if its code is sent twice, the second reply will say that it has succeeded", "error", err)
 	}
 }
 
 // repeatedToken returns the repetition of a token that was mailed for one of some purposes; nil for none.
-func (s *Service) repeatedToken(mailbox []byte, token string, purposes []purpose) *Repetition {
+func (s *Service) repeatedToken(mailbox record.Mailbox, token string, purposes []record.Purpose) *Repetition {
 	for _, u := range s.unexpiredUsed(mailbox) {
-		if u.Binding == "" && slices.Contains(purposes, u.For) && secretMatches(token, u.Hash) {
-			return u.repetition()
+		if u.Binding == "" && slices.Contains(purposes, u.For) && secret.Matches(token, u.Hash) {
+			return repetitionOf(u)
 		}
 	}
 	return nil
@@ -238,17 +215,17 @@ func (s *Service) repeatedToken(mailbox []byte, token string, purposes []purpose
 
 // repeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits is found by trying: it is known to the
 // browser that has used it alone, and is a wrong one from any other. A link has 256 bits.
-func (s *Service) repeatedLogin(mailbox []byte, binding, code string, from Client) *Repetition {
+func (s *Service) repeatedLogin(mailbox record.Mailbox, binding, code string, from Client) *Repetition {
 	for _, u := range s.unexpiredUsed(mailbox) {
-		typed := typedCode(code)
-		if u.For == purposeLink {
-			typed = typedToken(code)
+		typed := secret.TypedCode(code)
+		if u.For == record.PurposeLink {
+			typed = secret.TypedToken(code)
 		}
-		if u.Binding == "" || !secretMatches(u.Binding+":"+typed, u.Hash) {
+		if u.Binding == "" || !secret.Matches(u.Binding+":"+typed, u.Hash) {
 			continue
 		}
-		if bound := u.Binding == binding; bound || isBrowser(from, u.Browser) || u.For == purposeLink {
-			r := u.repetition()
+		if bound := u.Binding == binding; bound || isBrowser(from, u.Browser) || u.For == record.PurposeLink {
+			r := repetitionOf(u)
 			r.Known = bound && from.Cookie
 			return r
 		}
@@ -257,68 +234,38 @@ func (s *Service) repeatedLogin(mailbox []byte, binding, code string, from Clien
 }
 
 // A flow, a challenge and a login that waits for its second factor have records of their own. The write that uses one up removes
-// what is in it, and leaves this.
-type use struct {
-	Act      Act    `json:"act"`
-	Provider string `json:"provider,omitempty"`
-	Browser  string `json:"browser,omitempty"` // digest of the cookie of the browser
-	Secret   string `json:"secret,omitempty"`  // digest of the secret of the flow
-	Answer   string `json:"answer,omitempty"`  // digest of what it was answered with
-	Done     bool   `json:"done,omitempty"`    // the act has succeeded; absent while it is in progress
+// what is in it, and leaves how it was used.
 
-	// Application says that it was for an application: its browser was sent there with a code, which is sent once.
-	Application bool `json:"application,omitempty"`
-}
-
-const fieldUse = "_use"
-
-func useOf(o object.Object) (u use, used bool) {
-	return u, o[fieldUse] != nil && json.Unmarshal(o[fieldUse], &u) == nil
-}
-
-// repeated is the error of another use of the record.
-func (u use) repeated(kind errs.Kind) error {
+// usedBefore is the error of another use of a token.
+func usedBefore(u record.Use, kind errs.Kind) error {
 	return errRepeated(Repetition{Act: u.Act, Provider: u.Provider, browser: u.Browser, nowhere: u.Application}, kind)
 }
 
-// usedFields are the fields of a record that is used up: nothing stays of what was in it.
-func (s *Service) usedFields(o object.Object, u use) object.Object {
-	fields := object.Object{}
-	u.Application = o[fieldApplication] != nil
-	for name := range o {
-		switch name {
-		case "uuid", "created", "updated":
-		default:
-			fields[name] = nil
-		}
-	}
-	fields.Set(fieldUse, u)
-	fields.Set(fieldExpires, timestamp(s.now().Add(UsedTTL)))
-	return fields
+// useUp uses a token up: nothing stays of what was in it.
+func (s *Service) useUp(t *record.Token, u record.Use) {
+	u.Application = t.Application != nil
+	*t = record.Token{Meta: t.Meta, Use: &u, Expires: s.now().Add(UsedTTL)}
+	t.Clear()
 }
 
-// settle records whether the act for which a record was used up has succeeded. If it has not, there is nothing to repeat, and the record
+// settle records whether the act for which a token was used up has succeeded. If it has not, there is nothing to repeat, and the record
 // is deleted. It also happens if the client has disconnected: a page that is loaded again disconnects.
 func (s *Service) settle(ctx context.Context, uuid string, done bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(asService(ctx, "")), backgroundTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), backgroundTimeout)
 	defer cancel()
 	var err error
 	if done {
-		_, err = s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-			o, err := now.Object()
-			if err != nil {
-				return store.Mutation{}, err
+		_, err = s.db.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+			if t.Use == nil {
+				t.Use = &record.Use{}
 			}
-			u, _ := useOf(o)
-			u.Done = true
-			fields := object.Object{}
-			fields.Set(fieldUse, u)
-			return store.Mutation{Fields: fields}, nil
+			t.Use.Done = true
+			return nil
 		})
 	} else {
-		err = s.tokens.Delete(ctx, uuid, 0)
+		err = s.db.Tokens.Delete(ctx, uuid, 0)
 	}
-	if ignoreNotFound(err) != nil {
+	if record.IgnoreNotFound(err) != nil {
 		s.log.WarnContext(ctx, "auth: what a login led to was not recorded; if it is sent twice, the second reply will not know of the first", "error", err)
 	}
 }
@@ -356,23 +303,21 @@ func (s *Service) await(ctx context.Context, begun time.Time, is func() (is, fin
 	}
 }
 
-// awaitUse returns how a record was used, once that is known; false if it was not used, or if that is not known in time.
-func (s *Service) awaitUse(ctx context.Context, uuid string, inProgress func(object.Object) bool) (u use, used bool, err error) {
-	used, err = s.await(ctx, s.now(), func() (is, final bool, err error) {
-		stored, err := s.tokens.Get(asService(ctx, ""), uuid)
+// awaitUse returns how a token was used, once that is known; nil if it was not used, or if that is not known in time.
+func (s *Service) awaitUse(ctx context.Context, uuid string, inProgress func(record.Token) bool) (u *record.Use, err error) {
+	done, err := s.await(ctx, s.now(), func() (is, final bool, err error) {
+		t, err := s.db.Tokens.Read(record.AsService(ctx, ""), uuid)
 		if err != nil {
-			return false, true, ignoreNotFound(err)
+			return false, true, record.IgnoreNotFound(err)
 		}
-		o, err := stored.Object()
-		if err != nil {
-			return false, true, err
-		}
-		var was bool
-		u, was = useOf(o)
-		return was && u.Done, !was && !inProgress(o), nil
+		u = t.Use
+		return u != nil && u.Done, u == nil && !inProgress(t), nil
 	})
-	return u, used, err
+	if !done {
+		u = nil
+	}
+	return u, err
 }
 
-// noneElse is for a record that has no use in progress but that which has used it up.
-func noneElse(object.Object) bool { return false }
+// noneElse is for a token that has no use in progress but that which has used it up.
+func noneElse(record.Token) bool { return false }

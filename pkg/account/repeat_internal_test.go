@@ -5,18 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 )
 
 func TestAMailboxRemembersFew(t *testing.T) {
-	s, mailbox := &Service{now: time.Now}, object.Object{}
+	s, mailbox := &Service{now: time.Now}, record.Mailbox{}
 	for i := range 3 * maxUsed {
-		fields := object.Object{}
-		s.setUsed(fields, mailbox.Encode(), usedSecret{Hash: digest(fmt.Sprint(i)), For: purposeValidate, Act: ActConfirmed})
-		mailbox = mailbox.Merge(fields)
+		s.addUsed(&mailbox, record.UsedSecret{Hash: secret.Digest(fmt.Sprint(i)), For: record.PurposeValidate, Act: ActConfirmed})
 	}
-	all := usedOf(mailbox.Encode())
-	if len(all) != maxUsed || !secretMatches(fmt.Sprint(3*maxUsed-1), all[maxUsed-1].Hash) {
+	all := mailbox.Used
+	if len(all) != maxUsed || !secret.Matches(fmt.Sprint(3*maxUsed-1), all[maxUsed-1].Hash) {
 		t.Errorf("%d are remembered: %+v", len(all), all)
 	}
 }

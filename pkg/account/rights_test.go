@@ -168,7 +168,7 @@ func TestFieldsOfAnEarlierReleaseGrantAndForbidNothing(t *testing.T) {
 	if again.Visible["admin"] != nil {
 		t.Error("a login makes an admin")
 	}
-	seen, err := w.Account(t.Context(), session.User)
+	seen, err := w.Account(t.Context(), session.User.Stored)
 	w.must(err)
 	if seen.Admin || seen.Disabled || strings.Contains(string(seen.User), "admin") {
 		t.Errorf("%+v", seen)
@@ -403,7 +403,7 @@ func TestAccountsShowNoSecrets(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d users", len(all))
 	}
-	details, err := w.AccountDetails(t.Context(), in.User)
+	details, err := w.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
 	if len(details.Idents) != 1 || details.Idents[0].UUID != ada+"_email" || details.Idents[0].FailedLogins != 1 || len(details.Sessions) != 1 || details.Sessions[0].Current || !details.HasPassword {
 		t.Errorf("%+v", details)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // A login whose second factor is missing is an object in the store of tokens, found by the hash of a secret that the
@@ -18,7 +18,7 @@ import (
 // PendingTTL is how long somebody has for their second factor.
 const PendingTTL = 10 * time.Minute
 
-func pendingUUID(secret string) string { return "pending-" + hexDigest(secret) }
+func pendingUUID(pending string) string { return record.KindPending + secret.Hex(pending) }
 
 // PendingLogin is the cause of an Unauthenticated error: a login whose second factor is missing.
 type PendingLogin struct {
@@ -38,39 +38,29 @@ func Pending(err error) *PendingLogin {
 
 // completeLogin logs in a user who has proven who they are. Who has a second factor has to prove that as well, unless
 // the proof is two factors: the error then has a PendingLogin. Every login ends here.
-func (s *Service) completeLogin(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
-	if p.aal >= 2 || !factorsOf(user.Body).any() {
+func (s *Service) completeLogin(ctx context.Context, user record.User, p record.Proof, c Client) (IssuedSession, error) {
+	if p.AAL >= 2 || !user.Factors.Any() {
 		return s.startSession(ctx, user, p, c)
 	}
-	o, err := user.Object()
-	if err != nil {
-		return IssuedSession{}, err
-	}
-	if isMarked(o, markDisabled) {
+	if user.MarkedDisabled {
 		return IssuedSession{Application: c.Application}, errDisabled()
 	}
-	visible, err := s.seenByRules(user, o)
+	visible, err := s.seenByRules(user)
 	if err != nil {
 		return IssuedSession{}, err
 	}
 	if s.mfa.of(ctx, visible) == MFAOff {
 		return s.startSession(ctx, user, p, c)
 	}
-	usable := s.usable(user, p.methods)
+	usable := s.usable(user, p.Methods)
 	if len(usable) == 0 {
-		p.limited = true
+		p.Limited = true
 		return s.startSession(ctx, user, p, c)
 	}
-	pending := &PendingLogin{Secret: newSecret(), Factors: usable, Expires: s.now().Add(PendingTTL)}
-	flow := object.Object{}
-	flow.Set(fieldLinkUser, user.UUID)
-	flow.Set(fieldEpoch, epoch(o))
-	p.write(flow)
-	if c.Application != nil {
-		flow.Set(fieldApplication, c.Application)
-	}
-	flow.Set(fieldExpires, timestamp(pending.Expires))
-	if _, err := s.tokens.Save(asService(ctx, user.UUID), flow, pendingUUID(pending.Secret)); err != nil {
+	pending := &PendingLogin{Secret: secret.New(), Factors: usable, Expires: s.now().Add(PendingTTL)}
+	if _, err := s.db.Tokens.Create(record.AsService(ctx, user.UUID), pendingUUID(pending.Secret), record.Token{
+		User: user.UUID, Epoch: &user.Epoch, Proof: p, Application: c.Application, Expires: pending.Expires,
+	}); err != nil {
 		return IssuedSession{}, err
 	}
 	return IssuedSession{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
@@ -93,29 +83,29 @@ type SecondFactor struct {
 //
 // Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again, with a
 // Repetition where it was completed by the same; Invalid; Limited.
-func (s *Service) CompleteLogin(ctx context.Context, secret string, f SecondFactor, from Client) (IssuedSession, error) {
-	if err := s.takeAttempt(from); err != nil {
+func (s *Service) CompleteLogin(ctx context.Context, pending string, f SecondFactor, from Client) (IssuedSession, error) {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
-	answer := f.digest(secret)
-	flow, login, err := s.beginTry(asService(ctx, ""), secret, answer)
+	answer := f.digest(pending)
+	login, err := s.beginTry(record.AsService(ctx, ""), pending, answer)
 	if err != nil {
 		if r := Repeated(err); r != nil {
 			r.Known = from.Cookie
-			s.returnAttempt(from)
+			s.guesses.Return(from.Address)
 		}
 		return IssuedSession{}, recognize(err, from)
 	}
-	session, err := s.completePending(ctx, flow, login, answer, f, from) // settles what it uses up
+	session, err := s.completePending(ctx, login, answer, f, from) // settles what it uses up
 	if err != nil {
-		s.endTry(asService(ctx, ""), flow.UUID, answer)
+		s.endTry(record.AsService(ctx, ""), login.UUID, answer)
 	}
 	return session, err
 }
 
 // digest identifies what proves a second factor of a pending login: it has a secret that nobody else knows.
-func (f SecondFactor) digest(secret string) string {
-	return digest(secret + "\n" + f.Type + "\n" + typedCode(f.Code) + "\n" + string(f.Passkey.Credential))
+func (f SecondFactor) digest(pending string) string {
+	return secret.Digest(pending + "\n" + f.Type + "\n" + secret.TypedCode(f.Code) + "\n" + string(f.Passkey.Credential))
 }
 
 // forgetProof is for a proof of a second factor that has led to nothing: there is nothing to repeat.
@@ -124,58 +114,60 @@ func (s *Service) forgetProof(ctx context.Context, user string, f SecondFactor) 
 	case FactorPasskey:
 		s.settle(ctx, passkeyUUID(f.Passkey.Secret), false)
 	case FactorEmail:
-		s.forgetUsed(ctx, secondMailbox(user), func(u usedSecret) bool { return secretMatches(u.Binding+":"+typedCode(f.Code), u.Hash) })
+		s.forgetUsed(ctx, secondMailbox(user), func(u record.UsedSecret) bool { return secret.Matches(u.Binding+":"+secret.TypedCode(f.Code), u.Hash) })
 	}
 }
 
 // completePending completes a login whose try was counted.
-func (s *Service) completePending(ctx context.Context, flow store.Stored, login object.Object, answer string, f SecondFactor, from Client) (_ IssuedSession, err error) {
-	if from.Application, err = s.flowApplication(login); err != nil {
+func (s *Service) completePending(ctx context.Context, login record.Token, answer string, f SecondFactor, from Client) (_ IssuedSession, err error) {
+	if from.Application, err = s.applicationOf(login); err != nil {
 		return IssuedSession{}, errPending()
 	}
 	user, err := s.pendingUser(ctx, login)
 	if err != nil {
 		return IssuedSession{Application: from.Application}, err
 	}
-	p := proofOf(login)
-	method, err := s.verifySecond(ctx, user, f, p.methods, flow.UUID, from)
+	p := login.Proven()
+	method, err := s.verifySecond(ctx, user, f, p.Methods, login.UUID, from)
 	if err != nil {
 		return IssuedSession{Application: from.Application}, err
 	}
-	used := use{Act: ActLoggedIn, Provider: p.provider, Browser: browserDigest(from), Answer: answer, Done: true}
-	if err := s.consumePending(asService(ctx, ""), flow.UUID, used); err != nil {
+	used := record.Use{Act: ActLoggedIn, Provider: p.Provider, Browser: browserDigest(from), Answer: answer, Done: true}
+	if err := s.consumePending(record.AsService(ctx, ""), login.UUID, used); err != nil {
 		s.forgetProof(ctx, user.UUID, f)
 		return IssuedSession{Application: from.Application}, err
 	}
 	s.returnAttempts(from, method)
-	p.methods, p.aal, p.at = append(p.methods, method), 2, s.now()
+	p.Methods, p.AAL, p.At = append(p.Methods, method), 2, s.now()
 	session := IssuedSession{Application: from.Application}
-	if err = s.passwordKnown(ctx, user, p.methods); err == nil {
+	if err = s.passwordKnown(ctx, user, p.Methods); err == nil {
 		session, err = s.startSession(ctx, user, p, from)
 	}
 	if err != nil {
-		s.settle(ctx, flow.UUID, false)
+		s.settle(ctx, login.UUID, false)
 	}
 	return session, err
 }
 
+// returnAttempts gives back what a proof by a method has taken: a passkey that of its challenge as well.
+func (s *Service) returnAttempts(from Client, method string) {
+	s.guesses.Return(from.Address)
+	if method == MethodPasskey {
+		s.guesses.Return(from.Address)
+	}
+}
+
 // pendingUser returns the user of a pending login, unless all their sessions were ended since it began.
-func (s *Service) pendingUser(ctx context.Context, login object.Object) (store.Stored, error) {
-	uuid, _ := login.Text(fieldLinkUser)
-	user, err := s.users.Get(asService(ctx, ""), uuid)
-	if errors.Is(err, errs.NotFound) {
-		return user, errPending()
-	}
-	if err != nil {
-		return user, err
-	}
-	o, err := user.Object()
+func (s *Service) pendingUser(ctx context.Context, login record.Token) (record.User, error) {
+	user, err := s.db.Users.Read(record.AsService(ctx, ""), login.User)
 	switch {
+	case errors.Is(err, errs.NotFound):
+		return user, errPending()
 	case err != nil:
 		return user, err
-	case isMarked(o, markDisabled):
+	case user.MarkedDisabled:
 		return user, errDisabled()
-	case epoch(o) != epoch(login):
+	case user.Epoch != login.InEpoch():
 		return user, errPending()
 	}
 	return user, nil
@@ -183,16 +175,13 @@ func (s *Service) pendingUser(ctx context.Context, login object.Object) (store.S
 
 // consumePending ends a pending login. Of two that complete it at once, one does. Others count their tries in the same record: that
 // they write it keeps nobody from completing, whose recovery code is used up by now.
-func (s *Service) consumePending(ctx context.Context, uuid string, u use) error {
-	_, err := s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+func (s *Service) consumePending(ctx context.Context, uuid string, u record.Use) error {
+	_, err := s.db.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+		if t.Use != nil {
+			return errPending()
 		}
-		if _, used := useOf(o); used {
-			return store.Mutation{}, errPending()
-		}
-		return store.Mutation{Fields: s.usedFields(o, u)}, nil
+		s.useUp(t, u)
+		return nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		err = errPending()
@@ -201,41 +190,36 @@ func (s *Service) consumePending(ctx context.Context, uuid string, u use) error 
 }
 
 // pendingLogin returns a pending login without counting a try.
-func (s *Service) pendingLogin(ctx context.Context, secret string) (flow store.Stored, login object.Object, err error) {
-	flow, err = s.tokens.Get(asService(ctx, ""), pendingUUID(secret))
-	if errors.Is(err, errs.NotFound) || secret == "" {
-		return flow, nil, errPending()
+func (s *Service) pendingLogin(ctx context.Context, pending string) (login record.Token, err error) {
+	login, err = s.db.Tokens.Read(record.AsService(ctx, ""), pendingUUID(pending))
+	if errors.Is(err, errs.NotFound) || pending == "" {
+		return login, errPending()
 	}
-	if err != nil {
-		return flow, nil, err
-	}
-	login, err = flow.Object()
-	if _, used := useOf(login); err == nil && (used || !s.now().Before(timeField(login, fieldExpires))) {
+	if err == nil && (login.Use != nil || !s.now().Before(login.Expires)) {
 		err = errPending()
 	}
-	return flow, login, err
+	return login, err
 }
 
 // usable returns the types of second factors with which a login of a user that began by some methods can be completed.
-func (s *Service) usable(user store.Stored, methods []string) []string {
-	return factorsOf(user.Body).usable(provesMailbox(methods, user), timestamp(s.now()))
+func (s *Service) usable(user record.User, methods []string) []string {
+	return usableFactors(user.Factors, provesMailbox(methods, user), record.Timestamp(s.now()))
 }
 
 // verifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
 // it is proven for. Errors: Denied; Invalid; Limited.
-func (s *Service) verifySecond(ctx context.Context, user store.Stored, f SecondFactor, methods []string, flow string, from Client) (method string, err error) {
+func (s *Service) verifySecond(ctx context.Context, user record.User, f SecondFactor, methods []string, flow string, from Client) (method string, err error) {
 	if f.Type == "" {
 		f.Type = FactorTOTP
 	}
-	has := factorsOf(user.Body)
 	if !slices.Contains(s.usable(user, methods), f.Type) {
 		return "", errNoFactor()
 	}
-	return f.Type, s.tryCode(from, func() error {
-		return s.attempt(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
+	return f.Type, s.guesses.TryCode(from.Address, func() error {
+		return s.guesses.Code(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
 			switch f.Type {
 			case FactorTOTP:
-				return s.verifyTOTP(user.UUID, has.TOTP, f.Code)
+				return s.verifyTOTP(user, f.Code)
 			case FactorEmail:
 				_, ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
 				return 0, ok, err

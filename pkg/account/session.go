@@ -3,10 +3,11 @@ package account
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -27,20 +28,10 @@ const (
 	extendInterval = time.Hour
 )
 
-// Fields that several files use.
-const (
-	fieldUser     = "user"
-	fieldExpires  = "expires"
-	fieldEpoch    = "_epoch"
-	fieldPassword = "password"
-
-	fieldPasswordSet = "_passwordSet" // when a session began because its user changed the password
-)
-
 // Session is a session of a user who is logged in.
 type Session struct {
 	ID      string
-	User    store.Stored  // with all fields
+	User    record.User   // with all fields
 	Visible object.Object // as rules see the user: the fields that the user may see
 	Expires time.Time
 	Key     *Key // the API key that it is of; nil after a login
@@ -65,11 +56,7 @@ func (me *Session) ForRules() *policy.Session {
 
 // hasPassword reports whether a session is of a user with a password.
 func hasPassword(s *Session) bool {
-	if s == nil {
-		return false
-	}
-	encoded, _ := object.Text(object.Field(s.User.Body, fieldPassword))
-	return encoded != ""
+	return s != nil && s.User.Password != ""
 }
 
 // IssuedSession is a new session with its token, or a code for an application. Neither is stored
@@ -89,22 +76,19 @@ type IssuedSession struct {
 // startSession starts a session of a user who has proven who they are,
 // or issues a code if the login is for an application. The session that the client had before
 // ends: no token outlives a login.
-func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
-	ctx = asService(ctx, user.UUID)
+func (s *Service) startSession(ctx context.Context, user record.User, p record.Proof, c Client) (IssuedSession, error) {
+	ctx = record.AsService(ctx, user.UUID)
 	if c.Application == nil {
-		issued, err := s.saveSession(ctx, user, newSession{id: randomText(idSize), proof: p}, c)
+		issued, err := s.saveSession(ctx, user, newSession{id: secret.Random(idSize), Proof: p}, c)
 		if err == nil {
 			issued.Device = s.recordDevice(ctx, user, c)
 		}
 		return issued, err
 	}
 	issued := IssuedSession{Application: c.Application}
-	o, err := user.Object()
+	err := s.requireOpen(user)
 	if err == nil {
-		err = s.requireOpen(o)
-	}
-	if err == nil {
-		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), p, c.Application)
+		issued.Code, err = s.issueCode(ctx, user, p, c.Application)
 	}
 	if err == nil {
 		issued.Device = s.recordDevice(ctx, user, c)
@@ -114,27 +98,27 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, p proof, 
 
 // replaceSession starts a session in place of that of the client, of the same browser, program or application. The former one has
 // ended when it returns: somebody else may have its token.
-func (s *Service) replaceSession(ctx context.Context, user store.Stored, p proof, c Client) (IssuedSession, error) {
-	return s.replaceBy(ctx, user, newSession{proof: p}, c)
+func (s *Service) replaceSession(ctx context.Context, user record.User, p record.Proof, c Client) (IssuedSession, error) {
+	return s.replaceBy(ctx, user, newSession{Proof: p}, c)
 }
 
-func (s *Service) replaceBy(ctx context.Context, user store.Stored, n newSession, c Client) (IssuedSession, error) {
-	ctx, before := asService(ctx, user.UUID), c.Session
+func (s *Service) replaceBy(ctx context.Context, user record.User, n newSession, c Client) (IssuedSession, error) {
+	ctx, before := record.AsService(ctx, user.UUID), c.Session
 	c.Session = nil
-	n.id, n.application = randomText(idSize), before.Application
+	n.id, n.application = secret.Random(idSize), before.Application
 	session, err := s.saveSession(ctx, user, n, c)
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return session, s.endSession(ctx, before.ID, s.auditEnd(before.User.UUID, before.ID, reasonReplaced))
+	return session, s.endSession(ctx, before.ID, s.db.AuditEnd(before.User.UUID, before.ID, record.ReasonReplaced))
 }
 
 // requireOpen returns an error that is Denied for a user who is disabled, or is being deleted.
-func (s *Service) requireOpen(user object.Object) error {
+func (s *Service) requireOpen(user record.User) error {
 	switch {
-	case isMarked(user, markDisabled):
+	case user.MarkedDisabled:
 		return errDisabled()
-	case s.isDue(user):
+	case user.IsDue(s.now()):
 		return errDeleted()
 	}
 	return nil
@@ -142,104 +126,95 @@ func (s *Service) requireOpen(user object.Object) error {
 
 // newSession is a session to be saved. application is "" for that of a browser or a program.
 type newSession struct {
-	proof
+	record.Proof
 	id, application string
 	passwordSet     bool
 }
 
-func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSession, c Client) (IssuedSession, error) {
-	o, err := user.Object()
-	if err != nil {
+func (s *Service) saveSession(ctx context.Context, user record.User, n newSession, c Client) (IssuedSession, error) {
+	if err := s.requireOpen(user); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.requireOpen(o); err != nil {
-		return IssuedSession{}, err
+	now, token := s.now(), secret.New()
+	session := record.Session{
+		User: user.UUID, Proof: n.Proof, Application: n.application, Expires: now.Add(SessionIdleTimeout), LastUsed: now,
+		Address: c.Address, UserAgent: c.UserAgent, Hash: secret.Digest(token), Epoch: user.Epoch,
 	}
-	now, secret := s.now(), newSecret()
-	expires := now.Add(SessionIdleTimeout)
-	session := object.Object{}
-	session.Set(fieldUser, user.UUID)
-	if n.application != "" {
-		session.Set("application", n.application)
-	}
-	session.Set(fieldExpires, timestamp(expires))
-	session.Set("lastUsed", timestamp(now))
-	n.write(session)
 	if n.passwordSet {
-		session.Set(fieldPasswordSet, timestamp(now))
+		session.PasswordSet = now
 	}
-	session.Set("address", c.Address)
-	session.Set("userAgent", c.UserAgent)
-	session.Set("_hash", digest(secret))
-	session.Set(fieldEpoch, epoch(o))
 	name := event.AuthLoggedIn
-	if n.again {
+	if n.Again {
 		name = event.AuthSteppedUp
 	}
-	begun := s.audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.methods, " "), Session: n.id, AAL: n.aal})
-	if _, err := s.sessions.Save(ctx, session, n.id, begun); err != nil {
+	session.Publish(s.db.Audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.Methods, " "), Session: n.id, AAL: n.AAL}))
+	if _, err := s.db.Sessions.Create(ctx, n.id, session); err != nil {
 		return IssuedSession{}, err
 	}
 	s.runInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
 	if c.Session != nil {
 		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error {
-			return s.endSession(ctx, c.Session.ID, s.auditEnd(c.Session.User.UUID, c.Session.ID, reasonReplaced))
+			return s.endSession(ctx, c.Session.ID, s.db.AuditEnd(c.Session.User.UUID, c.Session.ID, record.ReasonReplaced))
 		})
 	}
-	visible, err := s.seenByRules(user, o)
-	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires, Type: n.provider, Application: n.application, Methods: n.methods, AAL: n.aal, AuthenticatedAt: n.at, limited: n.limited}
+	visible, err := s.seenByRules(user)
+	issued := Session{ID: n.id, User: user, Visible: visible, Expires: session.Expires, Application: n.application}
+	issued.setProof(n.Proof)
 	issued.Missing = s.missingStep(ctx, &issued)
-	return IssuedSession{Session: issued, Token: n.id + secret}, err
+	return IssuedSession{Session: issued, Token: n.id + token}, err
 }
 
-// epoch is the number of times that all sessions of a user were ended.
-func epoch(o object.Object) uint64 {
-	n, _ := strconv.ParseUint(string(o[fieldEpoch]), 10, 64)
-	return n
+func (me *Session) setProof(p record.Proof) {
+	me.Type, me.Methods, me.AAL, me.AuthenticatedAt, me.limited = p.Provider, p.Methods, p.AAL, p.At, p.Limited
+}
+
+// idSize is how many random bytes a session's id has.
+const idSize = 16
+
+// splitToken splits a session's token into the session's id and a secret.
+func splitToken(token string) (id, half string, ok bool) {
+	size := secret.B64.EncodedLen(idSize)
+	if len(token) != size+secret.B64.EncodedLen(secret.Size) || strings.Trim(token, secret.Letters) != "" {
+		return "", "", false
+	}
+	return token[:size], token[size:], true
 }
 
 // Authenticate returns the session of a token; nil for a token that is malformed,
 // unknown, expired or revoked, or whose user was deleted or disabled.
 func (s *Service) Authenticate(ctx context.Context, token string) (*Session, error) {
-	id, secret, ok := splitToken(token)
+	id, half, ok := splitToken(token)
 	if !ok {
 		return nil, nil
 	}
-	ctx = asService(ctx, "")
-	stored, err := s.sessions.Get(ctx, id)
+	ctx = record.AsService(ctx, "")
+	session, err := s.db.Sessions.Read(ctx, id)
 	if err != nil {
-		return nil, ignoreNotFound(err)
-	}
-	session, err := stored.Object()
-	if err != nil {
-		return nil, err
+		return nil, record.IgnoreNotFound(err)
 	}
 	now := s.now()
-	hash, _ := session.Text("_hash")
-	if !secretMatches(secret, hash) || !now.Before(timeField(session, fieldExpires)) {
+	if !secret.Matches(half, session.Hash) || !now.Before(session.Expires) {
 		return nil, nil
 	}
-	userID, _ := session.Text(fieldUser)
-	user, err := s.users.Get(ctx, userID)
+	user, err := s.db.Users.Read(ctx, session.User)
 	if err != nil {
-		return nil, ignoreNotFound(err)
+		return nil, record.IgnoreNotFound(err)
 	}
-	o, err := user.Object()
-	if err != nil || epoch(o) != epoch(session) || isMarked(o, markDisabled) || s.isDue(o) {
-		return nil, err
+	if user.Epoch != session.Epoch || user.MarkedDisabled || user.IsDue(now) {
+		return nil, nil
 	}
-	visible, err := s.seenByRules(user, o)
+	visible, err := s.seenByRules(user)
 	if err != nil {
 		return nil, err
 	}
-	if now.Sub(timeField(session, "lastUsed")) >= extendInterval {
+	if now.Sub(session.LastUsed) >= extendInterval {
 		s.extend(ctx, id)
 	}
-	me := &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}
-	p := proofOf(session)
-	me.Type, me.Methods, me.AAL, me.AuthenticatedAt, me.limited = p.provider, p.methods, p.aal, p.at, p.limited
-	me.passwordSet = timeField(session, fieldPasswordSet)
-	me.Application, _ = session.Text("application")
+	me := &Session{
+		ID: id, User: user, Visible: visible, Expires: session.Expires, Key: s.keyOf(session),
+		Application: session.Application, passwordSet: session.PasswordSet,
+	}
+	me.setProof(session.Proven())
 	me.Missing = s.missingStep(ctx, me)
 	return me, nil
 }
@@ -259,81 +234,52 @@ func errSessionEnded() error {
 // checkActive reports errSessionEnded for a session that has ended since the
 // request began, which may be long ago: a slow body or provider delays it.
 func (s *Service) checkActive(ctx context.Context, me *Session) error {
-	_, err := s.sessions.Get(ctx, me.ID)
+	_, err := s.db.Sessions.Get(ctx, me.ID)
 	if errors.Is(err, errs.NotFound) {
 		return errSessionEnded()
 	}
 	if err != nil {
 		return err
 	}
-	user, err := s.users.Get(ctx, me.User.UUID)
+	user, err := s.db.Users.Read(ctx, me.User.UUID)
 	if errors.Is(err, errs.NotFound) {
 		return errSessionEnded()
 	}
 	if err != nil {
 		return err
 	}
-	if !sameEpoch(user, me.User) {
+	if !user.SameEpoch(me.User) {
 		return errSessionEnded()
 	}
 	return nil
 }
 
-// sameEpoch reports whether two states of a user have the same epoch.
-func sameEpoch(a, b store.Stored) bool {
-	return string(object.Field(a.Body, fieldEpoch)) == string(object.Field(b.Body, fieldEpoch))
-}
-
-// updateCurrentUser changes fields of the user who is logged in. It reports
-// errSessionEnded when all sessions were ended since the request began, also if
-// there are no fields to change. The extra events are those of a change.
-func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields func(now object.Object) object.Object, also ...store.ExtraEvent) (store.Stored, error) {
-	return s.users.Mutate(asService(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Mutation, error) {
-		if !sameEpoch(now, me.User) {
-			return store.Mutation{}, errSessionEnded()
+// changeCurrentUser changes the user who is logged in. It reports errSessionEnded when all sessions were ended since the request began,
+// also if there is nothing to change.
+func (s *Service) changeCurrentUser(ctx context.Context, me *Session, change func(*record.User) error) (record.User, error) {
+	return s.db.Users.Change(record.AsService(ctx, me.User.UUID), me.User.UUID, func(now *record.User) error {
+		if !now.SameEpoch(me.User) {
+			return errSessionEnded()
 		}
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		return store.Mutation{Fields: fields(o), ExtraEvents: also}, nil
+		return change(now)
 	})
-}
-
-// ignoreNotFound returns err unless it is NotFound.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, errs.NotFound) {
-		return nil
-	}
-	return err
-}
-
-// ignoreStale returns err unless the object was deleted or changed since it was
-// read.
-func ignoreStale(err error) error {
-	if errors.Is(err, errs.Mismatch) {
-		return nil
-	}
-	return ignoreNotFound(err)
 }
 
 // extend records that a session is in use and extends it, in the background.
 func (s *Service) extend(ctx context.Context, id string) {
 	s.runInBackground(ctx, "extending a session", func(ctx context.Context) error {
-		_, err := s.sessions.Mutate(ctx, id, func(session store.Stored) (store.Mutation, error) {
-			o, err := session.Object()
-			if err != nil || s.now().Sub(timeField(o, "lastUsed")) < extendInterval {
-				return store.Mutation{}, err
+		_, err := s.db.Sessions.Change(ctx, id, func(session *record.Session) error {
+			now := s.now()
+			if now.Sub(session.LastUsed) < extendInterval {
+				return record.ErrUnchanged
 			}
-			now, fields := s.now(), object.Object{}
-			fields.Set("lastUsed", timestamp(now))
-			if isKey(o) {
-				return store.Mutation{Fields: fields}, nil
+			session.LastUsed = now
+			if !session.IsKey() {
+				session.Expires = earlier(now.Add(SessionIdleTimeout), record.Time(session.Created).Add(SessionMaxAge))
 			}
-			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdleTimeout), timeField(o, "created").Add(SessionMaxAge))))
-			return store.Mutation{Fields: fields}, nil
+			return nil
 		})
-		return ignoreNotFound(err)
+		return record.IgnoreNotFound(err)
 	})
 }
 
@@ -346,11 +292,11 @@ func earlier(a, b time.Time) time.Time {
 
 // endSession ends a session, with an event. A session that has ended already is no error, and has none.
 func (s *Service) endSession(ctx context.Context, id string, ended store.ExtraEvent) error {
-	return ignoreNotFound(s.sessions.Delete(ctx, id, 0, ended))
+	return record.IgnoreNotFound(s.db.Sessions.Delete(ctx, id, 0, ended))
 }
 
 // Logout ends a session.
 func (s *Service) Logout(ctx context.Context, session *Session) error {
-	ctx = asService(ctx, session.User.UUID)
-	return s.endSession(ctx, session.ID, s.auditEnd(session.User.UUID, session.ID, reasonLogout))
+	ctx = record.AsService(ctx, session.User.UUID)
+	return s.endSession(ctx, session.ID, s.db.AuditEnd(session.User.UUID, session.ID, record.ReasonLogout))
 }

@@ -2,11 +2,12 @@ package account
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
+	"time"
 
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
+	"belfry/pkg/account/record"
 )
 
 // SessionInfo is a session as its user sees it.
@@ -28,77 +29,68 @@ type SessionInfo struct {
 	AuthenticatedAt string   `json:"authenticatedAt"`
 }
 
-// listPage is the page size of a search.
-const listPage = 200
-
 // ListSessions returns the sessions of the user who is logged in, the oldest first.
 func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo, error) {
-	list := []SessionInfo{}
-	err := s.sessionsOf(ctx, me.User, func(stored store.Stored, o object.Object) error {
-		if isKey(o) {
-			return nil
-		}
-		text := func(name string) string { t, _ := o.Text(name); return t }
-		p := proofOf(o)
-		list = append(list, SessionInfo{
-			Methods: p.methods, AAL: p.aal, AuthenticatedAt: timestamp(p.at),
-			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Application: text("application"), Created: text("created"),
-			LastUsed: text("lastUsed"), Expires: text(fieldExpires), Origin: s.originOf(text("address"), text("userAgent")),
-		})
-		return nil
-	})
-	slices.SortFunc(list, func(a, b SessionInfo) int { return strings.Compare(a.Created+a.ID, b.Created+b.ID) })
-	return list, err
+	return s.listSessions(ctx, me.User, me.ID)
 }
 
-// sessionsOf calls each with the valid sessions of a user.
-func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(store.Stored, object.Object) error) error {
-	owner, err := user.Object()
-	if err != nil {
-		return err
-	}
-	ctx = asService(ctx, user.UUID)
-	return forEachOwned(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
-		if !s.now().Before(timeField(o, fieldExpires)) || epoch(o) != epoch(owner) {
-			return nil
+func (s *Service) listSessions(ctx context.Context, user record.User, current string) ([]SessionInfo, error) {
+	list := []SessionInfo{}
+	for session, err := range s.sessionsOf(ctx, user) {
+		if err != nil {
+			return list, err
 		}
-		return each(stored, o)
-	})
+		if session.IsKey() {
+			continue
+		}
+		p := session.Proven()
+		list = append(list, SessionInfo{
+			Methods: p.Methods, AAL: p.AAL, AuthenticatedAt: record.Timestamp(p.At),
+			ID: session.UUID, Current: session.UUID == current, Type: session.Provider, Application: session.Application, Created: session.Created,
+			LastUsed: textOf(session.LastUsed), Expires: textOf(session.Expires), Origin: s.originOf(session.Address, session.UserAgent),
+		})
+	}
+	slices.SortFunc(list, func(a, b SessionInfo) int { return strings.Compare(a.Created+a.ID, b.Created+b.ID) })
+	return list, nil
+}
+
+// textOf returns a time as records have it; "" for the zero time.
+func textOf(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return record.Timestamp(at)
+}
+
+// sessionsOf iterates over the valid sessions and API keys of a user. It ends after the first error.
+func (s *Service) sessionsOf(ctx context.Context, user record.User) iter.Seq2[record.Session, error] {
+	return func(yield func(record.Session, error) bool) {
+		for session, err := range s.db.Sessions.Owned(record.AsService(ctx, user.UUID), user.UUID) {
+			if err == nil && (!s.now().Before(session.Expires) || session.Epoch != user.Epoch) {
+				continue
+			}
+			if !yield(session, err) {
+				return
+			}
+		}
+	}
 }
 
 // endExcessSessions ends the least recently used sessions beyond maxSessions.
-func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) error {
+func (s *Service) endExcessSessions(ctx context.Context, user record.User) error {
 	var all []string // last use and id
-	err := forEachOwned(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
-		if isKey(o) {
-			return nil
+	for session, err := range s.db.Sessions.Owned(ctx, user.UUID) {
+		if err != nil {
+			return err
 		}
-		used, _ := o.Text("lastUsed")
-		all = append(all, used+" "+stored.UUID)
-		return nil
-	})
-	slices.Sort(all)
-	for ; err == nil && len(all) > maxSessions; all = all[1:] {
-		_, id, _ := strings.Cut(all[0], " ")
-		err = s.endSession(ctx, id, s.auditEnd(user.UUID, id, reasonTooMany))
+		if !session.IsKey() {
+			all = append(all, textOf(session.LastUsed)+" "+session.UUID)
+		}
 	}
-	return err
-}
-
-// forEachOwned calls each with the objects of a store whose field user is a user.
-func forEachOwned(ctx context.Context, in *store.Store, user string, each func(store.Stored, object.Object) error) error {
-	for found, err := range in.Linked(ctx, fieldUser, user, listPage) {
-		if err != nil {
-			return err
-		}
-		o, err := found.Object()
-		if err != nil {
-			return err
-		}
-		if owner, _ := o.Text(fieldUser); owner != user {
-			continue // the index lags
-		}
-		if err := each(found, o); err != nil {
+	slices.Sort(all)
+	for ; len(all) > maxSessions; all = all[1:] {
+		_, id, _ := strings.Cut(all[0], " ")
+		if err := s.endSession(ctx, id, s.db.AuditEnd(user.UUID, id, record.ReasonTooMany)); err != nil {
 			return err
 		}
 	}
@@ -108,5 +100,5 @@ func forEachOwned(ctx context.Context, in *store.Store, user string, each func(s
 // RevokeSession ends a session of the user who is logged in. NotFound when it is
 // not theirs.
 func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) error {
-	return s.revoke(asService(ctx, me.User.UUID), me.User.UUID, id, false)
+	return s.revoke(record.AsService(ctx, me.User.UUID), me.User.UUID, id, false)
 }

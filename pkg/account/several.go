@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/url"
 	"slices"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 )
 
 // Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid counts. The functions
@@ -13,19 +16,15 @@ import (
 // FlowSecret returns the secret of the flow of a callback.
 func (s *Service) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {
 	return firstValid(secrets, func() func(string) bool {
-		stored, err := s.tokens.Get(asService(ctx, ""), flowUUID(flowKey(query)))
+		flow, err := s.db.Tokens.Read(record.AsService(ctx, ""), flowUUID(flowKey(query)))
 		if err != nil {
 			return nil
 		}
-		o, err := stored.Object()
-		if err != nil {
-			return nil
+		browser := flow.Browser
+		if flow.Use != nil {
+			browser = flow.Use.Secret
 		}
-		browser, _ := o.Text(fieldBrowser)
-		if u, used := useOf(o); used {
-			browser = u.Secret
-		}
-		return func(secret string) bool { return secretMatches(secret, browser) }
+		return func(text string) bool { return secret.Matches(text, browser) }
 	})
 }
 
@@ -33,7 +32,7 @@ func (s *Service) FlowSecret(ctx context.Context, query url.Values, secrets []st
 func (s *Service) PendingSecret(ctx context.Context, secrets []string) string {
 	return firstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {
-			_, err := s.tokens.Get(asService(ctx, ""), pendingUUID(secret))
+			_, err := s.db.Tokens.Get(record.AsService(ctx, ""), pendingUUID(secret))
 			return err == nil
 		}
 	})
@@ -42,13 +41,13 @@ func (s *Service) PendingSecret(ctx context.Context, secrets []string) string {
 // BindingSecret returns the secret of a login by mail to an address.
 func (s *Service) BindingSecret(ctx context.Context, login string, secrets []string) string {
 	return firstValid(secrets, func() func(string) bool {
-		mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(emailIdentity(login).providerID, loginMailbox))
+		mailbox, err := s.db.Mailboxes.Read(record.AsService(ctx, ""), mailboxUUID(record.AddressIdentity(login).ID, loginMailbox))
 		if err != nil {
 			return nil
 		}
-		return func(secret string) bool {
-			return slices.ContainsFunc(mailLoginsOf(mailbox.Body), func(l mailLogin) bool { return secretMatches(secret, l.Binding) }) ||
-				slices.ContainsFunc(usedOf(mailbox.Body), func(u usedSecret) bool { return secretMatches(secret, u.Binding) })
+		return func(text string) bool {
+			return slices.ContainsFunc(mailbox.Logins, func(l record.MailLogin) bool { return secret.Matches(text, l.Binding) }) ||
+				slices.ContainsFunc(mailbox.Used, func(u record.UsedSecret) bool { return secret.Matches(text, u.Binding) })
 		}
 	})
 }
@@ -61,12 +60,12 @@ func ChallengeSecret(name string, secrets []string) string {
 }
 
 // deviceSecret returns the secret of a device that is known, of those of a client.
-func deviceSecret(from Client, user string, known []knownDevice) string {
+func deviceSecret(from Client, user string, known []record.Device) string {
 	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...), func(secret string) bool { return secret == "" })
 	return firstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {
 			hash := deviceHash(user, secret)
-			return slices.ContainsFunc(known, func(d knownDevice) bool { return d.Hash == hash })
+			return slices.ContainsFunc(known, func(d record.Device) bool { return d.Hash == hash })
 		}
 	})
 }

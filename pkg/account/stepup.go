@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 )
 
@@ -34,7 +35,7 @@ func (s *Service) requireFreshToEnroll(ctx context.Context, me *Session) error {
 			return err
 		}
 	}
-	if age := s.now().Sub(me.AuthenticatedAt); age > freshFor || age < -clockTolerance {
+	if age := s.now().Sub(me.AuthenticatedAt); age > freshFor || age < -record.ClockTolerance {
 		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepReauthenticate, MaxAge: freshFor}, "prove again who you are: your login is too old for this")
 	}
 	return nil
@@ -72,7 +73,7 @@ func (s *Service) requireProofOr(ctx context.Context, me *Session, password, nex
 
 // asksForSecond reports whether a login of the user would be asked for a second factor.
 func (s *Service) asksForSecond(ctx context.Context, me *Session) bool {
-	return factorsOf(me.User.Body).any() && s.mfa.of(ctx, me.Visible) != MFAOff
+	return me.User.Factors.Any() && s.mfa.of(ctx, me.Visible) != MFAOff
 }
 
 // missingStep returns the step that a user has to take before a session is of use, by the configuration; "" for none. An
@@ -83,7 +84,7 @@ func (s *Service) missingStep(ctx context.Context, me *Session) string {
 		return errs.StepEnroll
 	case me.Key != nil || me.AAL >= 2 || s.mfa.of(ctx, me.Visible) != MFARequired:
 		return ""
-	case factorsOf(me.User.Body).any():
+	case me.User.Factors.Any():
 		return errs.StepSecondFactor
 	default:
 		return errs.StepEnroll
@@ -115,13 +116,13 @@ func (s *Service) StepUp(ctx context.Context, password string, f SecondFactor, f
 	if err := RequireLogin(me); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return IssuedSession{}, err
 	}
 	method, err := s.proveAgain(ctx, password, f, from)
 	if r := Repeated(err); r != nil {
 		r.Known = true // by the session, for which the code or the challenge was made
-		s.returnAttempt(from)
+		s.guesses.Return(from.Address)
 	}
 	if err != nil {
 		return IssuedSession{}, err
@@ -154,25 +155,25 @@ func (s *Service) proveAgain(ctx context.Context, password string, f SecondFacto
 // raiseSession replaces the session of a client by one whose user has just proven who they are by a method.
 func (s *Service) raiseSession(ctx context.Context, method string, from Client) (IssuedSession, error) {
 	me := from.Session
-	if err := s.checkActive(asService(ctx, me.User.UUID), me); err != nil {
+	if err := s.checkActive(record.AsService(ctx, me.User.UUID), me); err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.users.Get(asService(ctx, me.User.UUID), me.User.UUID)
-	if errors.Is(err, errs.NotFound) || err == nil && !sameEpoch(user, me.User) {
+	user, err := s.db.Users.Read(record.AsService(ctx, me.User.UUID), me.User.UUID)
+	if errors.Is(err, errs.NotFound) || err == nil && !user.SameEpoch(me.User) {
 		err = errSessionEnded()
 	}
 	if err != nil {
 		return IssuedSession{}, err
 	}
 	p := me.proof()
-	if !slices.Contains(p.methods, method) {
-		p.methods = append(slices.Clone(p.methods), method)
+	if !slices.Contains(p.Methods, method) {
+		p.Methods = append(slices.Clone(p.Methods), method)
 	}
 	if method != MethodPassword {
-		p.aal = 2
+		p.AAL = 2
 	}
-	p.at, p.again, p.limited = s.now(), true, false
-	if err := s.passwordKnown(ctx, user, p.methods); err != nil {
+	p.At, p.Again, p.Limited = s.now(), true, false
+	if err := s.passwordKnown(ctx, user, p.Methods); err != nil {
 		return IssuedSession{}, err
 	}
 	return s.replaceSession(ctx, user, p, from)

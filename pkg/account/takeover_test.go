@@ -310,7 +310,7 @@ var acts = []struct {
 		return err
 	}},
 	{"an API key is revoked", account.NoticeKeyRemoved, func(w *fixture, in account.IssuedSession, i int) error {
-		info, _, err := w.IssueKey(w.Context(), in.User, account.NewKey{Name: fmt.Sprint("key ", i)})
+		info, _, err := w.IssueKey(w.Context(), in.User.Stored, account.NewKey{Name: fmt.Sprint("key ", i)})
 		w.must(err)
 		w.kinds(ada)
 		return w.RevokeKey(w.Context(), w.now(in).Session, info.ID)

@@ -9,15 +9,10 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
-)
-
-// Fields of an ident whose provider keeps tokens.
-const (
-	fieldTokens = "_tokens"  // sealed for the ident
-	fieldLease  = "_refresh" // who is refreshing them, and until when others wait
 )
 
 const (
@@ -54,19 +49,19 @@ func purposeOf(ident string) string { return "provider tokens of " + ident }
 // setTokens sets the tokens of an identity in the fields of its ident, or removes those of before where the
 // provider does not keep them any more. A provider that issues a refresh token at the first consent alone returns none
 // later: then the one of before stays.
-func (s *Service) setTokens(fields object.Object, stored store.Stored, id identity) {
+func (s *Service) setTokens(i *record.Ident, id identity) {
 	if id.tokens == nil || s.sealer == nil {
-		if object.Field(stored.Body, fieldTokens) != nil {
-			fields[fieldTokens], fields[fieldLease] = nil, nil
+		if i.Tokens != "" {
+			i.Tokens, i.Lease = "", nil
 		}
 		return
 	}
 	tokens := storedTokens(*id.tokens)
-	if before, _, ok := s.tokensOf(id.uuid(), stored.Body); ok && tokens.Refresh == "" {
+	if before, ok := s.tokensOf(id.UUID(), *i); ok && tokens.Refresh == "" {
 		tokens.Refresh = before.Refresh
 	}
-	if sealed, ok := s.sealTokens(id.uuid(), tokens); ok {
-		fields.Set(fieldTokens, sealed)
+	if sealed, ok := s.sealTokens(id.UUID(), tokens); ok {
+		i.Tokens = sealed
 	}
 }
 
@@ -80,16 +75,16 @@ func (s *Service) sealTokens(ident string, tokens storedTokens) (sealed string, 
 	return s.sealer.Seal(purposeOf(ident), content), true
 }
 
-// tokensOf returns the tokens in an ident, and as what they are stored.
-func (s *Service) tokensOf(ident string, body []byte) (tokens storedTokens, sealed string, ok bool) {
-	if sealed, ok = object.Text(object.Field(body, fieldTokens)); !ok || s.sealer == nil {
-		return tokens, "", false
+// tokensOf returns the tokens in an ident.
+func (s *Service) tokensOf(uuid string, i record.Ident) (tokens storedTokens, ok bool) {
+	if i.Tokens == "" || s.sealer == nil {
+		return tokens, false
 	}
-	content, ok := s.sealer.Open(purposeOf(ident), sealed)
+	content, ok := s.sealer.Open(purposeOf(uuid), i.Tokens)
 	if !ok {
-		return tokens, sealed, false // the key is gone
+		return tokens, false // the key is gone
 	}
-	return tokens, sealed, json.Unmarshal(content, &tokens) == nil
+	return tokens, json.Unmarshal(content, &tokens) == nil
 }
 
 // errNoToken does not say why: whether an ident exists is nobody's business but its user's.
@@ -119,7 +114,7 @@ func (s *Service) ProviderToken(ctx context.Context, me *Session, ident string) 
 		case err != nil:
 			return ProviderToken{}, err
 		case step.valid && (refreshed || wait.Failed() > 0):
-			return step.token(), s.checkActive(asService(ctx, me.User.UUID), me)
+			return step.token(), s.checkActive(record.AsService(ctx, me.User.UUID), me)
 		case step.valid:
 			return step.token(), nil
 		case step.leased:
@@ -151,78 +146,67 @@ func (l leaseStep) token() ProviderToken {
 	return ProviderToken{AccessToken: l.tokens.Access, Expires: l.tokens.Expires, Scope: l.tokens.Scope}
 }
 
-// refreshLease is the content of fieldLease.
-type refreshLease struct {
-	Holder string    `json:"holder"`
-	Until  time.Time `json:"until"`
-}
-
-func leaseOf(body []byte) (l refreshLease) {
-	_ = json.Unmarshal(object.Field(body, fieldLease), &l) // none, if it is not valid
-	return l
-}
-
 // lease returns a valid token of an ident, or takes the lease to refresh it. With neither, somebody else is refreshing. The
 // record is read and written at one revision, so that one caller at most has the lease. Tokens of an earlier key are
 // sealed with the present one. After a refresh whatever is stored is valid: a provider that issues tokens for less than
 // expiryMargin is not asked for ever.
 func (s *Service) lease(ctx context.Context, me *Session, ident string, refreshed bool) (step leaseStep, err error) {
-	_, err = s.idents.Mutate(asService(ctx, me.User.UUID), ident, func(stored store.Stored) (store.Mutation, error) {
+	_, err = s.db.Idents.Change(record.AsService(ctx, me.User.UUID), ident, func(i *record.Ident) error {
 		var err error
-		if step, err = s.readTokens(me, stored); err != nil {
-			return store.Mutation{}, err
+		if step, err = s.readTokens(me, *i); err != nil {
+			return err
 		}
-		now, fields := s.now(), object.Object{}
+		changed, now := false, s.now()
 		expires := step.tokens.Expires
-		held := leaseOf(stored.Body)
-		pending := held.Holder != "" && now.Before(held.Until)
+		pending := i.Lease != nil && i.Lease.Holder != "" && now.Before(i.Lease.Until)
 		switch {
 		case refreshed || expires.IsZero() || now.Before(expires.Add(-expiryMargin)):
 			step.valid = true
 		case step.tokens.Refresh == "" && now.Before(expires):
 			step.valid = true // there will be no other
 		case step.tokens.Refresh == "":
-			return store.Mutation{}, errNoToken()
+			return errNoToken()
 		case pending:
-			return store.Mutation{}, nil
+			return record.ErrUnchanged
 		default:
-			step.leased, step.holder = true, newSecret()
-			fields.Set(fieldLease, refreshLease{Holder: step.holder, Until: now.Add(leaseTTL)})
+			step.leased, step.holder = true, secret.New()
+			i.Lease, changed = &record.Lease{Holder: step.holder, Until: now.Add(leaseTTL)}, true
 		}
 		if !pending && !s.sealer.Current(purposeOf(ident), step.sealed) {
 			if sealed, ok := s.sealTokens(ident, step.tokens); ok {
-				fields.Set(fieldTokens, sealed)
+				i.Tokens, changed = sealed, true
 				step.sealed = sealed
 			}
 		}
-		return store.Mutation{Fields: fields}, nil
+		if !changed {
+			return record.ErrUnchanged
+		}
+		return nil
 	})
-	if ignoreNotFound(err) == nil && err != nil {
+	if record.IgnoreNotFound(err) == nil && err != nil {
 		err = errNoToken()
 	}
 	return step, err
 }
 
 // readTokens returns the tokens of an ident of a user; errNoToken for none, and those that can't be used.
-func (s *Service) readTokens(me *Session, ident store.Stored) (leaseStep, error) {
-	owner, _ := object.Text(object.Field(ident.Body, fieldUser))
-	provider, _ := object.Text(object.Field(ident.Body, "type"))
-	keeper, keeps := s.providers[provider].(oauth.Keeper)
-	if owner != me.User.UUID || unlinkedOf(me.User.Body)[ident.UUID] >= ident.Revision || !keeps || !keeper.KeepsTokens() {
+func (s *Service) readTokens(me *Session, ident record.Ident) (leaseStep, error) {
+	keeper, keeps := s.providers[ident.Type].(oauth.Keeper)
+	if ident.User != me.User.UUID || me.User.Unlinked[ident.UUID] >= ident.Revision || !keeps || !keeper.KeepsTokens() {
 		return leaseStep{}, errNoToken()
 	}
-	tokens, sealed, ok := s.tokensOf(ident.UUID, ident.Body)
+	tokens, ok := s.tokensOf(ident.UUID, ident)
 	if !ok {
 		return leaseStep{}, errNoToken()
 	}
-	return leaseStep{keeper: keeper, tokens: tokens, sealed: sealed}, nil
+	return leaseStep{keeper: keeper, tokens: tokens, sealed: ident.Tokens}, nil
 }
 
 // refresh requests new tokens and stores them, also if the client disconnects: a refresh token that the provider has replaced is
 // lost unless the next one is stored.
 func (s *Service) refresh(ctx context.Context, me *Session, ident string, step leaseStep) error {
 	done := make(chan error, 1)
-	work, cancel := context.WithTimeout(context.WithoutCancel(asService(ctx, me.User.UUID)), refreshTimeout)
+	work, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, me.User.UUID)), refreshTimeout)
 	s.pending.Go(func() {
 		defer cancel()
 		done <- s.refreshLeased(work, ident, step)
@@ -239,30 +223,28 @@ func (s *Service) refresh(ctx context.Context, me *Session, ident string, step l
 func (s *Service) refreshLeased(ctx context.Context, ident string, step leaseStep) error {
 	got, failure := step.keeper.Refresh(ctx, step.tokens.Refresh)
 	refused := errs.KindOf(failure) == errs.Denied
-	_, err := s.idents.Mutate(ctx, ident, func(stored store.Stored) (store.Mutation, error) {
-		fields := object.Object{}
-		if leaseOf(stored.Body).Holder == step.holder {
-			fields[fieldLease] = nil
+	_, err := s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		changed := false
+		if i.Lease != nil && i.Lease.Holder == step.holder {
+			i.Lease, changed = nil, true
 		}
 		// A login stores other tokens, and so does who takes the lease when it has expired: these are newer, or another user's.
-		if now, sealed, ok := s.tokensOf(ident, stored.Body); sealed != step.sealed && (!ok || now.Refresh != step.tokens.Refresh) {
-			return store.Mutation{Fields: fields}, nil
-		}
-		switch {
-		case failure == nil:
-			sealed, ok := s.sealTokens(ident, storedTokens(got))
-			if !ok {
-				fields[fieldTokens] = nil
-				break
+		if now, ok := s.tokensOf(ident, *i); i.Tokens == step.sealed || ok && now.Refresh == step.tokens.Refresh {
+			switch {
+			case failure == nil:
+				i.Tokens, _ = s.sealTokens(ident, storedTokens(got))
+				changed = true
+			case refused:
+				i.Tokens, changed = "", true
 			}
-			fields.Set(fieldTokens, sealed)
-		case refused:
-			fields[fieldTokens] = nil
 		}
-		return store.Mutation{Fields: fields}, nil
+		if !changed {
+			return record.ErrUnchanged
+		}
+		return nil
 	})
 	switch {
-	case ignoreNotFound(err) != nil:
+	case record.IgnoreNotFound(err) != nil:
 		return err
 	case failure == nil || refused:
 		return nil // what is stored says it

@@ -13,25 +13,22 @@ import (
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/totp"
 
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 const (
-	totpPeriod = 30 * time.Second
-	totpSkew   = 1 // steps before and after now that are accepted
+	totpPeriod = guess.Step
 	totpQRSize = 256
 
 	// enrollTTL is how long somebody has to set up an authenticator app.
 	enrollTTL = 10 * time.Minute
 )
 
-// fieldTOTPSecret holds, in the store of tokens, the secret of an authenticator app that is being set up.
-const fieldTOTPSecret = "_totp"
-
 // enrollmentUUID is the uuid of what a session sets up: another session can't confirm it.
-func enrollmentUUID(session string) string { return "enroll-" + hexDigest(session) }
+func enrollmentUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }
 
 // TOTPEnrollment is what an authenticator app needs. It is shown once.
 type TOTPEnrollment struct {
@@ -43,7 +40,7 @@ type TOTPEnrollment struct {
 // BeginTOTP makes the secret of an authenticator app for the user who is logged in. It is of no use before
 // ConfirmTOTP, and replaces one that the same session has begun. Errors: those of requireFresh; Exists; Conflict.
 func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, error) {
-	if err := s.requireEnrollable(ctx, me, FactorTOTP, factorsOf(me.User.Body).TOTP != nil); err != nil {
+	if err := s.requireEnrollable(ctx, me, FactorTOTP); err != nil {
 		return TOTPEnrollment{}, err
 	}
 	account, err := s.Address(ctx, me.User.UUID)
@@ -65,14 +62,13 @@ func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, e
 	if err := png.Encode(&picture, image); err != nil {
 		return TOTPEnrollment{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
 	}
-	pending := object.Object{}
-	pending.Set(fieldTOTPSecret, s.sealed(FactorTOTP+me.User.UUID, key.Secret()))
-	pending.Set(fieldExpires, timestamp(s.now().Add(enrollTTL)))
-	ctx = asService(ctx, me.User.UUID)
-	if err := ignoreNotFound(s.tokens.Delete(ctx, enrollmentUUID(me.ID), 0)); err != nil {
+	ctx = record.AsService(ctx, me.User.UUID)
+	if err := record.IgnoreNotFound(s.db.Tokens.Delete(ctx, enrollmentUUID(me.ID), 0)); err != nil {
 		return TOTPEnrollment{}, err
 	}
-	_, err = s.tokens.Save(ctx, pending, enrollmentUUID(me.ID))
+	_, err = s.db.Tokens.Create(ctx, enrollmentUUID(me.ID), record.Token{
+		Setup: secret.Seal(s.sealer, FactorTOTP+me.User.UUID, key.Secret()), Expires: s.now().Add(enrollTTL),
+	})
 	if errors.Is(err, errs.Exists) {
 		err = errs.New(errs.Conflict, "the same session is setting up an authenticator app: try again")
 	}
@@ -95,56 +91,45 @@ func (s *Service) issuer() string {
 // Errors: those of requireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
 func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (session IssuedSession, codes []string, err error) {
 	me := from.Session
-	if err := s.requireEnrollable(ctx, me, FactorTOTP, factorsOf(me.User.Body).TOTP != nil); err != nil {
+	if err := s.requireEnrollable(ctx, me, FactorTOTP); err != nil {
 		return session, nil, err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return session, nil, err
 	}
-	own := asService(ctx, me.User.UUID)
+	own := record.AsService(ctx, me.User.UUID)
 	nothing := errs.New(errs.Conflict, "no authenticator app is being set up in this session, or it took too long: begin again")
-	pending, err := s.tokens.Get(own, enrollmentUUID(me.ID))
+	pending, err := s.db.Tokens.Read(own, enrollmentUUID(me.ID))
 	if errors.Is(err, errs.NotFound) {
 		return session, nil, nothing
 	}
 	if err != nil {
 		return session, nil, err
 	}
-	o, err := pending.Object()
-	if err != nil {
-		return session, nil, err
-	}
-	if !s.now().Before(timeField(o, fieldExpires)) {
+	if !s.now().Before(pending.Expires) {
 		return session, nil, nothing
 	}
-	sealed, _ := o.Text(fieldTOTPSecret)
-	secret, err := s.opened(FactorTOTP+me.User.UUID, sealed)
+	key, err := secret.Open(s.sealer, FactorTOTP+me.User.UUID, pending.Setup)
 	if err != nil {
 		return session, nil, err
 	}
-	if err := s.attempt(ctx, me.User.UUID, MethodTOTP, func(context.Context) (uint64, bool, error) {
-		step, ok := matchTOTP(secret, code, s.now())
+	if err := s.guesses.Code(ctx, me.User.UUID, MethodTOTP, func(context.Context) (uint64, bool, error) {
+		step, ok := matchTOTP(key, code, s.now())
 		return step, ok, nil
 	}); err != nil {
 		return session, nil, err
 	}
-	if err := s.tokens.Delete(own, pending.UUID, pending.Revision); err != nil {
-		if ignoreStale(err) == nil {
+	if err := s.db.Tokens.Delete(own, pending.UUID, pending.Revision); err != nil {
+		if record.IgnoreStale(err) == nil {
 			err = nothing // another request has confirmed it, or begun again
 		}
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, FactorTOTP, func(_ store.Stored, f *factors, at, usable string) error {
-		if f.TOTP != nil {
-			return errFactorExists(FactorTOTP)
-		}
-		f.TOTP = &totpFactor{factor{Created: at, From: usable}, sealed}
-		return nil
-	})
+	codes, err = s.addFactor(ctx, me, record.Factor{Type: FactorTOTP, Secret: pending.Setup}, nil)
 	if err != nil {
 		return session, nil, err
 	}
-	s.returnAttempt(from)
+	s.guesses.Return(from.Address)
 	if me.limited {
 		return IssuedSession{Session: *me}, nil, nil // it counts after EnrollDelay
 	}
@@ -152,33 +137,29 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 	return session, codes, err
 }
 
-// stepAt is the time step of a time.
-func stepAt(at time.Time) uint64 {
-	return uint64(at.Unix()) / uint64(totpPeriod/time.Second) //nolint:gosec // after 1970
-}
-
 // verifyTOTP reports whether a code is that of a user's authenticator app, and its time step.
-func (s *Service) verifyTOTP(user string, f *totpFactor, code string) (step uint64, ok bool, err error) {
-	if f == nil {
+func (s *Service) verifyTOTP(user record.User, code string) (step uint64, ok bool, err error) {
+	f, has := user.Factors.Get(FactorTOTP)
+	if !has {
 		return 0, false, nil
 	}
-	secret, err := s.opened(FactorTOTP+user, f.Secret)
+	key, err := secret.Open(s.sealer, FactorTOTP+user.UUID, f.Secret)
 	if err != nil {
 		return 0, false, err
 	}
-	step, ok = matchTOTP(secret, code, s.now())
+	step, ok = matchTOTP(key, code, s.now())
 	return step, ok, nil
 }
 
 // matchTOTP finds the time step of a code, within the skew. It compares with all of them, so that the time that it takes says
 // nothing about the code.
-func matchTOTP(secret, code string, now time.Time) (step uint64, ok bool) {
-	code = typedCode(code)
-	for skew := -totpSkew; skew <= totpSkew; skew++ {
+func matchTOTP(key, code string, now time.Time) (step uint64, ok bool) {
+	code = secret.TypedCode(code)
+	for skew := -guess.StepSkew; skew <= guess.StepSkew; skew++ {
 		at := now.Add(time.Duration(skew) * totpPeriod)
-		want, err := totp.GenerateCodeCustom(secret, at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		want, err := totp.GenerateCodeCustom(key, at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
 		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
-			step, ok = stepAt(at), true
+			step, ok = guess.StepAt(at), true
 		}
 	}
 	return step, ok

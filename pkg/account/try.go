@@ -2,20 +2,12 @@ package account
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
 	"time"
 
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
-)
-
-// Fields of a login that waits for its second factor.
-const (
-	fieldTries    = "_tries"
-	fieldInFlight = "_inFlight" // tries that are being verified
 )
 
 // errInFlight ends a try whose answer is being verified already.
@@ -26,83 +18,77 @@ const tryTimeout = 10 * time.Second
 
 // beginTry returns a pending login after it has counted a try of its second factor. The same answer, sent again while the first is being
 // verified, is no try of its own: it waits for how that ends.
-func (s *Service) beginTry(ctx context.Context, secret, answer string) (flow store.Stored, login object.Object, err error) {
-	if secret == "" {
-		return flow, nil, errPending()
+func (s *Service) beginTry(ctx context.Context, pending, answer string) (login record.Token, err error) {
+	if pending == "" {
+		return login, errPending()
 	}
-	uuid := pendingUUID(secret)
-	flow, login, err = s.countTry(ctx, uuid, answer)
+	uuid := pendingUUID(pending)
+	login, err = s.countTry(ctx, uuid, answer)
 	if !errors.Is(err, errInFlight) {
-		return flow, login, err
+		return login, err
 	}
-	u, used, err := s.awaitUse(ctx, uuid, func(o object.Object) bool { return s.inFlight(o)[answer] != "" })
+	u, err := s.awaitUse(ctx, uuid, func(t record.Token) bool { return s.inFlight(t)[answer] != "" })
 	switch {
 	case err != nil:
-		return flow, nil, err
-	case used && u.Answer == answer:
-		return flow, nil, u.repeated(errs.Unauthenticated)
+		return login, err
+	case u != nil && u.Answer == answer:
+		return login, usedBefore(*u, errs.Unauthenticated)
 	}
-	return flow, nil, errWrongCode() // as the first was, or will be
+	return login, guess.ErrWrongCode() // as the first was, or will be
 }
 
 // inFlight returns since when the answers of a pending login are being verified.
-func (s *Service) inFlight(login object.Object) map[string]string {
+func (s *Service) inFlight(login record.Token) map[string]string {
 	all := map[string]string{}
-	_ = json.Unmarshal(login[fieldInFlight], &all)
-	begun := timestamp(s.now().Add(-tryTimeout))
-	maps.DeleteFunc(all, func(_, at string) bool { return at < begun })
+	begun := record.Timestamp(s.now().Add(-tryTimeout))
+	for answer, at := range login.InFlight {
+		if at >= begun {
+			all[answer] = at
+		}
+	}
 	return all
 }
 
-func (s *Service) countTry(ctx context.Context, uuid, answer string) (flow store.Stored, login object.Object, err error) {
-	flow, err = s.tokens.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+func (s *Service) countTry(ctx context.Context, uuid, answer string) (login record.Token, err error) {
+	_, err = s.db.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+		if u := t.Use; u != nil {
+			if u.Answer == answer {
+				return usedBefore(*u, errs.Unauthenticated)
+			}
+			return errPending()
 		}
-		switch u, used := useOf(o); {
-		case used && u.Answer == answer:
-			return store.Mutation{}, u.repeated(errs.Unauthenticated)
-		case used:
-			return store.Mutation{}, errPending()
-		}
-		tries, inFlight := 0, s.inFlight(o)
-		_ = json.Unmarshal(o[fieldTries], &tries)
+		inFlight := s.inFlight(*t)
 		switch {
-		case !s.now().Before(timeField(o, fieldExpires)):
-			return store.Mutation{}, errPending()
+		case !s.now().Before(t.Expires):
+			return errPending()
 		case inFlight[answer] != "":
-			return store.Mutation{}, errInFlight
-		case tries >= maxTries:
-			return store.Mutation{}, errPending()
+			return errInFlight
+		case t.Tries >= maxTries:
+			return errPending()
 		}
-		login = o
-		inFlight[answer] = timestamp(s.now())
-		fields := object.Object{}
-		fields.Set(fieldTries, tries+1)
-		fields.Set(fieldInFlight, inFlight)
-		return store.Mutation{Fields: fields}, nil
+		login = *t
+		inFlight[answer] = record.Timestamp(s.now())
+		t.Tries++
+		t.InFlight = inFlight
+		return nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		err = errPending()
 	}
-	return flow, login, err
+	return login, err
 }
 
 // endTry records that a try has failed. If that fails, who sends the same again waits for it in vain, for tryTimeout at most.
 func (s *Service) endTry(ctx context.Context, uuid, answer string) {
-	_, err := s.tokens.Mutate(context.WithoutCancel(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
-		o, err := now.Object()
-		if _, used := useOf(o); used || err != nil {
-			return store.Mutation{}, err
+	_, err := s.db.Tokens.Change(context.WithoutCancel(ctx), uuid, func(t *record.Token) error {
+		if t.Use != nil {
+			return record.ErrUnchanged
 		}
-		inFlight := s.inFlight(o)
-		delete(inFlight, answer)
-		fields := object.Object{}
-		fields.Set(fieldInFlight, inFlight)
-		return store.Mutation{Fields: fields}, nil
+		t.InFlight = s.inFlight(*t)
+		delete(t.InFlight, answer)
+		return nil
 	})
-	if ignoreNotFound(err) != nil {
+	if record.IgnoreNotFound(err) != nil {
 		s.log.WarnContext(ctx, "auth: the end of a try of a second factor was not recorded", "error", err)
 	}
 }

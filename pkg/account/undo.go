@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // undoChange gives the account back to who has the address that was proven longest when the change was requested. One write of the
@@ -18,22 +18,22 @@ import (
 // it, with their tokens: those of a thief's own mailbox too, and a deletion that was planned since. Then the addresses of before are
 // restored, and the idents are removed that were added since the change was requested. What is older than the change stays.
 func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, from Client) error {
-	user, err := s.users.Get(asService(ctx, ""), v.token.User)
-	if errors.Is(err, errs.NotFound) || err == nil && IsDisabled(user) {
+	user, err := s.db.Users.Read(record.AsService(ctx, ""), v.token.User)
+	if errors.Is(err, errs.NotFound) || err == nil && user.MarkedDisabled {
 		return errWrongToken()
 	}
 	if err != nil {
 		return err
 	}
-	ctx = asService(ctx, user.UUID)
-	all := s.changesOf(user.Body)
-	if at := changeAt(all, v.token.Change); at >= 0 { // else it ends below, or continues an undoing that was interrupted
-		owner, ident, err := s.findOwner(ctx, id)
+	ctx = record.AsService(ctx, user.UUID)
+	all := s.changesOf(user)
+	if at := record.ChangeAt(all, v.token.Change); at >= 0 { // else it ends below, or continues an undoing that was interrupted
+		owner, ident, err := s.db.FindOwner(ctx, id.Identity)
 		if err != nil {
 			return err
 		}
-		if owner.UUID != "" && owner.UUID != user.UUID && isProven(ident) {
-			return id.errTaken()
+		if owner.UUID != "" && owner.UUID != user.UUID && ident.Proven {
+			return id.ErrTaken()
 		}
 		// Whoever has the account now may be its owner, and the mailbox a stranger's by now.
 		may, err := s.mayUndo(ctx, user, all[at], id)
@@ -62,8 +62,8 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, 
 	if err := ignoreUsed(s.consumeToken(ctx, v, ActUndone, from)); err != nil {
 		s.log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; it is of no use", "error", err)
 	}
-	s.accounts.succeed(id.uuid())
-	if err := s.enqueueMailAs(ctx, id.providerID, recoveryMailbox, purposeRecover); err != nil {
+	s.guesses.Accounts.Succeed(id.UUID())
+	if err := s.enqueueMailAs(ctx, id.ID, recoveryMailbox, record.PurposeRecover); err != nil {
 		s.log.WarnContext(ctx, "auth: requesting a recovery mail failed; the user can request another", "error", err)
 	}
 	return nil
@@ -71,57 +71,54 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, 
 
 // mayUndo reports whether an address has the right to undo a change. A release that did not know who has the right gave it to the
 // address that was replaced; of such a change it has the right still if no other address of the account is older than the change.
-func (s *Service) mayUndo(ctx context.Context, user store.Stored, c addressChange, address identity) (bool, error) {
+func (s *Service) mayUndo(ctx context.Context, user record.User, c record.AddressChange, address identity) (bool, error) {
 	switch {
 	case c.Kept:
 		return false, nil
 	case c.Holder != "":
-		return c.Holder == address.providerID, nil
-	case c.Ident != address.uuid():
+		return c.Holder == address.ID, nil
+	case c.Ident != address.UUID():
 		return false, nil
 	}
-	found, err := s.standingsOf(ctx, user)
-	older := slices.ContainsFunc(found.all, func(a standing) bool {
-		return a.address != address.providerID && a.since != "" && a.since < c.At
+	found, err := s.db.StandingsOf(ctx, user)
+	older := slices.ContainsFunc(found.All, func(a record.Standing) bool {
+		return a.Address != address.ID && a.Since != "" && a.Since < c.At
 	})
 	return !older, err
 }
 
 // beginUndoing makes the write that decides an undoing.
-func (s *Service) beginUndoing(ctx context.Context, user, id string, address identity) (change addressChange, err error) {
-	_, err = s.users.Mutate(ctx, user, func(now store.Stored) (store.Mutation, error) {
-		all := s.changesOf(now.Body)
-		at := changeAt(all, id)
+func (s *Service) beginUndoing(ctx context.Context, user, id string, address identity) (change record.AddressChange, err error) {
+	_, err = s.db.Users.Change(ctx, user, func(now *record.User) error {
+		all := s.changesOf(*now)
+		at := record.ChangeAt(all, id)
 		if at < 0 {
-			return store.Mutation{}, errWrongToken()
+			return errWrongToken()
 		}
 		change = all[at]
-		if may, err := s.mayUndo(ctx, now, change, address); !may || err != nil {
-			return store.Mutation{}, cmp.Or(err, errWrongToken())
+		if may, err := s.mayUndo(ctx, *now, change, address); !may || err != nil {
+			return cmp.Or(err, errWrongToken())
 		}
 		if change.Undoing {
-			return store.Mutation{}, nil
-		}
-		o, err := now.Object()
-		if err != nil {
-			return store.Mutation{}, err
+			return record.ErrUnchanged
 		}
 		change.Undoing = true
 		for _, later := range all[at+1:] {
 			change.Later = append(append(change.Later, later.To), later.Later...)
 			if later.Since != "" && later.Since < change.At {
-				change.Restore = append(change.Restore, formerAddress{later.From, later.Since})
+				change.Restore = append(change.Restore, record.FormerAddress{Address: later.From, Since: later.Since})
 			}
 		}
-		left := withoutRightsOf(all[:at:at], address)
-		fields := passwordFields(o, "", false).Merge(factorsOf(now.Body).addedBefore(change.At).fields()).Merge(forgetDevices(o))
-		fields.Set(fieldChanges, append(left, change))
-		events := []store.ExtraEvent{s.audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.uuid(), Reason: "undone"})}
-		if plan := planOf(o); plan != nil && plan.Planned >= change.At { // its notice has reached the thief, if there is one
-			fields = fields.Merge(noPlan())
-			events = append(events, s.audit(event.AuthDeletionUndone, user, event.AuthDetails{Reason: "undone"}))
+		now.ForgetDevices()
+		now.SetPassword("", false)
+		now.Factors = now.Factors.AddedBefore(change.At)
+		now.Changes = append(withoutRightsOf(all[:at:at], address), change)
+		now.Publish(s.db.Audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.UUID(), Reason: "undone"}))
+		if plan := now.Plan(); plan != nil && plan.Planned >= change.At { // its notice has reached the thief, if there is one
+			now.EndPlan()
+			now.Publish(s.db.Audit(event.AuthDeletionUndone, user, event.AuthDetails{Reason: "undone"}))
 		}
-		return store.Mutation{Fields: fields, ExtraEvents: events}, nil
+		return nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		err = errWrongToken()
@@ -131,21 +128,21 @@ func (s *Service) beginUndoing(ctx context.Context, user, id string, address ide
 
 // restoreIdents gives a user the addresses of before a change again, and returns the uuids of their idents: that of who undoes it, and
 // others unless they belong to somebody else by now.
-func (s *Service) restoreIdents(ctx context.Context, user string, id identity, c addressChange) (restored []string, err error) {
-	since := map[string]string{id.providerID: ""}
-	for _, former := range append(c.Restore, formerAddress{c.From, c.Since}) {
+func (s *Service) restoreIdents(ctx context.Context, user string, id identity, c record.AddressChange) (restored []string, err error) {
+	since := map[string]string{id.ID: ""}
+	for _, former := range append(c.Restore, record.FormerAddress{Address: c.From, Since: c.Since}) {
 		if former.Since != "" {
 			since[former.Address] = former.Since
 		}
 	}
 	for _, address := range slices.Sorted(maps.Keys(since)) {
-		again := emailIdentity(address)
-		again.validated = true
+		again := addressIdentity(address)
+		again.Validated = true
 		err := s.restoreIdent(ctx, user, again, since[address])
 		switch {
 		case err == nil:
-			restored = append(restored, again.uuid())
-		case address == id.providerID || !errors.Is(err, errs.Exists):
+			restored = append(restored, again.UUID())
+		case address == id.ID || !errors.Is(err, errs.Exists):
 			return nil, err
 		}
 	}
@@ -155,20 +152,17 @@ func (s *Service) restoreIdents(ctx context.Context, user string, id identity, c
 // restoreIdent gives a user the ident of an address again. A stranger may have registered the address since without
 // having it. The ident gets another revision in any case, so that a confirmation in progress does not remove it.
 func (s *Service) restoreIdent(ctx context.Context, user string, id identity, since string) error {
-	fields := id.identFields()
-	fields.Set(fieldUser, user)
-	if since != "" {
-		fields.Set(fieldProvenAt, since)
-	}
-	for range maxAttempts {
-		_, err := s.idents.Save(ctx, fields, id.uuid())
+	again := id.ident()
+	again.User, again.ProvenAt = user, since
+	for range record.Attempts {
+		_, err := s.db.Idents.Create(ctx, id.UUID(), again)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, errs.Exists) {
 			return err
 		}
-		owner, ident, err := s.findOwner(ctx, id)
+		owner, ident, err := s.db.FindOwner(ctx, id.Identity)
 		switch {
 		case err != nil:
 			return err
@@ -177,41 +171,40 @@ func (s *Service) restoreIdent(ctx context.Context, user string, id identity, si
 				return err
 			}
 			continue // it was removed meanwhile
-		case owner.UUID != "" && isProven(ident):
-			return id.errTaken()
+		case owner.UUID != "" && ident.Proven:
+			return id.ErrTaken()
 		case owner.UUID != "":
-			if _, err := s.EndSessions(ctx, owner.UUID); ignoreNotFound(err) != nil {
+			if _, err := s.EndSessions(ctx, owner.UUID); record.IgnoreNotFound(err) != nil {
 				return err
 			}
-			if err := s.announce(ctx, owner, announcement{kind: NoticeLoginRemoved, about: id.providerID, always: true}); err != nil {
+			if err := s.announce(ctx, owner, announcement{kind: NoticeLoginRemoved, about: id.ID, always: true}); err != nil {
 				return err
 			}
 		}
 		if ident.UUID == "" {
 			continue
 		}
-		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+		if err := record.IgnoreStale(s.db.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
 			return err
 		}
 	}
-	return errContention()
+	return record.ErrContention()
 }
 
 // removeAdded removes the idents that a user has got since a change was requested. Those of the changes are known; others
 // are found by an index.
-func (s *Service) removeAdded(ctx context.Context, user string, keep []string, c addressChange) error {
+func (s *Service) removeAdded(ctx context.Context, user string, keep []string, c record.AddressChange) error {
 	var added []string
 	for _, address := range append([]string{c.To}, c.Later...) {
 		if address != "" {
-			added = append(added, emailIdentity(address).uuid())
+			added = append(added, addressIdentity(address).UUID())
 		}
 	}
-	err := forEachOwned(ctx, s.idents, user, func(found store.Stored, _ object.Object) error {
+	for found, err := range s.db.Idents.Owned(ctx, user) {
+		if err != nil {
+			return err
+		}
 		added = append(added, found.UUID)
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	for _, ident := range added {
 		if slices.Contains(keep, ident) {
@@ -227,51 +220,48 @@ func (s *Service) removeAdded(ctx context.Context, user string, keep []string, c
 // removeYounger removes an ident if it is of a user, and was added at a time or after it, however often it is written meanwhile. One that
 // was restored is as old as what it restores.
 func (s *Service) removeYounger(ctx context.Context, user, ident, than string) error {
-	for range maxAttempts {
-		stored, err := s.idents.Get(ctx, ident)
+	for range record.Attempts {
+		i, err := s.db.Idents.Read(ctx, ident)
 		if err != nil {
-			return ignoreNotFound(err)
+			return record.IgnoreNotFound(err)
 		}
-		o, err := stored.Object()
-		if err != nil {
-			return err
+		created := i.Created
+		if i.Proven && i.ProvenAt != "" {
+			created = min(created, i.ProvenAt)
 		}
-		created, _ := o.Text("created")
-		if restored, _ := o.Text(fieldProvenAt); restored != "" && string(o[fieldProven]) == "true" && restored < created {
-			created = restored
-		}
-		if owner, _ := o.Text(fieldUser); owner != user || created < than {
+		if i.User != user || created < than {
 			return nil
 		}
-		if err = s.idents.Delete(ctx, ident, stored.Revision); !errors.Is(err, errs.Mismatch) {
-			return ignoreNotFound(err)
+		if err = s.db.Idents.Delete(ctx, ident, i.Revision); !errors.Is(err, errs.Mismatch) {
+			return record.IgnoreNotFound(err)
 		}
 	}
-	return errContention()
+	return record.ErrContention()
 }
 
 // endUndoing removes a change that was undone. Passkeys are no second factor any more if there is none: a thief may have replaced
 // those of the owner by others, which the undoing has removed.
 func (s *Service) endUndoing(ctx context.Context, user, change string, restored []string) error {
-	_, err := s.users.Mutate(ctx, user, func(now store.Stored) (store.Mutation, error) {
-		unlinked := unlinkedOf(now.Body)
-		maps.DeleteFunc(unlinked, func(ident string, _ uint64) bool { return slices.Contains(restored, ident) })
-		fields := object.Object{}
-		fields.Set(fieldChanges, slices.DeleteFunc(s.changesOf(now.Body), func(c addressChange) bool { return c.ID == change }))
-		fields.Set(fieldUnlinked, unlinked)
-		if f := factorsOf(now.Body); f.Passkey != nil {
-			has, err := s.hasPasskey(ctx, now)
+	_, err := s.db.Users.Change(ctx, user, func(now *record.User) error {
+		maps.DeleteFunc(now.Unlinked, func(ident string, _ uint64) bool { return slices.Contains(restored, ident) })
+		if now.Unlinked == nil {
+			now.Unlinked = map[string]uint64{}
+		}
+		now.Changes = slices.DeleteFunc(s.changesOf(*now), func(c record.AddressChange) bool { return c.ID == change })
+		now.Write(record.FieldUnlinked)
+		now.Write(record.FieldChanges)
+		if now.Factors.Has(FactorPasskey) {
+			has, err := s.hasPasskey(ctx, *now)
 			if err != nil {
-				return store.Mutation{}, err
+				return err
 			}
 			if !has {
-				f.Passkey = nil
-				fields = fields.Merge(f.fields())
+				now.Factors.Remove(FactorPasskey)
 			}
 		}
-		return store.Mutation{Fields: fields}, nil
+		return nil
 	})
-	return ignoreNotFound(err)
+	return record.IgnoreNotFound(err)
 }
 
 // The right to undo a change ends when the address that has it proves itself again: by a login by mail, a recovery, or an undoing.
@@ -279,24 +269,18 @@ func (s *Service) endUndoing(ctx context.Context, user, change string, restored 
 // admin, says that the changes are right; what was not confirmed can be confirmed still.
 
 // withoutRightsOf returns changes without those that an address can undo.
-func withoutRightsOf(all []addressChange, address identity) []addressChange {
-	return slices.DeleteFunc(slices.Clone(all), func(c addressChange) bool { return !c.Kept && c.heldBy(address) })
-}
-
-// heldBy reports whether an address may have the right to undo a change.
-func (c addressChange) heldBy(address identity) bool {
-	return c.Holder == address.providerID || c.Holder == "" && c.Ident == address.uuid()
+func withoutRightsOf(all []record.AddressChange, address identity) []record.AddressChange {
+	return slices.DeleteFunc(slices.Clone(all), func(c record.AddressChange) bool { return !c.Kept && c.HeldBy(address.Identity) })
 }
 
 // endRights ends the rights of an address of a user, which has proven itself again.
-func (s *Service) endRights(ctx context.Context, user store.Stored, address identity) (store.Stored, error) {
-	if len(s.changesOf(user.Body)) == 0 {
+func (s *Service) endRights(ctx context.Context, user record.User, address identity) (record.User, error) {
+	if len(s.changesOf(user)) == 0 {
 		return user, nil
 	}
-	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
-		fields := object.Object{}
-		fields.Set(fieldChanges, withoutRightsOf(s.changesOf(now.Body), address))
-		return store.Mutation{Fields: fields}, nil
+	return s.db.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
+		now.Changes = withoutRightsOf(s.changesOf(*now), address)
+		return nil
 	})
 }
 
@@ -306,59 +290,60 @@ func (s *Service) KeepChanges(ctx context.Context, login, token string, from Cli
 	if err := s.requireEmail(); err != nil {
 		return err
 	}
-	if err := requireTexts("a login and a token are needed", text{fieldLogin, login}, text{"token", token}); err != nil {
+	if err := requireTexts("a login and a token are needed", text{"login", login}, text{"token", token}); err != nil {
 		return err
 	}
-	if err := s.takeAttempt(from); err != nil {
+	if err := s.guesses.Take(from.Address); err != nil {
 		return err
 	}
-	id := emailIdentity(login)
-	v, err := s.verifyToken(ctx, id.providerID, token, purposeUndo)
+	id := addressIdentity(login)
+	v, err := s.verifyToken(ctx, id.ID, token, record.PurposeUndo)
 	if err != nil {
 		return s.repeatedChange(err, from)
 	}
-	_, err = s.keepChanges(asService(ctx, v.token.User), v.token.User, event.AuthDetails{Factor: id.uuid(), Reason: "kept"}, func(all []addressChange) error {
-		if at := changeAt(all, v.token.Change); at < 0 || all[at].Undoing {
+	_, err = s.keepChanges(record.AsService(ctx, v.token.User), v.token.User, event.AuthDetails{Factor: id.UUID(), Reason: "kept"}, func(all []record.AddressChange) error {
+		if at := record.ChangeAt(all, v.token.Change); at < 0 || all[at].Undoing {
 			return errWrongToken()
 		}
 		return nil
-	}, func(c addressChange) bool { return c.heldBy(id) })
+	}, func(c record.AddressChange) bool { return c.HeldBy(id.Identity) })
 	if errors.Is(err, errs.NotFound) {
 		err = errWrongToken()
 	}
 	if err != nil {
 		return err
 	}
-	s.returnAttempt(from)
+	s.guesses.Return(from.Address)
 	return ignoreUsed(s.consumeToken(ctx, v, ActKept, from))
 }
 
 // KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict when there are none;
 // NotFound.
 func (s *Service) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error) {
-	return s.keepChanges(managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(all []addressChange) error {
-		if !slices.ContainsFunc(all, func(c addressChange) bool { return !c.Kept && !c.Undoing }) {
+	return s.keepChanges(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(all []record.AddressChange) error {
+		if !slices.ContainsFunc(all, func(c record.AddressChange) bool { return !c.Kept && !c.Undoing }) {
 			return errs.New(errs.Conflict, "the user has no change of address that can be undone")
 		}
 		return nil
-	}, func(addressChange) bool { return true })
+	}, func(record.AddressChange) bool { return true })
 }
 
 // keepChanges marks the changes of a user that which selects as kept, unless check refuses.
-func (s *Service) keepChanges(ctx context.Context, uuid string, details event.AuthDetails, check func([]addressChange) error, which func(addressChange) bool) (store.Stored, error) {
-	return s.users.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		all := s.changesOf(now.Body)
+func (s *Service) keepChanges(ctx context.Context, uuid string, details event.AuthDetails, check func([]record.AddressChange) error, which func(record.AddressChange) bool) (store.Stored, error) {
+	user, err := s.db.Users.Change(ctx, uuid, func(now *record.User) error {
+		all := s.changesOf(*now)
 		if err := check(all); err != nil {
-			return store.Mutation{}, err
+			return err
 		}
 		for i, c := range all {
 			// One that is being undone is completed by a repetition.
 			all[i].Kept = c.Kept || which(c) && !c.Undoing
 		}
-		fields := object.Object{}
-		fields.Set(fieldChanges, all)
-		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{s.audit(event.AuthAddressChanged, uuid, details)}}, nil
+		now.Changes = all
+		now.Publish(s.db.Audit(event.AuthAddressChanged, uuid, details))
+		return nil
 	})
+	return user.Stored, err
 }
 
 // Undoable is a change of address that can be undone, as admins see it.
@@ -370,7 +355,7 @@ type Undoable struct {
 }
 
 // undoable returns the changes of a user that can be undone still.
-func (s *Service) undoable(user []byte) (all []Undoable) {
+func (s *Service) undoable(user record.User) (all []Undoable) {
 	for _, c := range s.changesOf(user) {
 		if c.Holder != "" && !c.Kept {
 			all = append(all, Undoable{c.At, c.Holder, c.From, c.To})

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"belfry/internal/backoff"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // SendUnsent sends the mails that were requested within a day and are not sent, and reports how many: their events may be lost.
@@ -22,7 +22,11 @@ func (s *Service) SendUnsent(ctx context.Context, within time.Duration) (sent in
 		return 0, nil
 	}
 	requested := map[string]string{} // the request of each mailbox, by its uuid
-	for mailbox, err := range s.tokens.All(ctx, store.MaxPage) {
+	for stored, err := range s.db.Mailboxes.All(ctx, store.MaxPage) {
+		var mailbox record.Mailbox
+		if err == nil {
+			mailbox, err = s.db.Mailboxes.Of(stored)
+		}
 		if err != nil {
 			return 0, errs.Wrap(err, errs.KindOf(err), "auth: finding mails that are not sent failed")
 		}
@@ -56,18 +60,16 @@ func (s *Service) SendUnsent(ctx context.Context, within time.Duration) (sent in
 }
 
 // unsentIn returns the request of a mailbox whose mail is not sent.
-func (s *Service) unsentIn(mailbox store.Stored) (mailRequest, bool) {
-	request, ok := mailRequestOf(object.Field(mailbox.Body, fieldMail))
-	sent, _ := object.Text(object.Field(mailbox.Body, fieldSent))
-	at, _ := time.Parse(timeFormat, request.At)
-	return request, ok && sent != request.ID && s.now().Sub(at) < unsentFor
+func (s *Service) unsentIn(mailbox record.Mailbox) (record.MailRequest, bool) {
+	request := mailbox.Request
+	return request, request.ID != "" && mailbox.Sent != request.ID && s.now().Sub(record.Time(request.At)) < unsentFor
 }
 
 // sendUnsent sends the mail of a request, unless it is sent, or replaced by another, which has an event of its own.
 func (s *Service) sendUnsent(ctx context.Context, uuid, id string) (sent bool, err error) {
-	mailbox, err := s.tokens.Get(ctx, uuid)
+	mailbox, err := s.db.Mailboxes.Read(ctx, uuid)
 	if err != nil {
-		return false, ignoreNotFound(err)
+		return false, record.IgnoreNotFound(err)
 	}
 	if request, ok := s.unsentIn(mailbox); !ok || request.ID != id {
 		return false, nil

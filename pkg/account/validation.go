@@ -4,43 +4,36 @@ import (
 	"context"
 	"errors"
 
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // ResendValidation requests another validation mail; where addresses are
 // validated first, the mail of a registration. The result is the same for a
 // login that is unknown or validated already.
 func (s *Service) ResendValidation(ctx context.Context, login string, from Client) error {
-	return s.requestMail(ctx, login, validationMailbox, from, func(user store.Stored, ident object.Object) purpose {
+	return s.requestMail(ctx, login, validationMailbox, from, func(user record.User, ident record.Ident) record.Purpose {
 		switch {
 		case !s.email.PostValidation && user.UUID == "":
-			return purposeValidate
+			return record.PurposeValidate
 		case !s.email.PostValidation:
-			return purposeTaken
-		case user.UUID == "" || string(ident["validated"]) == "true" || s.email.SkipValidation:
-			return purposeNone
+			return record.PurposeTaken
+		case user.UUID == "" || ident.Validated || s.email.SkipValidation:
+			return record.PurposeNone
 		default:
-			return purposeValidate
+			return record.PurposeValidate
 		}
 	})
 }
 
 // requestMail requests a mail to an address, whose purpose depends on the
 // address's user and ident.
-func (s *Service) requestMail(ctx context.Context, login, mailbox string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
-	user, stored, id, err := s.addressee(ctx, login, from)
+func (s *Service) requestMail(ctx context.Context, login, mailbox string, from Client, why func(user record.User, ident record.Ident) record.Purpose) error {
+	user, ident, id, err := s.addressee(ctx, login, from)
 	if err != nil {
 		return err
 	}
-	var ident object.Object
-	if stored.UUID != "" {
-		if ident, err = stored.Object(); err != nil {
-			return err
-		}
-	}
-	return s.enqueueMail(ctx, id.providerID, mailbox, why(user, ident))
+	return s.enqueueMail(ctx, id.ID, mailbox, why(user, ident))
 }
 
 // LinkOutcome is what following the link of a mail leads to.
@@ -76,34 +69,34 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 	if err := s.requireEmail(); err != nil {
 		return 0, err
 	}
-	id := emailIdentity(login)
+	id := addressIdentity(login)
 	if outcome, found, err := s.followLogin(ctx, id, token, from); found || err != nil {
 		return outcome, err
 	}
-	if verified, err := s.verifyToken(ctx, id.providerID, token, purposeChange, purposeUndo); err == nil {
-		if verified.token.For == purposeUndo {
+	if verified, err := s.verifyToken(ctx, id.ID, token, record.PurposeChange, record.PurposeUndo); err == nil {
+		if verified.token.For == record.PurposeUndo {
 			return OpenAddressUndo, nil
 		}
 		return OpenAddressChange, nil
 	} else if !errors.Is(err, errs.Denied) || Repeated(err) != nil {
 		return 0, err
 	}
-	verified, err := s.verifyToken(ctx, id.providerID, token, purposeValidate, purposeRecover)
+	verified, err := s.verifyToken(ctx, id.ID, token, record.PurposeValidate, record.PurposeRecover)
 	if Repeated(err) != nil {
 		return 0, s.whetherStill(ctx, id, err)
 	}
 	if err != nil {
 		return 0, err
 	}
-	recovery := verified.token.For == purposeRecover
+	recovery := verified.token.For == record.PurposeRecover
 	if !recovery && !s.email.PostValidation {
 		return OpenRegistration, nil
 	}
-	user, ident, err := s.findOwner(asService(ctx, ""), id)
+	user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
 	switch {
 	case err != nil:
 		return 0, err
-	case user.UUID == "", recovery && !verified.token.recovers(user):
+	case user.UUID == "", recovery && !verified.token.Recovers(user):
 		return 0, errWrongToken()
 	case recovery:
 		return OpenRecovery, nil
@@ -119,8 +112,8 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 func (s *Service) whetherStill(ctx context.Context, id identity, repeated error) error {
 	r := Repeated(repeated)
 	is, err := s.await(ctx, r.at, func() (is, final bool, err error) {
-		user, ident, err := s.findOwner(asService(ctx, ""), id)
-		return user.UUID != "" && !r.token.recovers(user) && (r.Act != ActConfirmed || string(object.Field(ident.Body, "validated")) == "true"), false, err
+		user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+		return user.UUID != "" && !r.token.Recovers(user) && (r.Act != ActConfirmed || ident.Validated), false, err
 	})
 	switch {
 	case err != nil:

@@ -16,7 +16,7 @@ import (
 )
 
 // cityFile is a database of a few networks.
-const cityFile = "../auth/places/testdata/GeoLite2-City-Test.mmdb"
+const cityFile = "../account/places/testdata/GeoLite2-City-Test.mmdb"
 
 // The list of sessions and the activity have the device and the place of each login, as far as they are known, and a reload
 // reads the database of places again.

@@ -140,7 +140,7 @@ func TestWhoCanNotProveWhoTheyAreLogsInAgain(t *testing.T) {
 	leads(t, f.get("", stepUpURL), "/console/login?next=%2Fconsole%2Fstep-up")
 	is(t, f.get(f.User, stepUpURL), http.StatusForbidden)
 	is(t, f.post(f.User, stepUpURL, "password=another+password"), http.StatusForbidden)
-	_, key, err := f.Auth.IssueKey(t.Context(), f.client(f.Admin).Session.User, account.NewKey{Name: "backup"})
+	_, key, err := f.Auth.IssueKey(t.Context(), f.client(f.Admin).Session.User.Stored, account.NewKey{Name: "backup"})
 	f.Must(err)
 	is(t, f.post("", stepUpURL, "password=a+fine+password", "Authorization", "Bearer "+key), http.StatusForbidden)
 }

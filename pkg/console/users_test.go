@@ -174,7 +174,7 @@ func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 // A user agent is a text of a client: the page shows the device that it names, and the text as it is, escaped.
 func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile("../auth/places/testdata/GeoLite2-City-Test.mmdb")
+	content, err := os.ReadFile("../account/places/testdata/GeoLite2-City-Test.mmdb")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/store"
 )
 
 // named authenticates the user that a request names.
@@ -27,7 +27,7 @@ func (n *named) Authenticate(x *kit.Exchange) (*account.Session, error) {
 	if user == "" {
 		return nil, nil
 	}
-	return &account.Session{ID: "s-" + user, User: store.Stored{UUID: user}}, nil
+	return &account.Session{ID: "s-" + user, User: record.UserOf(user)}, nil
 }
 
 // limitedRoutes are routes with limits, in a bubble where time passes only when the test waits.

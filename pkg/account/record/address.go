@@ -1,4 +1,4 @@
-package account
+package record
 
 import (
 	"net/mail"
@@ -21,7 +21,7 @@ const (
 // found: ASCII letters in lower case, an international domain in its ASCII form.
 // It reports errs.Invalid for text that is no address that mail can be sent to.
 func NormalizeAddress(text string) (string, error) {
-	address, err := knownAddress(text)
+	address, err := KnownAddress(text)
 	if err != nil {
 		return "", err
 	}
@@ -37,8 +37,8 @@ func NormalizeAddress(text string) (string, error) {
 	return address, nil
 }
 
-// knownAddress is NormalizeAddress of an address that may be that of an account: there may be longer ones, of earlier releases.
-func knownAddress(text string) (string, error) {
+// KnownAddress is NormalizeAddress of an address that may be that of an account: there may be longer ones, of earlier releases.
+func KnownAddress(text string) (string, error) {
 	at := strings.LastIndexByte(text, '@')
 	if at < 1 || at == len(text)-1 {
 		return "", errAddress("expected an address such as ada@example.com")

@@ -1,14 +1,14 @@
-package account
+package secret
 
 import (
 	"strings"
 	"unicode"
 )
 
-// typedCode returns a code of digits and letters as it was made, however it was typed, or copied from a mail, a page or an app: without
+// TypedCode returns a code of digits and letters as it was made, however it was typed, or copied from a mail, a page or an app: without
 // spaces, line breaks, hyphens and what can't be seen, and with digits and letters of ASCII in place of those of full width, and of Arabic
 // digits. Such codes are compared in this form alone.
-func typedCode(text string) string {
+func TypedCode(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case isGap(r) || unicode.Is(unicode.Pd, r) || r == '\u2212': // a minus sign
@@ -25,8 +25,8 @@ func typedCode(text string) string {
 	}, text)
 }
 
-// typedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and what can't be seen.
-func typedToken(text string) string {
+// TypedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and what can't be seen.
+func TypedToken(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isGap(r) {
 			return -1

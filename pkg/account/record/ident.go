@@ -1,0 +1,77 @@
+package record
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+)
+
+// Ident is the record of an identity of a user. Its uuid is made of the identity, and it is created only if absent, so that an identity
+// never belongs to two users.
+type Ident struct {
+	Meta
+
+	User    string          `record:"user" left:"stays, stays, stays, stays"`
+	Type    string          `record:"type" left:"stays, stays, stays, stays"` // the provider
+	ID      string          `record:"_id" left:"stays, stays, stays, stays"`  // the provider's id of the user
+	Profile json.RawMessage `record:"profile" left:"stays, stays, stays, stays"`
+
+	Validated bool `record:"validated,keep" left:"is set, is set, is set, stays"`
+
+	// Proven marks an ident whose address was proven by the owner of the account. Validated alone may be a stranger's account and a
+	// link that the address's owner followed. ProvenAt is since when, where that is not when the ident was created.
+	Proven   bool   `record:"_proven,keep" left:"stays, is set, is set, stays"`
+	ProvenAt string `record:"_provenAt" left:"stays, is set, stays, stays"`
+
+	Added bool    `record:"_added" left:"stays, stays, stays, stays"` // to an existing account; if nobody had proven it, it moves to an account of its own
+	Epoch *uint64 `record:"_epoch" left:"stays, stays, stays, stays"` // of the session that has linked it
+
+	Failures Failures  `record:"_failedLogins" left:"is set, is set, is set, is set"`
+	LastUsed time.Time `record:"lastUsed" left:"stays, stays, stays, stays"`
+
+	// Of a provider that keeps tokens.
+	Tokens string `record:"_tokens" left:"stays, ends, undoes, stays"`  // sealed for the ident
+	Lease  *Lease `record:"_refresh" left:"stays, ends, undoes, stays"` // who is refreshing them, and until when others wait
+
+	// Of a passkey.
+	Name           string      `record:"name" left:"stays, ends, undoes, stays"`
+	Credential     *Credential `record:"_credential" left:"stays, ends, undoes, stays"`
+	CloneSuspected string      `record:"cloneSuspected" left:"stays, ends, undoes, stays"` // when its signature counter went back
+}
+
+// Lease is the right to refresh tokens.
+type Lease struct {
+	Holder string    `json:"holder"`
+	Until  time.Time `json:"until"`
+}
+
+// Credential is the WebAuthn credential of a passkey.
+type Credential struct {
+	PublicKey      []byte   `json:"publicKey"` // COSE_Key
+	SignCount      uint32   `json:"signCount"`
+	AAGUID         []byte   `json:"aaguid,omitempty"` // the model of the authenticator, which it does not prove
+	BackupEligible bool     `json:"backupEligible"`   // it can be copied to other devices of its user
+	BackedUp       bool     `json:"backedUp"`
+	Transports     []string `json:"transports,omitempty"`
+}
+
+func (i *Ident) owner() string { return i.User }
+
+// ProvenSince returns since when an ident is proven; "" for one that is not.
+func (i Ident) ProvenSince() string {
+	if !i.Proven {
+		return ""
+	}
+	return cmp.Or(i.ProvenAt, i.Created)
+}
+
+// IsAddress reports whether an ident is an e-mail address.
+func (i Ident) IsAddress() bool { return i.Type == Email && i.ID != "" }
+
+// LinkedIn is the epoch of the session that has linked an ident.
+func (i Ident) LinkedIn() uint64 {
+	if i.Epoch == nil {
+		return 0
+	}
+	return *i.Epoch
+}

@@ -1,0 +1,120 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// An account belongs to whoever has the address that was proven first and is there still: its owner address. That address
+// learns of every act that takes something from the account, and it alone can undo a change of the account's addresses.
+// An address that somebody adds, however soon, never comes before it.
+
+// Standing is an e-mail address of an account.
+type Standing struct {
+	Address string
+	Since   string // when its owner proved to have the address and the account; "" for one that nobody has proven
+	Added   bool   // to an account that was there already
+}
+
+// Standings are the addresses by which an account can be reached.
+type Standings struct {
+	All      []Standing
+	Provider string // the address that the oldest login at a provider has verified; "" for none. It proves nothing here
+}
+
+// ProvenNow returns since when an address is proven that is now: later than all others of its user, also where the clock was set back.
+func (s *Stores) ProvenNow(ctx context.Context, user string) (string, error) {
+	found, err := s.StandingsOf(ctx, UserOf(user))
+	at := Timestamp(s.Now())
+	for _, a := range found.All {
+		if last, err := time.Parse(timeFormat, a.Since); err == nil && a.Since >= at {
+			at = Timestamp(last.Add(time.Microsecond))
+		}
+	}
+	return at, err
+}
+
+// StandingsOf returns the addresses of a user. Idents that are being removed do not count.
+func (s *Stores) StandingsOf(ctx context.Context, user User) (found Standings, err error) {
+	oldest := ""
+	for ident, err := range s.Idents.Owned(AsService(ctx, ""), user.UUID) {
+		if err != nil {
+			return found, err
+		}
+		if user.Unlinked[ident.UUID] >= ident.Revision {
+			continue
+		}
+		if ident.Type != Email {
+			if address := verifiedByProvider(ident.Profile); address != "" && (oldest == "" || ident.Created < oldest) {
+				oldest, found.Provider = ident.Created, address
+			}
+			continue
+		}
+		if ident.ID != "" {
+			found.All = append(found.All, Standing{ident.ID, ident.ProvenSince(), ident.Added})
+		}
+	}
+	slices.SortFunc(found.All, func(a, b Standing) int {
+		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Address, b.Address))
+	})
+	return found, nil
+}
+
+// verifiedByProvider returns the address in the profile of a provider that says it has verified it; "" for none.
+func verifiedByProvider(profile []byte) string {
+	var p struct {
+		Email         string `json:"email"`
+		EmailVerified any    `json:"email_verified"` // OpenID Connect; Apple sends text
+		Verified      any    `json:"verified"`       // Discord
+	}
+	if json.Unmarshal(profile, &p) != nil {
+		return ""
+	}
+	if p.EmailVerified != true && p.EmailVerified != "true" && p.Verified != true {
+		return ""
+	}
+	address, err := KnownAddress(p.Email)
+	if err != nil {
+		return ""
+	}
+	return address
+}
+
+// Owner returns the address that was proven longest. Without one it is the only address, if the account was registered with it;
+// else "": of several that nobody has proven, or one that was added, any may be a stranger's.
+func (f Standings) Owner() string {
+	for _, a := range f.All {
+		if a.Since != "" {
+			return a.Address
+		}
+	}
+	if len(f.All) == 1 && !f.All[0].Added {
+		return f.All[0].Address
+	}
+	return ""
+}
+
+// ForCodes returns the address to which codes go that are a second factor: the one that was proven longest, or else the only
+// one; "" for none.
+func (f Standings) ForCodes() string {
+	if owner := f.Owner(); owner != "" || len(f.All) != 1 {
+		return owner
+	}
+	return f.All[0].Address
+}
+
+// ForNotices returns the address at which mails about the account reach its owner; "" for none.
+func (f Standings) ForNotices() string { return cmp.Or(f.ForCodes(), f.Provider) }
+
+// Since returns since when an address is proven; "" for one that is not.
+func (f Standings) Since(address string) string {
+	for _, a := range f.All {
+		if a.Address == address {
+			return a.Since
+		}
+	}
+	return ""
+}

@@ -1,0 +1,148 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"reflect"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+)
+
+// Table reads and writes the records of one type in a store.
+type Table[T any, P pointer[T]] struct {
+	*store.Store
+	codec *codec
+}
+
+func newTable[T any, P pointer[T]](in *store.Store) Table[T, P] {
+	return Table[T, P]{Store: in, codec: newCodec(reflect.TypeFor[T]())}
+}
+
+// Of decodes a stored record.
+func (t Table[T, P]) Of(stored store.Stored) (record T, err error) {
+	err = t.codec.decode(reflect.ValueOf(&record).Elem(), stored)
+	return record, err
+}
+
+// Read returns a record. NotFound.
+func (t Table[T, P]) Read(ctx context.Context, uuid string) (record T, err error) {
+	stored, err := t.Store.Get(ctx, uuid)
+	if err != nil {
+		return record, err
+	}
+	return t.Of(stored)
+}
+
+// Create stores a new record. Exists.
+func (t Table[T, P]) Create(ctx context.Context, uuid string, record T) (T, error) {
+	stored, err := t.Store.Save(ctx, t.codec.all(reflect.ValueOf(&record).Elem()), uuid, P(&record).meta().events...)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return t.Of(stored)
+}
+
+// ErrUnchanged is what a change returns that leaves the record as it is. It is no error of Change.
+var ErrUnchanged = errors.New("record: the record stays as it is")
+
+// Change calls change with a record, and writes what that has made different. It calls it again when another write came first.
+// Errors: NotFound; those of change.
+func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) error) (record T, err error) {
+	stored, err := t.Store.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
+		record, err := t.Of(now)
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		switch err := change(&record); {
+		case errors.Is(err, ErrUnchanged):
+			return store.Mutation{}, nil
+		case err != nil:
+			return store.Mutation{}, err
+		}
+		m := P(&record).meta()
+		return store.Mutation{Fields: t.codec.changes(m, reflect.ValueOf(&record).Elem()), ExtraEvents: m.events}, nil
+	})
+	if err != nil {
+		return record, err
+	}
+	return t.Of(stored)
+}
+
+// ChangeAt is Change of a record that is as it was read. Mismatch when another write came first.
+func (t Table[T, P]) ChangeAt(ctx context.Context, read Meta, change func(P) error) (T, error) {
+	return t.Change(ctx, read.UUID, func(now P) error {
+		if now.meta().Revision != read.Revision {
+			return errs.New(errs.Mismatch, "the record was changed by another request")
+		}
+		return change(now)
+	})
+}
+
+// Attempts is how often a write is repeated because other requests change the same record.
+const Attempts = 10
+
+// ErrContention returns the error after Attempts.
+func ErrContention() error {
+	return errs.New(errs.Conflict, "others keep changing the same login: try again")
+}
+
+// Put is Change, and creates the record if there is none: change gets an empty one then.
+func (t Table[T, P]) Put(ctx context.Context, uuid string, change func(P) error) error {
+	for range Attempts {
+		_, err := t.Change(ctx, uuid, change)
+		if !errors.Is(err, errs.NotFound) {
+			return err
+		}
+		var record T
+		switch err := change(&record); {
+		case errors.Is(err, ErrUnchanged):
+			return nil
+		case err != nil:
+			return err
+		}
+		if _, err = t.Create(ctx, uuid, record); !errors.Is(err, errs.Exists) {
+			return err
+		}
+	}
+	return ErrContention()
+}
+
+// Ensure is Change, and creates the record before if there is none, as first makes it.
+func (t Table[T, P]) Ensure(ctx context.Context, uuid string, first func(P), change func(P) error) error {
+	for range Attempts {
+		_, err := t.Change(ctx, uuid, change)
+		if !errors.Is(err, errs.NotFound) {
+			return err
+		}
+		var record T
+		first(&record)
+		if _, err := t.Create(ctx, uuid, record); err != nil && !errors.Is(err, errs.Exists) {
+			return err
+		}
+	}
+	return ErrContention()
+}
+
+// ownedPage is the page size of Owned.
+const ownedPage = 200
+
+// Owned iterates over the records of a user, which have the field user. It ends after the first error.
+func (t Table[T, P]) Owned(ctx context.Context, user string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for stored, err := range t.Store.Linked(ctx, fieldUser, user, ownedPage) {
+			var record T
+			if err == nil {
+				record, err = t.Of(stored)
+			}
+			if err == nil && P(&record).owner() != user {
+				continue // the index lags
+			}
+			if !yield(record, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package record
+
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Token is a login, a flow, a challenge or a setup in progress, which is used once. What its record has depends on its kind, by which its
+// uuid begins.
+type Token struct {
+	Meta
+
+	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
+
+	// Use is how the token was used up. Nothing else is left of it then.
+	Use *Use `record:"_use" left:"stays, stays, stays, stays"`
+
+	// Of all that is bound to a user and the epoch: logins that wait for a second factor, codes for applications.
+	User  string  `record:"_user" left:"ends, ends, ends, ends"` // of a flow: to whom the identity is to be linked
+	Epoch *uint64 `record:"_epoch" left:"ends, ends, ends, ends"`
+	Proof
+	Application *Application `record:"_application" left:"ends, ends, ends, ends"`
+
+	// Of a login that waits for its second factor.
+	Tries    int               `record:"_tries" left:"ends, ends, ends, ends"`
+	InFlight map[string]string `record:"_inFlight" left:"ends, ends, ends, ends"` // since when answers are being verified
+
+	// Of a code for an application.
+	Session  string `record:"_session" left:"ends, ends, ends, ends"`  // that the first use makes; absent before
+	Replayed bool   `record:"_replayed" left:"ends, ends, ends, ends"` // it was used twice
+
+	Setup   string `record:"_totp" left:"ends, ends, ends, ends"`    // the secret of an authenticator app that a session sets up
+	Purpose string `record:"_purpose" left:"ends, ends, ends, ends"` // of a passkey's challenge: bound to a session, or to a login that waits
+
+	// Of a login at a provider, which is bound to a browser: linking needs a session.
+	FlowProvider string `record:"provider" left:"otherwise, otherwise, otherwise, otherwise"`
+	Browser      string `record:"_browser" left:"otherwise, otherwise, otherwise, otherwise"`
+	Secret       string `record:"_secret" left:"otherwise, otherwise, otherwise, otherwise"`
+}
+
+// Kinds of tokens, by which their uuids begin.
+const (
+	KindPending      = "pending-"      // a login that waits for its second factor
+	KindCode         = "code-"         // for an application
+	KindFlow         = "flow-"         // a login at a provider
+	KindChallenge    = "passkey-"      // for a passkey
+	KindEnrollment   = "enroll-"       // of a second factor
+	KindRegistration = "registration-" // of an address, without a token
+)
+
+// Proven returns how the user of a token has proven who they are.
+func (t Token) Proven() Proof {
+	p := t.Proof.complete()
+	if p.At.IsZero() {
+		p.At, _ = time.Parse(timeFormat, t.Created)
+	}
+	return p
+}
+
+// InEpoch is the epoch of the user of a token when it was made.
+func (t Token) InEpoch() uint64 {
+	if t.Epoch == nil {
+		return 0
+	}
+	return *t.Epoch
+}
+
+// Use is what a token was used for.
+type Use struct {
+	Act      Act    `json:"act"`
+	Provider string `json:"provider,omitempty"`
+	Browser  string `json:"browser,omitempty"` // digest of the cookie of the browser
+	Secret   string `json:"secret,omitempty"`  // digest of the secret of the flow
+	Answer   string `json:"answer,omitempty"`  // digest of what it was answered with
+	Done     bool   `json:"done,omitempty"`    // the act has succeeded; absent while it is in progress
+
+	// Application says that it was for an application: its browser was sent there with a code, which is sent once.
+	Application bool `json:"application,omitempty"`
+}
+
+// Application is a request of an application to log somebody in (RFC 6749, section 4.1.1): a native application, or a site of another
+// origin. The login ends with a code that is sent to the application, which exchanges it for a token, instead of a session of the
+// browser.
+type Application struct {
+	Redirect  string `json:"redirect"`         // where the browser takes the code
+	Name      string `json:"name"`             // the configured redirect that allows it
+	Challenge string `json:"challenge"`        // of PKCE, by S256
+	State     string `json:"state,omitempty"`  // returned as it is
+	Client    string `json:"client,omitempty"` // client_id; the exchange has to repeat it
+}
+
+// Native reports whether the code leaves the browser for a program. Any program can listen on the
+// loopback interface or claim a scheme, so a login for one needs the user's consent each time.
+func (a *Application) Native() bool { return !strings.HasPrefix(a.Redirect, "https://") }
+
+// Location returns where to redirect the browser to with parameters for the application, and
+// with its state.
+func (a *Application) Location(parameters url.Values) string {
+	if a.State != "" {
+		parameters.Set("state", a.State)
+	}
+	separator := "?"
+	if strings.Contains(a.Redirect, "?") {
+		separator = "&"
+	}
+	return a.Redirect + separator + parameters.Encode()
+}
+
+// Tries are the tries of a user's second factors, in all processes.
+type Tries struct {
+	Meta
+
+	Failures Failures  `record:"_failedLogins,keep" left:"stays, stays, stays, stays"`
+	LastStep uint64    `record:"_step,keep" left:"stays, stays, stays, stays"` // no code of an app is accepted twice
+	Expires  time.Time `record:"expires" left:"stays, stays, stays, stays"`
+}
+
+// Devices are those from which a user has logged in. The record says nothing about them: it has hashes, of which those of one browser are
+// different for each of its users.
+type Devices struct {
+	Meta
+
+	Known   []Device  `record:"_devices" left:"ends, ends, ends, ends"` // by User.DeviceEpoch: the hashes stay, and are of no device
+	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
+}
+
+// Device is one of them: a browser by its cookie, or a network address with a user agent.
+type Device struct {
+	Hash string `json:"hash"`
+	At   string `json:"at"` // of the last login, to a month
+
+	Since string `json:"since,omitempty"` // User.DeviceEpoch
+}
+
+// Exports are the exports of what is a user's.
+type Exports struct {
+	Meta
+
+	Began   []string  `record:"_exports" left:"stays, stays, stays, stays"` // when those of the last hour did
+	Running string    `record:"_export" left:"stays, stays, stays, stays"`  // the id of that which runs: it was authorized when it began
+	Leased  time.Time `record:"_leased" left:"stays, stays, stays, stays"`  // until when it runs unless it is renewed
+	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
+}
