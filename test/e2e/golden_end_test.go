@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -36,7 +37,20 @@ func (g *golden) unread() (found []string, err error) {
 var announcements = []event.Name{event.StoreSave, event.StoreUpdate, event.StoreDelete, event.StoreGet}
 
 // idents is the array that a mapping keeps in users.
-var idents = regexp.MustCompile(`"idents":\[[^]]*\],?`)
+var idents = regexp.MustCompile(`"idents":\[([^]]*)\],?`)
+
+// sortIdents sorts these arrays in a text.
+func sortIdents(text string) string {
+	return idents.ReplaceAllStringFunc(text, func(found string) string {
+		all := strings.Split(idents.FindStringSubmatch(found)[1], "},{")
+		if len(all) == 1 {
+			return found
+		}
+		all[0], all[len(all)-1] = strings.TrimPrefix(all[0], "{"), strings.TrimSuffix(all[len(all)-1], "}")
+		slices.Sort(all)
+		return `"idents":[{` + strings.Join(all, "},{") + "}]" + found[strings.LastIndexByte(found, ']')+1:]
+	})
+}
 
 // events returns all events: announcements, those of the log, and dead letters, while belfry does not run.
 func (g *golden) events() ([]string, error) {
@@ -98,7 +112,7 @@ func (g *golden) records() (all []string, err error) {
 				return nil, err
 			}
 			var b bytes.Buffer
-			if err := json.Indent(&b, r.Body, "", "  "); err != nil {
+			if err := json.Indent(&b, []byte(sortIdents(string(r.Body))), "", "  "); err != nil {
 				return nil, err
 			}
 			text := g.masks.mask(name+" "+r.UUID+"\n"+b.String(), false)

@@ -11,15 +11,18 @@ import (
 // masks replace what differs from run to run. What appears where the order is that of the script gets a number, so that it is
 // seen to be the same when it appears again.
 type masks struct {
-	given  string            // the script: what it chose stays readable
-	known  []string          // ports and the like, and their masks
+	given  string            // what is never masked: the script, whose choices stay readable, and longWords
+	known  []string          // the folder, ports and the like, each with its mask
 	codes  map[string]bool   // of six digits
 	seen   map[string]string // by what is masked: its mask with a number
 	counts map[string]int    // by kind
 }
 
+// longWords are words that could be ids.
+const longWords = " X-Content-Type-Options includeIndicatorStyles"
+
 func newMasks(folder, script string) masks {
-	m := masks{given: script + " X-Content-Type-Options", known: []string{folder, "$WORK"}, codes: map[string]bool{}, seen: map[string]string{}, counts: map[string]int{}}
+	m := masks{given: script + longWords, known: []string{folder, "$WORK"}, codes: map[string]bool{}, seen: map[string]string{}, counts: map[string]int{}}
 	if u, err := user.Current(); err == nil {
 		m.known = append(m.known, "("+u.Username+")", "(<system user>)") // of who runs a command
 	}
@@ -35,106 +38,89 @@ func (m *masks) ports(urls ...string) {
 	}
 }
 
+var code = regexp.MustCompile(`\b\d{6}\b`)
+
 // codesOf masks the codes in texts.
 func (m *masks) codesOf(texts ...string) {
 	for _, text := range texts {
-		for _, code := range sixDigits.FindAllString(text, -1) {
-			m.codes[code] = true
+		for _, found := range code.FindAllString(text, -1) {
+			m.codes[found] = true
 		}
 	}
 }
 
-var (
-	sixDigits = regexp.MustCompile(`\b\d{6}\b`)
-	digit     = regexp.MustCompile(`\d`)
-)
-
 // mask masks a text. Without number, only what has one already gets one.
 func (m *masks) mask(text string, number bool) string {
 	text = strings.NewReplacer(m.known...).Replace(text)
-	for _, r := range rules {
-		text = r.pattern.ReplaceAllStringFunc(text, func(found string) string { return r.mask(m, found, number) })
+	for _, r := range alike {
+		text = r.pattern.ReplaceAllString(text, r.with)
 	}
-	return text
+	for _, r := range distinct {
+		text = r.pattern.ReplaceAllStringFunc(text, func(found string) string { return m.number(r.kind, found, number) })
+	}
+	return randomText.ReplaceAllStringFunc(text, func(found string) string { return m.random(found, number) })
 }
 
-// rules are applied in this order.
-var rules = []struct {
+// alike are masks that are the same for every value, in this order.
+var alike = []struct {
 	pattern *regexp.Regexp
-	mask    func(m *masks, found string, number bool) string
+	with    string
 }{
-	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), numbered("uuid")},
-	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), numbered("request")},
-	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), numbered("hash")},
-	{regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`), always("<time>")},
-	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?`), func(_ *masks, found string, _ bool) string { return digit.ReplaceAllString(found, "0") }},
-	{regexp.MustCompile(`\$argon2id\$[A-Za-z0-9+/=,$]+`), always("<hash of a password>")},
-	{regexp.MustCompile(`data:image/png;base64,[A-Za-z0-9+/=]+`), always("<image>")},
-	{regexp.MustCompile(`\b[A-Z2-7]{32}\b`), numbered("secret of an app")},
-	{regexp.MustCompile(`\b[A-Z2-7]{4}(-[A-Z2-7]{4}){3}\b`), numbered("recovery code")},
-	{sixDigits, code},
-	{regexp.MustCompile(`"_step": ?\d+`), always(`"_step": <step>`)}, // of thirty seconds
-	{regexp.MustCompile(`\b1[78]\d{14}\b`), revision},
-	{regexp.MustCompile(`Retry-After: \d+`), always("Retry-After: <seconds>")},
-	{regexp.MustCompile(`"expires_in":\d+`), always(`"expires_in":<seconds>`)},
-	{regexp.MustCompile(`(<revision[ 0-9]*>)-[A-Za-z0-9_-]{16}"`), etag},
-	{regexp.MustCompile(`\bevents\.\d+\.`), always("events.*.")}, // the partition is that of a uuid
-	{regexp.MustCompile(`%[0-9A-F]{2}|[A-Za-z0-9_-]{22,}`), random},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`), `<time>`},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d`), `<time to the second>`},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d`), `<time to the minute>`},
+	{regexp.MustCompile(`(Retry-After: |"expires_in":)\d+`), `$1<seconds>`},
+	{regexp.MustCompile(`("_step": )\d+`), `$1<number>`}, // of the half minute of a code
+	{regexp.MustCompile(`(\$argon2id\$v=\d+\$[a-z0-9=,]+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+`), `$1$$<salt>$$<hash>`},
+	{regexp.MustCompile(`(data:image/png;base64,)[A-Za-z0-9+/=]+`), `$1<image>`},
+	{regexp.MustCompile(`("\d{16}-)[A-Za-z0-9_-]{16}"`), `$1<etag>"`},
+	{regexp.MustCompile(`\bevents\.\d+\.`), `events.*.`}, // the partition is that of a uuid
 }
 
-func always(mask string) func(*masks, string, bool) string {
-	return func(*masks, string, bool) string { return mask }
+// distinct are masks with numbers.
+var distinct = []struct {
+	kind    string
+	pattern *regexp.Regexp
+}{
+	{"uuid", regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)},
+	{"request", regexp.MustCompile(`\b[0-9a-f]{32}\b`)},
+	{"hash", regexp.MustCompile(`\b[0-9a-f]{64}\b`)},
+	{"secret of an app", regexp.MustCompile(`\b[A-Z2-7]{32}\b`)},
+	{"recovery code", regexp.MustCompile(`\b[A-Z2-7]{4}(-[A-Z2-7]{4}){3}\b`)},
+	{revision, regexp.MustCompile(`\b1[789]\d{14}\b`)}, // microseconds until 2033
+	{"code", code},
 }
 
-// secretSize is how many characters a token has besides the id.
-const secretSize = 43
+// revision is the kind of revisions. They have no numbers without an order: an announcement may be of one that another write replaces.
+const revision = "revision"
 
-func numbered(kind string) func(*masks, string, bool) string {
-	return func(m *masks, found string, number bool) string { return m.number(kind, found, number) }
-}
-
+// number masks what is found.
 func (m *masks) number(kind, found string, number bool) string {
 	mask := m.seen[found]
 	switch {
-	case mask != "":
-		return mask
-	case strings.Contains(m.given, found):
+	case kind == "code" && !m.codes[found], strings.Contains(m.given, found):
 		return found
-	case !number:
+	case !number && (mask == "" || kind == revision):
 		return "<" + kind + ">"
+	case mask == "":
+		m.counts[kind]++
+		mask = fmt.Sprintf("<%s %d>", kind, m.counts[kind])
+		m.seen[found] = mask
 	}
-	m.counts[kind]++
-	m.seen[found] = fmt.Sprintf("<%s %d>", kind, m.counts[kind])
-	return m.seen[found]
-}
-
-func code(m *masks, found string, number bool) string {
-	if !m.codes[found] {
-		return found
-	}
-	return m.number("code", found, number)
-}
-
-// revision masks a revision. An announcement may be of a revision that another write replaces, so those at the end have no
-// numbers.
-func revision(m *masks, found string, number bool) string {
-	if !number {
-		return "<revision>"
-	}
-	return m.number("revision", found, number)
-}
-
-func etag(_ *masks, found string, _ bool) string {
-	return found[:strings.IndexByte(found, '>')+1] + `-<etag>"`
+	return mask
 }
 
 var (
-	words    = regexp.MustCompile(`^[a-z-]+$`)
-	isSealed = regexp.MustCompile(`^A[Q-Za-f][A-Za-z0-9_-]{53,}$`) // its first byte is the format
+	randomText = regexp.MustCompile(`%[0-9A-F]{2}|[A-Za-z0-9_-]{22,}`)
+	words      = regexp.MustCompile(`^[a-z-]+$`)
+	sealedText = regexp.MustCompile(`^A[Q-Za-f][A-Za-z0-9_-]{53,}$`) // its first byte is the format
 )
 
-// random masks the id of a session or a key, its token, and other random texts.
-func random(m *masks, found string, number bool) string {
+// secretSize is how many characters of a token are its secret.
+const secretSize = 43
+
+// random masks the id of a session or a key, a token, which begins with one, and other random texts.
+func (m *masks) random(found string, number bool) string {
 	switch {
 	case words.MatchString(found) || found[0] == '%':
 		return found
@@ -143,10 +129,10 @@ func random(m *masks, found string, number bool) string {
 	case len(found) == secretSize:
 		return m.number("secret", found, number)
 	case len(found) == sessionID+secretSize || len(found) > sessionID && m.seen[found[:sessionID]] != "":
-		return m.number("id", found[:sessionID], number) + random(m, found[sessionID:], number)
-	case len(found) > secretSize && m.seen[found[:secretSize]] != "": // and something that the script appends
+		return m.number("id", found[:sessionID], number) + m.random(found[sessionID:], number)
+	case len(found) > secretSize && m.seen[found[:secretSize]] != "": // with something that the script appends
 		return m.seen[found[:secretSize]] + found[secretSize:]
-	case isSealed.MatchString(found):
+	case sealedText.MatchString(found):
 		return m.number("sealed", found, number)
 	}
 	return found

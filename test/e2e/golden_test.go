@@ -45,7 +45,8 @@ const updateGolden = "GOLDEN_UPDATE"
 //   - header Date; header Content-Length of a body that is masked (unlogged, exchange)
 //   - metrics but those about passwords; the order of a user's activity, which varies for events of one request (readable)
 //   - events of mappings, and the array that they keep of a user's idents in other events (golden.events): how many of its writes
-//     come together depends on the speed of a worker. Replies and records have it: golden waits for the worker.
+//     come together depends on the speed of a worker. Replies and records have it, since golden waits for the worker, but not
+//     its order: that of idents which one request writes varies (sortIdents).
 //   - how often an announcement came (golden.events): a write that meets another is announced again
 type golden struct {
 	s        *session
@@ -78,7 +79,7 @@ func newGolden(s *session, name string) (*golden, error) {
 
 func (g *golden) add(body, format string, args ...any) {
 	if g != nil {
-		g.entries = append(g.entries, entry{fmt.Sprintf(format, args...), body})
+		g.entries = append(g.entries, entry{fmt.Sprintf(format, args...), sortIdents(body)})
 	}
 }
 
