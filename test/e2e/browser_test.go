@@ -34,7 +34,7 @@ func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	body, err := json.Marshal(map[string]string{"login": args[0], "password": args[1]})
 	ts.Check(err)
-	ts.Check(kit.Await(patience, func() error {
+	ts.Check(kit.Await(patience, s.golden.last(func() error {
 		if err := s.request(ts, []string{"POST", "/auth/email", string(body)}); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
 			return fmt.Errorf("status %s, want %s: %s", got, args[2], s.last.body)
 		}
 		return nil
-	}))
+	})))
 }
 
 // eventuallyLimited repeats a request until it is refused for at least this many
@@ -51,7 +51,7 @@ func eventuallyLimited(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	least, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	ts.Check(kit.Await(patience, func() error {
+	ts.Check(kit.Await(patience, s.golden.last(func() error {
 		if err := s.request(ts, args[1:]); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func eventuallyLimited(ts *testscript.TestScript, _ bool, args []string) {
 			return fmt.Errorf("status %d, and again after %q seconds: %s", s.last.status, s.last.header.Get("Retry-After"), s.last.body)
 		}
 		return nil
-	}))
+	})))
 }
 
 // send adds the cookies of the browser to a request without any.

@@ -155,14 +155,18 @@ func runBelfry(ts *testscript.TestScript, neg bool, args []string) {
 	s.exit, s.last = exit, response{body: []byte(out)}
 	_, _ = ts.Stdout().Write([]byte(out))
 	_, _ = ts.Stderr().Write([]byte(errOut))
+	s.golden.ran(args, out, errOut, exit)
+	ts.Check(s.golden.settle())
 	if (exit != 0) != neg {
 		ts.Fatalf("belfry %s: exit %d", strings.Join(args, " "), exit)
 	}
 }
 
 func eventuallySays(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Check(kit.Await(patience, func() error {
+	g := of(ts).golden
+	ts.Check(kit.Await(patience, g.last(func() error {
 		out, errOut, exit, err := process.RunIn(ts.MkAbs("."), of(ts).commands, args[1:]...)
+		g.ran(args[1:], out, errOut, exit)
 		if err != nil {
 			return err
 		}
@@ -170,7 +174,7 @@ func eventuallySays(ts *testscript.TestScript, _ bool, args []string) {
 			return fmt.Errorf("exit %d: %s", exit, errOut)
 		}
 		return matches([]byte(out), args[0])
-	}))
+	})))
 }
 
 func request(ts *testscript.TestScript, _ bool, args []string) {
@@ -207,7 +211,7 @@ func save(ts *testscript.TestScript, _ bool, args []string) {
 // await sends GET requests until the last response is as expected.
 func await(ts *testscript.TestScript, path string, right func(response) error) {
 	s := of(ts)
-	ts.Check(kit.Await(patience, func() error {
+	ts.Check(kit.Await(patience, s.golden.last(func() error {
 		if err := s.request(ts, []string{"GET", path}); err != nil {
 			return err
 		}
@@ -215,7 +219,7 @@ func await(ts *testscript.TestScript, path string, right func(response) error) {
 			return fmt.Errorf("GET %s: %w: %d %s", path, err, s.last.status, s.last.body)
 		}
 		return nil
-	}))
+	})))
 }
 
 func eventually(ts *testscript.TestScript, _ bool, args []string) {

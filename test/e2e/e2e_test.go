@@ -35,7 +35,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			env.Values[sessionKey{}] = newSession(env, program, commandLine)
+			s, err := newSession(env, program, commandLine)
+			if err != nil {
+				return err
+			}
+			env.Values[sessionKey{}] = s
 			return copyExample(filepath.Join(env.WorkDir, "examples", "teams"))
 		},
 		Cmds:                commands(),

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,18 +35,23 @@ func mailServer(ts *testscript.TestScript, _ bool, args []string) {
 	case "start":
 		s.mails.server = mailbox.Start(s.test)
 		s.env = append(s.env, fmt.Sprintf("SMTP_PORT=%d", s.mails.server.Port))
+		s.golden.port(s.mails.server.Port)
 	case "stop":
+		s.golden.away(true)
 		s.mails.server.Stop(s.test)
 	case "restart":
 		s.mails.server.Restart(s.test)
+		s.golden.away(false)
 	case "accept":
 		s.mails.server.Refuse(nil)
+		s.golden.away(false)
 	case "refuse": // STAGE CODE TEXT
 		if len(args) != 4 {
 			ts.Fatalf("mailserver refuse STAGE CODE TEXT")
 		}
 		code, err := strconv.Atoi(args[2])
 		ts.Check(err)
+		s.golden.away(code < 500) // else it is refused for good
 		s.mails.server.Refuse(func(stage, _ string) error {
 			if stage == args[1] {
 				return mailbox.Reply(code, args[3])
@@ -58,11 +64,17 @@ func mailServer(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // arrived returns the mails to an address in the order of their arrival.
-func (s *session) arrived(ts *testscript.TestScript, to string) ([]mailbox.Mail, error) {
+func (s *session) arrived(to string) ([]mailbox.Mail, error) {
+	all, err := s.allMails()
+	return slices.DeleteFunc(all, func(m mailbox.Mail) bool { return !strings.EqualFold(m.To, to) }), err
+}
+
+// allMails returns the mails in the order of their arrival.
+func (s *session) allMails() ([]mailbox.Mail, error) {
 	if s.mails.server != nil {
-		return s.mails.server.Mails(to), nil
+		return s.mails.server.All(), nil
 	}
-	files, err := filepath.Glob(ts.MkAbs("data/mail/*.eml")) // sorted, and names begin with the time
+	files, err := filepath.Glob(filepath.Join(s.folder, "data", "mail", "*.eml")) // sorted, and names begin with the time
 	var found []mailbox.Mail
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -73,9 +85,7 @@ func (s *session) arrived(ts *testscript.TestScript, to string) ([]mailbox.Mail,
 		if err != nil {
 			return nil, err
 		}
-		if strings.EqualFold(m.To, to) {
-			found = append(found, m)
-		}
+		found = append(found, m)
 	}
 	return found, err
 }
@@ -89,7 +99,7 @@ func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
 	s, to := of(ts), args[0]
 	var m mailbox.Mail
 	ts.Check(kit.Await(postage, func() error {
-		all, err := s.arrived(ts, to)
+		all, err := s.arrived(to)
 		if err == nil && len(all) <= s.mails.read[to] {
 			err = fmt.Errorf("%d mails to %s so far", len(all), to)
 		}
@@ -99,6 +109,8 @@ func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
 		return err
 	}))
 	s.mails.read[to]++
+	s.golden.mail(m)
+	ts.Check(s.golden.settle())
 	if token := m.Token(); token != "" {
 		u, err := url.Parse(m.Link())
 		ts.Check(err)
@@ -118,7 +130,7 @@ func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
 func countMails(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	ts.Check(s.server.Idle())
-	all, err := s.arrived(ts, args[1])
+	all, err := s.arrived(args[1])
 	ts.Check(err)
 	if got := strconv.Itoa(len(all)); got != args[0] {
 		ts.Fatalf("%s mails to %s, want %s", got, args[1], args[0])

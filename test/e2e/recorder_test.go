@@ -95,11 +95,16 @@ func (r *recorder) record(subject string, data []byte) {
 func (r *recorder) replay(ctx context.Context, subject string) error {
 	r.catchUp()
 	r.messages = nil
+	return r.readStream(ctx, bus.StreamEvents, subject)
+}
+
+// readStream records what a stream holds on a subject.
+func (r *recorder) readStream(ctx context.Context, stream, subject string) error {
 	js, err := jetstream.New(r.conn, jetstream.WithDefaultTimeout(kit.Limit))
 	if err != nil {
 		return err
 	}
-	consumer, err := js.OrderedConsumer(ctx, bus.StreamEvents, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
+	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
 	if err != nil {
 		return err
 	}

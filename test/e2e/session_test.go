@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,7 +29,9 @@ type session struct {
 	exit     int // of the last command
 	recorder recorder
 
+	golden    *golden // nil for a script without a golden log
 	test      testing.TB
+	folder    string   // of the script
 	env       []string // of belfry
 	logs      string   // of earlier processes
 	browsers  browsers
@@ -42,10 +46,10 @@ type response struct {
 	body   []byte
 }
 
-func newSession(env *testscript.Env, program, commands string) *session {
+func newSession(env *testscript.Env, program, commands string) (*session, error) {
 	s := &session{
 		program: program, commands: commands, client: &http.Transport{ResponseHeaderTimeout: kit.Limit},
-		test: testOf(env), listeners: map[string]*testListener{}, mails: mails{read: map[string]int{}},
+		test: testOf(env), folder: env.WorkDir, listeners: map[string]*testListener{}, mails: mails{read: map[string]int{}},
 	}
 	env.Defer(func() {
 		s.recorder.close()
@@ -61,7 +65,15 @@ func newSession(env *testscript.Env, program, commands string) *session {
 			env.T().Fatal("belfry has a data race:\n" + race)
 		}
 	})
-	return s
+	var err error
+	if s.golden, err = newGolden(s, filepath.Base(s.test.Name())); s.golden != nil {
+		env.Defer(func() {
+			if err := s.golden.finish(); err != nil {
+				env.T().Fatal(err)
+			}
+		})
+	}
+	return s, err
 }
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
@@ -81,6 +93,9 @@ func (s *session) serve(ts *testscript.TestScript, file string) error {
 	ts.Setenv("ADDRESS", strings.TrimPrefix(s.server.URL, "http://"))
 	ts.Setenv("BUS", s.server.Bus)
 	ts.Setenv("PID", fmt.Sprint(s.server.PID()))
+	if err := s.golden.started(file, s.server); err != nil {
+		return err
+	}
 	return s.recorder.attach(s.server.Bus)
 }
 
@@ -90,9 +105,13 @@ func (s *session) end(how func(*process.Server) error) error {
 	if server == nil {
 		return fmt.Errorf("belfry does not run")
 	}
+	if err := s.golden.settle(); err != nil {
+		return err
+	}
 	s.server = nil
 	s.client.CloseIdleConnections()
 	err := how(server)
+	s.golden.ended()
 	s.logs += server.Log()
 	if race := server.Race(); race != "" {
 		return fmt.Errorf("belfry has a data race:\n%s", race)
@@ -119,6 +138,8 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 		return fmt.Errorf("what is %q?", rest[1:])
 	}
 	var data []byte
+	given := http.Header{}
+	maps.Copy(given, header)
 	if len(rest) == 1 {
 		data = []byte(rest[0])
 		if strings.HasPrefix(rest[0], "@") {
@@ -150,5 +171,9 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 	s.last.body, err = io.ReadAll(res.Body)
 	s.browsers.receive(res.Cookies())
 	s.secrets.received(s.last)
-	return err
+	if err != nil {
+		return err
+	}
+	s.golden.exchange(method, args[1], given, strings.Join(rest, ""))
+	return s.golden.settle()
 }

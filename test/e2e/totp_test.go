@@ -17,5 +17,6 @@ func totpCode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	code, err := totp.GenerateCode(args[1], time.Now().Add(time.Duration(steps)*30*time.Second))
 	ts.Check(err)
+	of(ts).golden.code(code)
 	ts.Setenv(args[0], code)
 }

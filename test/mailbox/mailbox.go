@@ -172,6 +172,13 @@ func (s *Server) Logins() []string {
 	return slices.Clone(s.logins)
 }
 
+// All are the mails in the order of their arrival.
+func (s *Server) All() []Mail {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.mails)
+}
+
 // Mails are the mails to an address, in the order of their arrival.
 func (s *Server) Mails(to string) []Mail {
 	s.mu.Lock()
