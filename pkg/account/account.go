@@ -79,7 +79,7 @@ func (s *Service) AccountDetails(ctx context.Context, stored store.Stored) (Acco
 		if err != nil {
 			return a, err
 		}
-		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated, LastUsed: textOf(ident.LastUsed), FailedLogins: ident.Failures.Count}
+		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated, LastUsed: record.TimeText(ident.LastUsed), FailedLogins: ident.Failures.Count}
 		if isPasskey(ident) {
 			i.Name, i.CloneSuspected = ident.Name, ident.CloneSuspected
 		}

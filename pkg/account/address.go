@@ -221,10 +221,11 @@ func (s *Service) checkChanges(user record.User) error {
 }
 
 // bindChange binds a token to the change that its mail is about.
-func bindChange(t *record.MailedToken, mailbox record.Mailbox) {
+func bindChange(_ context.Context, t *record.MailedToken, mailbox record.Mailbox) error {
 	if p := mailbox.Change; p != nil && p.Mail == t.Mail {
 		t.User, t.Epoch, t.Change, t.Proven = p.User, p.Epoch, p.Change, p.Proven
 	}
+	return nil
 }
 
 // FinishAddressChange confirms a change of address by the token that was mailed to the new address, or undoes it by the

@@ -106,13 +106,14 @@ type Service struct {
 	log         *slog.Logger
 	now         func() time.Time
 
-	guesses *guess.Guesses
-	hasher  *hasher
-	weak    *weak.Checker // of passwords that are set
-	rules   keyRules
-	exports chan struct{}  // holds those in progress
-	repeats chan struct{}  // holds the repetitions that wait for a first use
-	pending sync.WaitGroup // background work that no reply waits for
+	composers map[record.Purpose]composer
+	guesses   *guess.Guesses
+	hasher    *hasher
+	weak      *weak.Checker // of passwords that are set
+	rules     keyRules
+	exports   chan struct{}  // holds those in progress
+	repeats   chan struct{}  // holds the repetitions that wait for a first use
+	pending   sync.WaitGroup // background work that no reply waits for
 }
 
 // New makes a service of a copy of its options. Close stops it.
@@ -149,6 +150,16 @@ func New(o Options) *Service {
 		}
 	}
 	s.guesses = guess.New(s.db, o.Limits, guesses)
+	s.composers = map[record.Purpose]composer{}
+	if e := s.email; e != nil {
+		s.composeBy(s.withToken(e.Validation, e.TokenTTL, nil), record.PurposeValidate)
+		s.composeBy(s.withoutToken(e.Taken), record.PurposeTaken)
+		s.composeBy(s.withToken(e.Recovery, e.RecoveryTTL, s.bindRecovery), record.PurposeRecover)
+		s.composeBy(s.withToken(e.Change, e.TokenTTL, bindChange), record.PurposeChange)
+		s.composeBy(s.withToken(e.Undo, s.undoTTL(), bindChange), record.PurposeUndo)
+		s.composeBy(s.composeLogin, record.PurposeCode, record.PurposeLink, record.PurposeNone)
+		s.composeBy(s.composeNotice, record.NoticePurpose)
+	}
 	return s
 }
 

@@ -47,7 +47,6 @@ func (s *Service) createUserAs(ctx context.Context, creating func(uuid string) c
 func (s *Service) claimIdent(ctx context.Context, id identity, proposed string) (uuid string, err error) {
 	ident := id.ident()
 	ident.User = proposed
-	s.setTokens(&ident, id)
 	for range record.Attempts {
 		_, err := s.db.Idents.Create(ctx, id.UUID(), ident)
 		if err == nil {
@@ -86,7 +85,7 @@ func (s *Service) adoptIdent(ctx context.Context, id identity, there record.Iden
 	_, err = s.db.Idents.ChangeAt(ctx, there.Meta, func(i *record.Ident) error {
 		adopted := id.ident()
 		i.Validated, i.Proven, i.Profile = adopted.Validated, adopted.Proven, id.Merged(i.Profile).Encode()
-		s.setTokens(i, id)
+		id.setTokens(i)
 		return nil
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *Service) BeginEmail(ctx context.Context, me *Session) error {
 
 // requireEnrollableEmail is requireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
 func (s *Service) requireEnrollableEmail(ctx context.Context, me *Session) error {
-	if err := s.requireEnrollable(ctx, me, FactorEmail); err != nil {
+	if err := s.requireEnrollable(ctx, me, record.FactorEmail); err != nil {
 		return err
 	}
 	if provesMailbox(me.Methods, me.User) {
@@ -40,7 +40,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 		return session, nil, err
 	}
 	address := ""
-	if err := s.guesses.Code(ctx, me.User.UUID, FactorEmail, func(ctx context.Context) (uint64, bool, error) {
+	if err := s.guesses.Code(ctx, me.User.UUID, record.FactorEmail, func(ctx context.Context) (uint64, bool, error) {
 		to, ok, err := s.checkSecondCode(ctx, me.User, enrollmentUUID(me.ID), code)
 		address = to
 		return 0, ok, err
@@ -58,12 +58,12 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 	if err != nil {
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, record.Factor{Type: FactorEmail}, nil)
+	codes, err = s.addFactor(ctx, me, record.Factor{Type: record.FactorEmail}, nil)
 	if err != nil {
 		return session, nil, err
 	}
 	s.guesses.Return(from.Address)
-	session, err = s.raiseSession(ctx, FactorEmail, from)
+	session, err = s.raiseSession(ctx, record.FactorEmail, from)
 	return session, codes, err
 }
 
@@ -77,7 +77,7 @@ func (s *Service) MailSecondCode(ctx context.Context, secret string, from Client
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.usable(user, methods), FactorEmail) {
+	if !slices.Contains(s.usable(user, methods), record.FactorEmail) {
 		return errNoFactor()
 	}
 	return s.sendSecondCode(ctx, user, flow)

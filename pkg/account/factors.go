@@ -10,25 +10,16 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// The types of second factors.
-const (
-	FactorTOTP    = "totp"
-	FactorEmail   = "email"   // codes by mail
-	FactorPasskey = "passkey" // any passkey of the user
-	// FactorRecovery is a recovery code, which takes the place of a second factor once.
-	FactorRecovery = "recovery"
-)
-
 // usableFactors returns the types with which a login can be completed at a time: what proves the first factor, which may be a mailbox, is no
 // second one.
 func usableFactors(f record.Factors, mailbox bool, now string) (all []string) {
 	for _, one := range f.List() {
-		if (one.Type != FactorEmail || !mailbox) && one.From <= now {
+		if (one.Type != record.FactorEmail || !mailbox) && one.From <= now {
 			all = append(all, one.Type)
 		}
 	}
 	if f.Any() && len(f.Recovery) > 0 {
-		all = append(all, FactorRecovery)
+		all = append(all, record.FactorRecovery)
 	}
 	return all
 }

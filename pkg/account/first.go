@@ -199,7 +199,7 @@ func (s *Service) CreateFirstAdmin(ctx context.Context, token string, c Credenti
 	if err != nil {
 		return IssuedSession{}, recognize(err, from)
 	}
-	return s.completeLogin(ctx, user, s.proofBy(record.Email, MethodPassword, 1), from)
+	return s.completeLogin(ctx, user, s.proofBy(record.Email, record.MethodPassword, 1), from)
 }
 
 // firstAdmin returns the registration of the first admin. It finds what can be wrong with it before
@@ -214,7 +214,7 @@ func (s *Service) firstAdmin(ctx context.Context, c Credentials) (registration, 
 	if err := s.checkNew(ctx, fieldPassword, c.Password, c.own()); err != nil {
 		return registration{}, err
 	}
-	hash, err := s.hasher.hash(ctx, c.Password)
+	hash, err := s.hashPassword(ctx, c.Password)
 	if err != nil {
 		return registration{}, err
 	}

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"belfry/pkg/account/oauth"
 	"belfry/pkg/account/record"
 	"belfry/pkg/store"
 )
@@ -9,7 +8,8 @@ import (
 // identity is an identity with what comes with it from its provider, or from whoever links it.
 type identity struct {
 	record.Identity
-	tokens *oauth.Tokens // nil unless the provider keeps them
+	keep func(*record.Ident) // sets the tokens of the provider in its ident; nil: there are none
+	must bool                // a login whose ident was not written has not succeeded
 
 	// Of an identity that is linked, besides what all have.
 	passkey *record.Credential
@@ -27,5 +27,13 @@ func addressIdentity(login string) identity {
 func (id identity) ident() record.Ident {
 	i := id.Ident()
 	i.Credential, i.Name = id.passkey, id.name
+	id.setTokens(&i)
 	return i
+}
+
+// setTokens sets the tokens of the provider in an ident.
+func (id identity) setTokens(i *record.Ident) {
+	if id.keep != nil {
+		id.keep(i)
+	}
 }

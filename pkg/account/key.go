@@ -16,7 +16,6 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 
@@ -176,7 +175,7 @@ func (s *Service) saveKey(ctx context.Context, k NewKey, user record.User, from 
 }
 
 func keyInfo(key record.Session) KeyInfo {
-	info := KeyInfo{ID: key.UUID, Name: key.Name, Rule: key.Rule, Created: key.Created, LastUsed: textOf(key.LastUsed), Expires: textOf(key.Expires)}
+	info := KeyInfo{ID: key.UUID, Name: key.Name, Rule: key.Rule, Created: key.Created, LastUsed: record.TimeText(key.LastUsed), Expires: record.TimeText(key.Expires)}
 	if key.Expires.Equal(never) {
 		info.Expires = ""
 	}
@@ -205,12 +204,12 @@ func (s *Service) keysOf(ctx context.Context, user record.User) ([]KeyInfo, erro
 
 // RevokeKey ends an API key of the user who is logged in. NotFound when it is not theirs.
 func (s *Service) RevokeKey(ctx context.Context, me *Session, id string) error {
-	return s.revoke(record.AsService(ctx, me.User.UUID), me.User.UUID, id, true)
+	return s.revokeKey(record.AsService(ctx, me.User.UUID), me.User.UUID, id)
 }
 
 // EndKey ends an API key of a user on behalf of an admin, as the methods of manage.go.
 func (s *Service) EndKey(ctx context.Context, user, id string) error {
-	return s.revoke(record.Managing(ctx), user, id, true)
+	return s.revokeKey(record.Managing(ctx), user, id)
 }
 
 // keyOf returns the key that a session is; nil for that of a login.
@@ -252,26 +251,16 @@ func (r *keyRules) compiled(expression string) *policy.RequestRule {
 	return rule
 }
 
-// revoke ends a session, or an API key, of a user. NotFound when it is not theirs.
-func (s *Service) revoke(ctx context.Context, user, id string, key bool) error {
-	missing := errs.New(errs.NotFound, "you have no session with this id")
-	if key {
-		missing = errs.New(errs.NotFound, "there is no API key with this id")
-	}
-	if !object.ValidUUID(id) {
-		return missing
-	}
-	session, err := s.db.Sessions.Read(ctx, id)
-	if errors.Is(err, errs.NotFound) || err == nil && (session.User != user || session.IsKey() != key) {
-		return missing
+// revokeKey ends an API key of a user. NotFound when it is not theirs.
+func (s *Service) revokeKey(ctx context.Context, user, id string) error {
+	key, err := s.sessionOf(ctx, user, id, true)
+	if errors.Is(err, errs.NotFound) {
+		return errs.New(errs.NotFound, "there is no API key with this id")
 	}
 	if err != nil {
 		return err
 	}
-	if !key {
-		return s.endSession(ctx, id, s.db.AuditEnd(user, id, record.ReasonRevoked))
-	}
-	if err := s.announce(ctx, record.UserOf(user), announcement{kind: NoticeKeyRemoved, about: session.Name, always: actsForOthers(ctx, user)}); err != nil {
+	if err := s.announce(ctx, record.UserOf(user), announcement{kind: NoticeKeyRemoved, about: key.Name, always: actsForOthers(ctx, user)}); err != nil {
 		return err
 	}
 	return s.endSession(ctx, id, s.db.Audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id}))

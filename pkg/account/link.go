@@ -72,7 +72,7 @@ func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, passwor
 	if err := s.requireProof(ctx, me, password); err != nil || hasPassword(me) {
 		return "", err
 	}
-	return s.hasher.hash(ctx, password)
+	return s.hashPassword(ctx, password)
 }
 
 // linkIdent adds an identity to the account of the user who is logged in. An
@@ -89,7 +89,6 @@ func (s *Service) linkIdent(ctx context.Context, id identity, me *Session, also 
 		}
 		ident.ProvenAt = at
 	}
-	s.setTokens(&ident, id)
 	ident.Publish(s.db.Audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.Provider, Factor: id.UUID()}))
 	ident.Publish(id.events...)
 	ident.Publish(also...)

@@ -104,7 +104,7 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 		return IssuedSession{}, s.errLogin(user)
 	}
 	s.guesses.Accounts.Succeed(id.UUID())
-	session, err := s.completeLogin(ctx, user, s.proofBy(record.Email, MethodPassword, 1), from)
+	session, err := s.completeLogin(ctx, user, s.proofBy(record.Email, record.MethodPassword, 1), from)
 	if errors.Is(err, ErrDisabled) {
 		s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
 			return s.recordFailures(ctx, ident.UUID, record.Failures{At: s.now()}, s.auditFailure(user.UUID, ident.UUID, record.ReasonDisabled))
@@ -148,7 +148,7 @@ func (s *Service) verifyPassword(ctx context.Context, user record.User, password
 		return right, err
 	}
 	s.runInBackground(record.AsService(ctx, user.UUID), "replacing a weak hash", func(ctx context.Context) error {
-		stronger, err := s.hasher.hash(ctx, password)
+		stronger, err := s.hashPassword(ctx, password)
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (s *Service) recordProviderUse(ctx context.Context, ident string, id identi
 	return s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		s.setUsed(i)
 		i.Profile = id.Merged(i.Profile).Encode()
-		s.setTokens(i, id)
+		id.setTokens(i)
 		return nil
 	})
 }
@@ -238,7 +238,7 @@ func (s *Service) recordFailures(ctx context.Context, ident string, f record.Fai
 // auditFailure is the event of a failed login to an account that exists. Others have none: whoever can name logins must not be able to
 // fill the log.
 func (s *Service) auditFailure(user, ident, reason string) store.ExtraEvent {
-	return s.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPassword, Factor: ident, Reason: reason})
+	return s.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: record.MethodPassword, Factor: ident, Reason: reason})
 }
 
 // auditWrongPassword records that somebody in a session did not know the password of its user. The record is the session, whose use
@@ -246,7 +246,7 @@ func (s *Service) auditFailure(user, ident, reason string) store.ExtraEvent {
 func (s *Service) auditWrongPassword(ctx context.Context, me *Session) error {
 	_, err := s.db.Sessions.Change(ctx, me.ID, func(session *record.Session) error {
 		session.LastUsed = s.now()
-		session.Publish(s.db.Audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: MethodPassword, Session: me.ID, Reason: record.ReasonPassword}))
+		session.Publish(s.db.Audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: record.MethodPassword, Session: me.ID, Reason: record.ReasonPassword}))
 		return nil
 	})
 	return record.IgnoreNotFound(err)

@@ -51,55 +51,52 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 	return s.markSent(ctx, e.UUID, request)
 }
 
-// prepareMail composes the mail of a request. send is false where there is none to send.
-func (s *Service) prepareMail(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
-	if login, ok := mailLoginFor(mailbox, request.ID); ok {
-		return s.composeLogin(ctx, mailbox, login)
+// A composer makes the mail of a request. send is false where there is none to send.
+type composer func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error)
+
+// composeBy says which composer makes the mails of some purposes. That of record.NoticePurpose makes all notices.
+func (s *Service) composeBy(c composer, purposes ...record.Purpose) {
+	for _, p := range purposes {
+		s.composers[p] = c
 	}
-	if strings.HasPrefix(string(request.For), record.NoticePurpose) {
-		return s.composeNotice(ctx, mailbox, request)
-	}
-	switch request.For {
-	case record.PurposeNone, record.PurposeCode, record.PurposeLink:
-		return m, false, nil
-	}
-	m, err = s.composeMail(ctx, mailbox, request)
-	return m, err == nil, err
 }
 
-// composeMail renders a mail, after storing the hash of its token.
-func (s *Service) composeMail(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (mail.Message, error) {
-	data := mail.Data{Login: mailbox.Address, Link: s.BaseURL()}
-	texts := s.email.Taken
-	if request.For != record.PurposeTaken {
+func (s *Service) prepareMail(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+	compose := s.composers[request.For]
+	if strings.HasPrefix(string(request.For), record.NoticePurpose) {
+		compose = s.composers[record.NoticePurpose]
+	}
+	if compose == nil {
+		return m, false, nil
+	}
+	return compose(ctx, mailbox, request)
+}
+
+// withToken returns a composer of mails with a token, which is stored before: its hash alone. bind binds it to what it is for; nil: to
+// nothing.
+func (s *Service) withToken(texts *mail.Templates, ttl time.Duration, bind func(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error) composer {
+	return func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 		token := secret.New()
 		mailed := record.MailedToken{Hash: secret.Digest(token), For: request.For, Mail: request.ID}
-		ttl := s.email.TokenTTL
-		texts = s.email.Validation
-		switch request.For {
-		case record.PurposeChange:
-			texts = s.email.Change
-			bindChange(&mailed, mailbox)
-		case record.PurposeUndo:
-			ttl, texts = s.undoTTL(), s.email.Undo
-			bindChange(&mailed, mailbox)
-		case record.PurposeRecover:
-			ttl, texts = s.email.RecoveryTTL, s.email.Recovery
-			user, _, err := s.db.FindOwner(ctx, record.AddressIdentity(mailbox.Address))
-			if err != nil {
-				return mail.Message{}, err
-			}
-			if !user.MarkedDisabled { // else the token is of no use: the account was deleted or disabled since
-				mailed.User, mailed.Epoch = user.UUID, user.Epoch
+		if bind != nil {
+			if err := bind(ctx, &mailed, mailbox); err != nil {
+				return m, false, err
 			}
 		}
-		data.Token = token
-		data.Link = s.mailLink(mailbox.Address, token)
 		if err := s.storeToken(ctx, s.db.Mailboxes, mailbox.UUID, mailed, ttl); err != nil {
-			return mail.Message{}, err
+			return m, false, err
 		}
+		m, err = s.render(texts, request.ID, mail.Data{Login: mailbox.Address, Link: s.mailLink(mailbox.Address, token), Token: token})
+		return m, err == nil, err
 	}
-	return s.render(texts, request.ID, data)
+}
+
+// withoutToken returns a composer of mails without a token.
+func (s *Service) withoutToken(texts *mail.Templates) composer {
+	return func(_ context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+		m, err = s.render(texts, request.ID, mail.Data{Login: mailbox.Address, Link: s.base.String()})
+		return m, err == nil, err
+	}
 }
 
 // render renders the mail of a request to the address in its data.

@@ -14,7 +14,7 @@ import (
 // provesMailbox reports whether a login by some methods began with a mailbox of a user: codes of mails add nothing to it. A code that
 // was its second factor may be asked for again.
 func provesMailbox(methods []string, user record.User) bool {
-	return slices.ContainsFunc(methods, func(method string) bool { return method != FactorEmail && isMailbox(method, user) })
+	return slices.ContainsFunc(methods, func(method string) bool { return method != record.FactorEmail && isMailbox(method, user) })
 }
 
 // provesMailboxAlone reports whether it has proven nothing else.
@@ -24,9 +24,9 @@ func provesMailboxAlone(methods []string, user record.User) bool {
 
 func isMailbox(method string, user record.User) bool {
 	switch method {
-	case MethodLink, MethodCode, FactorEmail:
+	case record.MethodLink, record.MethodCode, record.FactorEmail:
 		return true
-	case MethodPassword:
+	case record.MethodPassword:
 		return user.PasswordByMail
 	}
 	return false
@@ -34,7 +34,7 @@ func isMailbox(method string, user record.User) bool {
 
 // passwordKnown records that a password which was set by a mail came with another factor.
 func (s *Service) passwordKnown(ctx context.Context, user record.User, methods []string) error {
-	if !slices.Contains(methods, MethodPassword) || !provesMailbox([]string{MethodPassword}, user) || provesMailboxAlone(methods, user) {
+	if !slices.Contains(methods, record.MethodPassword) || !provesMailbox([]string{record.MethodPassword}, user) || provesMailboxAlone(methods, user) {
 		return nil
 	}
 	_, err := s.db.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {

@@ -42,7 +42,7 @@ func (s *Service) isValid(l record.MailLogin) bool {
 func hashOfCode(l record.MailLogin, code string) string { return secret.Digest(l.Binding + ":" + code) }
 
 func matchesCode(l record.MailLogin, code string) bool {
-	if l.Method == MethodLink {
+	if l.Method == record.MethodLink {
 		code = secret.TypedToken(code)
 	} else {
 		code = secret.TypedCode(code)
@@ -132,9 +132,13 @@ var errNoLogin = errors.New("auth: the login by mail has ended")
 
 // composeLogin makes the code of a login by mail, or the token of its link, stores its hash, and renders the mail. No mail
 // is sent for a login that is for nobody, or that has expired. A mail that is sent again has another code.
-func (s *Service) composeLogin(ctx context.Context, mailbox record.Mailbox, login record.MailLogin) (m mail.Message, send bool, err error) {
+func (s *Service) composeLogin(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+	login, ok := mailLoginFor(mailbox, request.ID)
+	if !ok {
+		return m, false, nil
+	}
 	code := newCode()
-	if login.Method == MethodLink {
+	if login.Method == record.MethodLink {
 		code = secret.New()
 	}
 	_, err = s.db.Mailboxes.Change(ctx, mailbox.UUID, func(now *record.Mailbox) error {
@@ -151,8 +155,8 @@ func (s *Service) composeLogin(ctx context.Context, mailbox record.Mailbox, logi
 	if err != nil || login.User == "" {
 		return m, false, err
 	}
-	data, texts := mail.Data{Login: mailbox.Address, Token: code, Link: s.BaseURL()}, s.email.Login.CodeMail
-	if login.Method == MethodLink {
+	data, texts := mail.Data{Login: mailbox.Address, Token: code, Link: s.base.String()}, s.email.Login.CodeMail
+	if login.Method == record.MethodLink {
 		data.Link, texts = s.mailLink(mailbox.Address, code), s.email.Login.LinkMail
 	}
 	m, err = s.render(texts, login.Mail, data)

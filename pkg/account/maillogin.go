@@ -69,10 +69,10 @@ func (s *Service) mailMethod(kind string) (string, error) {
 	switch {
 	case !code && !link:
 		return "", errs.New(errs.NotFound, "login by a code or a link of a mail is not configured")
-	case kind == MethodCode && code, kind == "" && code:
-		return MethodCode, nil
-	case kind == MethodLink && link, kind == "":
-		return MethodLink, nil
+	case kind == record.MethodCode && code, kind == "" && code:
+		return record.MethodCode, nil
+	case kind == record.MethodLink && link, kind == "":
+		return record.MethodLink, nil
 	}
 	return "", &errs.Error{Kind: errs.Invalid, Message: "there is no login of this kind",
 		Fields: []errs.Field{{Pointer: "/kind", Message: "expected code or link, one that is configured"}}}
@@ -169,7 +169,7 @@ func (s *Service) followLogin(ctx context.Context, id identity, token string, fr
 		return 0, true, errRepeated(*r, errs.Denied)
 	}
 	for _, l := range mailbox.Logins {
-		if l.Method != MethodLink || !s.isValid(l) || !matchesCode(l, token) {
+		if l.Method != record.MethodLink || !s.isValid(l) || !matchesCode(l, token) {
 			continue
 		}
 		if secret.Matches(from.Binding, l.Binding) {
@@ -233,7 +233,7 @@ func (s *Service) sendSecondCode(ctx context.Context, user record.User, login st
 		return errs.New(errs.Conflict, "the account has no e-mail address that is known to be the user's")
 	}
 	asked := record.MailLogin{
-		Binding: secondBinding(login), Method: MethodCode, To: address, Until: record.Timestamp(s.now().Add(s.email.Login.TTL)),
+		Binding: secondBinding(login), Method: record.MethodCode, To: address, Until: record.Timestamp(s.now().Add(s.email.Login.TTL)),
 		User: user.UUID, Epoch: user.Epoch,
 	}
 	return s.orderLogin(record.AsService(ctx, user.UUID), mailOrder{

@@ -85,7 +85,7 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 		if err := s.checkNew(ctx, fieldPassword, u.Password, append([]string{u.Login}, names(u.Fields)...)); err != nil {
 			return store.Stored{}, err
 		}
-		hash, err := s.hasher.hash(ctx, u.Password)
+		hash, err := s.hashPassword(ctx, u.Password)
 		if err != nil {
 			return store.Stored{}, err
 		}
@@ -173,7 +173,7 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 	if err := s.checkNew(ctx, fieldPassword, password, own); err != nil {
 		return store.Stored{}, err
 	}
-	hash, err := s.hasher.hash(ctx, password)
+	hash, err := s.hashPassword(ctx, password)
 	if err != nil {
 		return store.Stored{}, err
 	}

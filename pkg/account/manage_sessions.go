@@ -23,7 +23,7 @@ func (s *Service) EndSessions(ctx context.Context, uuid string) (store.Stored, e
 
 // EndSession ends one session of a user. NotFound when it is not theirs.
 func (s *Service) EndSession(ctx context.Context, user, id string) error {
-	err := s.revoke(record.Managing(ctx), user, id, false)
+	err := s.revokeSession(record.Managing(ctx), user, id)
 	if errors.Is(err, errs.NotFound) {
 		return errs.New(errs.NotFound, "the user has no session with this id")
 	}

@@ -13,6 +13,14 @@ import (
 	"belfry/pkg/store/object"
 )
 
+// hashPassword returns the hash of a password as it is stored.
+func (s *Service) hashPassword(ctx context.Context, password string) (string, error) {
+	return s.hasher.hash(ctx, password)
+}
+
+// dummyHash has the length of a hash, and is that of no password.
+func (s *Service) dummyHash() string { return s.hasher.dummy }
+
 // checkLength reports Invalid for a new password of a wrong length.
 func checkLength(field, password string) error {
 	if n := len(passwordForm(password)); n < MinPassword || n > MaxPassword {

@@ -180,7 +180,7 @@ func (s *Service) composeNotice(ctx context.Context, mailbox record.Mailbox, req
 			return m, false, nil
 		}
 	}
-	data := mail.Data{Login: address, Link: s.BaseURL(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
+	data := mail.Data{Login: address, Link: s.base.String(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
 	// Where an admin works is no business of the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.originOf(call.Ctx.Address, call.Ctx.UserAgent)

@@ -143,7 +143,8 @@ func (s *Service) finishFlow(ctx context.Context, query url.Values, browser stri
 	if len(found.Changes) > 0 {
 		s.log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent", "provider", provider, "changes", fewChanges(found.Changes))
 	}
-	id := identity{Identity: record.Identity{ID: found.ID, Provider: provider, Profile: found.Profile, Once: found.Once, Validated: true}, tokens: found.Tokens}
+	id := identity{Identity: record.Identity{ID: found.ID, Provider: provider, Profile: found.Profile, Once: found.Once, Validated: true}, must: found.Tokens != nil}
+	id.keep = func(i *record.Ident) { s.setTokens(i, id.UUID(), found.Tokens) }
 	if flow.User != "" {
 		session, err = s.linkProvider(ctx, id, flow.User, from)
 	} else {
@@ -282,7 +283,7 @@ func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client)
 				_, err := s.recordProviderUse(ctx, ident.UUID, id)
 				return record.IgnoreNotFound(err)
 			}
-			if id.tokens != nil {
+			if id.must {
 				// They are what was logged in for: a login whose tokens are lost has not succeeded.
 				if err := recordUse(record.AsService(ctx, user.UUID)); err != nil {
 					return IssuedSession{}, err

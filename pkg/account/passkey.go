@@ -23,9 +23,6 @@ import (
 // A passkey is an ident whose id is that of a WebAuthn credential. Its public key and what an authenticator reports
 // besides are in an internal field; its name and its last use are for people.
 const (
-	// PasskeyType is the type of idents that are passkeys.
-	PasskeyType = "passkey"
-
 	// maxPasskeys is how many passkeys a user can have.
 	maxPasskeys = 50
 
@@ -44,7 +41,7 @@ type Passkeys struct {
 
 // isPasskey reports whether an ident is a passkey with a credential.
 func isPasskey(i record.Ident) bool {
-	return i.Type == PasskeyType && i.Credential != nil && len(i.Credential.PublicKey) > 0
+	return i.Type == record.PasskeyType && i.Credential != nil && len(i.Credential.PublicKey) > 0
 }
 
 // PasskeyInfo is a passkey as its user sees it.
@@ -62,7 +59,7 @@ type PasskeyInfo struct {
 
 func passkeyInfo(i record.Ident) PasskeyInfo {
 	return PasskeyInfo{
-		UUID: i.UUID, Type: PasskeyType, Name: i.Name, Created: i.Created, LastUsed: textOf(i.LastUsed),
+		UUID: i.UUID, Type: record.PasskeyType, Name: i.Name, Created: i.Created, LastUsed: record.TimeText(i.LastUsed),
 		BackedUp: i.Credential.BackedUp, CloneSuspected: i.CloneSuspected,
 	}
 }
@@ -94,7 +91,7 @@ func userHandle(user string) string { return secret.Digest("user handle:" + user
 
 // passkeyIdentity is the identity of a credential.
 func passkeyIdentity(credential []byte) identity {
-	return identity{Identity: record.Identity{ID: secret.B64.EncodeToString(credential), Provider: PasskeyType, Profile: object.Object{}, Validated: true}}
+	return identity{Identity: record.Identity{ID: secret.B64.EncodeToString(credential), Provider: record.PasskeyType, Profile: object.Object{}, Validated: true}}
 }
 
 // ListPasskeys returns the passkeys of the user who is logged in, the oldest first.

@@ -102,7 +102,7 @@ func (s *Service) consumeChallenge(ctx context.Context, a PasskeyAnswer, why pas
 			return errChallenge()
 		}
 		late = !s.now().Before(t.Expires)
-		s.useUp(t, record.Use{Act: act, Provider: PasskeyType, Answer: answer})
+		s.useUp(t, record.Use{Act: act, Provider: record.PasskeyType, Answer: answer})
 		return nil
 	})
 	switch {

@@ -45,10 +45,10 @@ func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Clie
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	session, err := s.completeLogin(record.AsService(ctx, ""), user, s.proofBy(PasskeyType, MethodPasskey, 2), from)
+	session, err := s.completeLogin(record.AsService(ctx, ""), user, s.proofBy(record.PasskeyType, record.MethodPasskey, 2), from)
 	s.settle(ctx, passkeyUUID(a.Secret), err == nil)
 	if err == nil {
-		s.returnAttempts(from, MethodPasskey)
+		s.returnAttempts(from, record.MethodPasskey)
 	}
 	return session, err
 }
@@ -130,7 +130,7 @@ func (s *Service) recordAssertion(ctx context.Context, user, ident string, verif
 		at, p := s.now(), i.Credential
 		if suspected = data.Counter <= p.SignCount && (data.Counter != 0 || p.SignCount != 0); suspected {
 			i.CloneSuspected = record.Timestamp(at)
-			i.Publish(s.db.Audit(event.AuthCloneSuspected, user, event.AuthDetails{Method: MethodPasskey, Factor: ident}))
+			i.Publish(s.db.Audit(event.AuthCloneSuspected, user, event.AuthDetails{Method: record.MethodPasskey, Factor: ident}))
 			return nil
 		}
 		p.SignCount, p.BackedUp = data.Counter, data.Flags.HasBackupState()
@@ -151,7 +151,7 @@ func (s *Service) recordPasskeyFailure(ctx context.Context, user, ident string) 
 	_, err := s.db.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		at := s.now()
 		i.Failures = record.Failures{Count: guess.Current(i.Failures, at).Count + 1, At: at}
-		i.Publish(s.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: MethodPasskey, Factor: ident, Reason: "signature"}))
+		i.Publish(s.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: record.MethodPasskey, Factor: ident, Reason: "signature"}))
 		return nil
 	})
 	return record.IgnoreNotFound(err)

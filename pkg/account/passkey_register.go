@@ -100,7 +100,7 @@ func (s *Service) addVerified(ctx context.Context, name string, a PasskeyAnswer,
 	}
 	id := passkeyIdentity(parsed.RawID)
 	id.single, id.name, id.passkey = true, name, &p
-	id.events = []store.ExtraEvent{s.db.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Method: MethodPasskey, Factor: id.UUID(), Session: me.ID})}
+	id.events = []store.ExtraEvent{s.db.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Method: record.MethodPasskey, Factor: id.UUID(), Session: me.ID})}
 	if err := s.announce(record.AsService(ctx, me.User.UUID), me.User, announcement{kind: NoticeFactorAdded}); err != nil {
 		return PasskeyInfo{}, err
 	}

@@ -26,13 +26,13 @@ func (s *Service) hasPasskey(ctx context.Context, user record.User) (has bool, e
 // AddPasskeyFactor makes the passkeys of the user who is logged in their second factor: any of them completes a login by
 // another method. It returns recovery codes as ConfirmTOTP does. Conflict without a passkey.
 func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) (codes []string, err error) {
-	if err := s.requireEnrollable(ctx, me, FactorPasskey); err != nil {
+	if err := s.requireEnrollable(ctx, me, record.FactorPasskey); err != nil {
 		return nil, err
 	}
 	if err := s.requirePasskeys(); err != nil {
 		return nil, err
 	}
-	return s.addFactor(ctx, me, record.Factor{Type: FactorPasskey}, func(now record.User) error {
+	return s.addFactor(ctx, me, record.Factor{Type: record.FactorPasskey}, func(now record.User) error {
 		// Whoever removes a passkey marks it in the record of this write before: of the two, one sees the other.
 		has, err := s.hasPasskey(record.AsService(ctx, now.UUID), now)
 		if err == nil && !has {
@@ -53,7 +53,7 @@ func (s *Service) SecondPasskeyOptions(ctx context.Context, secret string, from 
 	if err != nil {
 		return PasskeyChallenge{}, err
 	}
-	if secret != "" && !slices.Contains(s.usable(user, methods), FactorPasskey) {
+	if secret != "" && !slices.Contains(s.usable(user, methods), record.FactorPasskey) {
 		return PasskeyChallenge{}, errNoFactor()
 	}
 	return s.passkeyOptions(ctx, &user, passkeySecondFactor(flow)) // whoever proves it gets the attempt back

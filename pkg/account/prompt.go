@@ -34,7 +34,7 @@ func (s *Service) StepUpBy(ctx context.Context, me *Session) (factors []string, 
 			return nil, false, err
 		}
 		if len(own) > 0 {
-			factors = []string{FactorPasskey}
+			factors = []string{record.FactorPasskey}
 		}
 	}
 	return factors, hasPassword(me), nil

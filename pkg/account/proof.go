@@ -2,16 +2,6 @@ package account
 
 import "belfry/pkg/account/record"
 
-// How somebody proves who they are; besides these, the name of a provider. They are in sessions and in events.
-const (
-	MethodPassword = "password"
-	MethodLink     = "link"     // the link of a mail
-	MethodCode     = "code"     // the code of a mail
-	MethodPasskey  = "passkey"  // a signature by an authenticator that has verified its user
-	MethodTOTP     = "totp"     // a code of an authenticator app
-	MethodRecovery = "recovery" // a recovery code
-)
-
 // proofBy is a proof by one method, now.
 func (s *Service) proofBy(provider, method string, aal int) record.Proof {
 	return record.Proof{Provider: provider, Methods: []string{method}, AAL: aal, At: s.now()}

@@ -21,6 +21,15 @@ func (s *Service) RequestRecovery(ctx context.Context, login string, from Client
 	})
 }
 
+// bindRecovery binds the token of a recovery mail to the account as it is now.
+func (s *Service) bindRecovery(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error {
+	user, _, err := s.db.FindOwner(ctx, record.AddressIdentity(mailbox.Address))
+	if err == nil && !user.MarkedDisabled { // else the token is of no use: the account was deleted or disabled since
+		t.User, t.Epoch = user.UUID, user.Epoch
+	}
+	return err
+}
+
 // Recover sets a new password by the token of a recovery mail, and ends all
 // sessions of the user. A token is for the password that the account had when it
 // was mailed: who changes the password because a stranger read their mails is safe
@@ -66,7 +75,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 		}
 		return errWrongToken()
 	}
-	hash, err := s.hasher.hash(ctx, c.Password)
+	hash, err := s.hashPassword(ctx, c.Password)
 	if err != nil {
 		return err
 	}
@@ -284,7 +293,7 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 		}
 		return IssuedSession{}, err
 	}
-	hash, err := s.hasher.hash(ctx, next)
+	hash, err := s.hashPassword(ctx, next)
 	if err != nil {
 		return IssuedSession{}, err
 	}

@@ -139,7 +139,7 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 		return IssuedSession{}, err
 	}
 	s.requestValidation(ctx, id)
-	return s.completeLogin(ctx, user, s.proofBy(record.Email, MethodPassword, 1), from)
+	return s.completeLogin(ctx, user, s.proofBy(record.Email, record.MethodPassword, 1), from)
 }
 
 // prepareRegistration makes a user of a registration form. Everything that can
@@ -157,7 +157,7 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 		return registration{}, err
 	}
 	reg.datas.Set("login", id.ID)
-	reg.fields.Set(fieldPassword, s.hasher.dummy) // has the length of a hash
+	reg.fields.Set(fieldPassword, s.dummyHash()) // has the length of a hash
 	if err := s.db.Users.Check(record.AsService(ctx, ""), reg.fields, object.NewUUID()); err != nil {
 		return registration{}, err
 	}
@@ -167,7 +167,7 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 	if err := s.interceptRegistration(ctx, &reg); err != nil {
 		return registration{}, err
 	}
-	hash, err := s.hasher.hash(ctx, c.Password)
+	hash, err := s.hashPassword(ctx, c.Password)
 	if err != nil {
 		return registration{}, err
 	}

@@ -40,7 +40,7 @@ func Pending(err error) *PendingLogin {
 // the proof is two factors: the error then has a PendingLogin. Every login ends here.
 func (s *Service) completeLogin(ctx context.Context, user record.User, p record.Proof, c Client) (IssuedSession, error) {
 	if p.AAL >= 2 || !user.Factors.Any() {
-		return s.startSession(ctx, user, p, c)
+		return s.enter(ctx, user, p, c)
 	}
 	if user.MarkedDisabled {
 		return IssuedSession{Application: c.Application}, errDisabled()
@@ -50,12 +50,12 @@ func (s *Service) completeLogin(ctx context.Context, user record.User, p record.
 		return IssuedSession{}, err
 	}
 	if s.mfa.of(ctx, visible) == MFAOff {
-		return s.startSession(ctx, user, p, c)
+		return s.enter(ctx, user, p, c)
 	}
 	usable := s.usable(user, p.Methods)
 	if len(usable) == 0 {
 		p.Limited = true
-		return s.startSession(ctx, user, p, c)
+		return s.enter(ctx, user, p, c)
 	}
 	pending := &PendingLogin{Secret: secret.New(), Factors: usable, Expires: s.now().Add(PendingTTL)}
 	if _, err := s.db.Tokens.Create(record.AsService(ctx, user.UUID), pendingUUID(pending.Secret), record.Token{
@@ -64,6 +64,15 @@ func (s *Service) completeLogin(ctx context.Context, user record.User, p record.
 		return IssuedSession{}, err
 	}
 	return IssuedSession{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
+}
+
+// enter starts the session of somebody who has proven all that is asked for, and records the device.
+func (s *Service) enter(ctx context.Context, user record.User, p record.Proof, c Client) (IssuedSession, error) {
+	issued, err := s.startSession(ctx, user, p, c)
+	if err == nil {
+		issued.Device = s.recordDevice(record.AsService(ctx, user.UUID), user, c)
+	}
+	return issued, err
 }
 
 // errPending is returned for a pending login that does not exist, or no more.
@@ -111,9 +120,9 @@ func (f SecondFactor) digest(pending string) string {
 // forgetProof is for a proof of a second factor that has led to nothing: there is nothing to repeat.
 func (s *Service) forgetProof(ctx context.Context, user string, f SecondFactor) {
 	switch f.Type {
-	case FactorPasskey:
+	case record.FactorPasskey:
 		s.settle(ctx, passkeyUUID(f.Passkey.Secret), false)
-	case FactorEmail:
+	case record.FactorEmail:
 		s.forgetUsed(ctx, secondMailbox(user), func(u record.UsedSecret) bool { return secret.Matches(u.Binding+":"+secret.TypedCode(f.Code), u.Hash) })
 	}
 }
@@ -141,7 +150,7 @@ func (s *Service) completePending(ctx context.Context, login record.Token, answe
 	p.Methods, p.AAL, p.At = append(p.Methods, method), 2, s.now()
 	session := IssuedSession{Application: from.Application}
 	if err = s.passwordKnown(ctx, user, p.Methods); err == nil {
-		session, err = s.startSession(ctx, user, p, from)
+		session, err = s.enter(ctx, user, p, from)
 	}
 	if err != nil {
 		s.settle(ctx, login.UUID, false)
@@ -152,7 +161,7 @@ func (s *Service) completePending(ctx context.Context, login record.Token, answe
 // returnAttempts gives back what a proof by a method has taken: a passkey that of its challenge as well.
 func (s *Service) returnAttempts(from Client, method string) {
 	s.guesses.Return(from.Address)
-	if method == MethodPasskey {
+	if method == record.MethodPasskey {
 		s.guesses.Return(from.Address)
 	}
 }
@@ -210,7 +219,7 @@ func (s *Service) usable(user record.User, methods []string) []string {
 // it is proven for. Errors: Denied; Invalid; Limited.
 func (s *Service) verifySecond(ctx context.Context, user record.User, f SecondFactor, methods []string, flow string, from Client) (method string, err error) {
 	if f.Type == "" {
-		f.Type = FactorTOTP
+		f.Type = record.FactorTOTP
 	}
 	if !slices.Contains(s.usable(user, methods), f.Type) {
 		return "", errNoFactor()
@@ -218,12 +227,12 @@ func (s *Service) verifySecond(ctx context.Context, user record.User, f SecondFa
 	return f.Type, s.guesses.TryCode(from.Address, func() error {
 		return s.guesses.Code(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
 			switch f.Type {
-			case FactorTOTP:
+			case record.FactorTOTP:
 				return s.verifyTOTP(user, f.Code)
-			case FactorEmail:
+			case record.FactorEmail:
 				_, ok, err = s.checkSecondCode(ctx, user, flow, f.Code)
 				return 0, ok, err
-			case FactorPasskey:
+			case record.FactorPasskey:
 				ok, err = s.provesPasskey(ctx, user, f.Passkey, flow)
 				return 0, ok, err
 			default:

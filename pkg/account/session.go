@@ -79,19 +79,12 @@ type IssuedSession struct {
 func (s *Service) startSession(ctx context.Context, user record.User, p record.Proof, c Client) (IssuedSession, error) {
 	ctx = record.AsService(ctx, user.UUID)
 	if c.Application == nil {
-		issued, err := s.saveSession(ctx, user, newSession{id: secret.Random(idSize), Proof: p}, c)
-		if err == nil {
-			issued.Device = s.recordDevice(ctx, user, c)
-		}
-		return issued, err
+		return s.saveSession(ctx, user, newSession{id: secret.Random(idSize), Proof: p}, c)
 	}
 	issued := IssuedSession{Application: c.Application}
 	err := s.requireOpen(user)
 	if err == nil {
 		issued.Code, err = s.issueCode(ctx, user, p, c.Application)
-	}
-	if err == nil {
-		issued.Device = s.recordDevice(ctx, user, c)
 	}
 	return issued, err
 }

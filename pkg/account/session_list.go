@@ -2,12 +2,14 @@ package account
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"belfry/pkg/account/record"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
 )
 
 // SessionInfo is a session as its user sees it.
@@ -47,19 +49,11 @@ func (s *Service) listSessions(ctx context.Context, user record.User, current st
 		list = append(list, SessionInfo{
 			Methods: p.Methods, AAL: p.AAL, AuthenticatedAt: record.Timestamp(p.At),
 			ID: session.UUID, Current: session.UUID == current, Type: session.Provider, Application: session.Application, Created: session.Created,
-			LastUsed: textOf(session.LastUsed), Expires: textOf(session.Expires), Origin: s.originOf(session.Address, session.UserAgent),
+			LastUsed: record.TimeText(session.LastUsed), Expires: record.TimeText(session.Expires), Origin: s.originOf(session.Address, session.UserAgent),
 		})
 	}
 	slices.SortFunc(list, func(a, b SessionInfo) int { return strings.Compare(a.Created+a.ID, b.Created+b.ID) })
 	return list, nil
-}
-
-// textOf returns a time as records have it; "" for the zero time.
-func textOf(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return record.Timestamp(at)
 }
 
 // sessionsOf iterates over the valid sessions and API keys of a user. It ends after the first error.
@@ -84,7 +78,7 @@ func (s *Service) endExcessSessions(ctx context.Context, user record.User) error
 			return err
 		}
 		if !session.IsKey() {
-			all = append(all, textOf(session.LastUsed)+" "+session.UUID)
+			all = append(all, record.TimeText(session.LastUsed)+" "+session.UUID)
 		}
 	}
 	slices.Sort(all)
@@ -100,5 +94,29 @@ func (s *Service) endExcessSessions(ctx context.Context, user record.User) error
 // RevokeSession ends a session of the user who is logged in. NotFound when it is
 // not theirs.
 func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) error {
-	return s.revoke(record.AsService(ctx, me.User.UUID), me.User.UUID, id, false)
+	return s.revokeSession(record.AsService(ctx, me.User.UUID), me.User.UUID, id)
+}
+
+// revokeSession ends a session of a user. NotFound when it is not theirs.
+func (s *Service) revokeSession(ctx context.Context, user, id string) error {
+	_, err := s.sessionOf(ctx, user, id, false)
+	if errors.Is(err, errs.NotFound) {
+		return errs.New(errs.NotFound, "you have no session with this id")
+	}
+	if err != nil {
+		return err
+	}
+	return s.endSession(ctx, id, s.db.AuditEnd(user, id, record.ReasonRevoked))
+}
+
+// sessionOf returns a session of a user, or an API key. NotFound when it is not theirs.
+func (s *Service) sessionOf(ctx context.Context, user, id string, key bool) (record.Session, error) {
+	if !object.ValidUUID(id) {
+		return record.Session{}, errs.New(errs.NotFound, "the id is not valid")
+	}
+	session, err := s.db.Sessions.Read(ctx, id)
+	if err == nil && (session.User != user || session.IsKey() != key) {
+		err = errs.New(errs.NotFound, "the session is another user's, or of another kind")
+	}
+	return session, err
 }

@@ -15,7 +15,7 @@ import (
 
 // FlowSecret returns the secret of the flow of a callback.
 func (s *Service) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {
-	return firstValid(secrets, func() func(string) bool {
+	return secret.FirstValid(secrets, func() func(string) bool {
 		flow, err := s.db.Tokens.Read(record.AsService(ctx, ""), flowUUID(flowKey(query)))
 		if err != nil {
 			return nil
@@ -30,7 +30,7 @@ func (s *Service) FlowSecret(ctx context.Context, query url.Values, secrets []st
 
 // PendingSecret returns the secret of a login that waits for its second factor, or has been completed.
 func (s *Service) PendingSecret(ctx context.Context, secrets []string) string {
-	return firstValid(secrets, func() func(string) bool {
+	return secret.FirstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {
 			_, err := s.db.Tokens.Get(record.AsService(ctx, ""), pendingUUID(secret))
 			return err == nil
@@ -40,7 +40,7 @@ func (s *Service) PendingSecret(ctx context.Context, secrets []string) string {
 
 // BindingSecret returns the secret of a login by mail to an address.
 func (s *Service) BindingSecret(ctx context.Context, login string, secrets []string) string {
-	return firstValid(secrets, func() func(string) bool {
+	return secret.FirstValid(secrets, func() func(string) bool {
 		mailbox, err := s.db.Mailboxes.Read(record.AsService(ctx, ""), mailboxUUID(record.AddressIdentity(login).ID, loginMailbox))
 		if err != nil {
 			return nil
@@ -54,7 +54,7 @@ func (s *Service) BindingSecret(ctx context.Context, login string, secrets []str
 
 // ChallengeSecret returns the secret of the challenge with a name.
 func ChallengeSecret(name string, secrets []string) string {
-	return firstValid(secrets, func() func(string) bool {
+	return secret.FirstValid(secrets, func() func(string) bool {
 		return func(secret string) bool { return challengeName(passkeyChallenge(secret)) == name }
 	})
 }
@@ -62,25 +62,10 @@ func ChallengeSecret(name string, secrets []string) string {
 // deviceSecret returns the secret of a device that is known, of those of a client.
 func deviceSecret(from Client, user string, known []record.Device) string {
 	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...), func(secret string) bool { return secret == "" })
-	return firstValid(secrets, func() func(string) bool {
+	return secret.FirstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {
 			hash := deviceHash(user, secret)
 			return slices.ContainsFunc(known, func(d record.Device) bool { return d.Hash == hash })
 		}
 	})
-}
-
-// firstValid returns the first of some secrets that is valid. how returns what says that, nil if none is; it is not asked about a single one.
-func firstValid(secrets []string, how func() (is func(string) bool)) string {
-	if len(secrets) == 0 {
-		return ""
-	}
-	if len(secrets) > 1 {
-		if is := how(); is != nil {
-			if i := slices.IndexFunc(secrets, is); i >= 0 {
-				return secrets[i]
-			}
-		}
-	}
-	return secrets[0]
 }

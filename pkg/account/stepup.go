@@ -141,10 +141,10 @@ func (s *Service) proveAgain(ctx context.Context, password string, f SecondFacto
 	switch {
 	case s.asksForSecond(ctx, me):
 		return s.verifySecond(ctx, me.User, f, me.Methods, sessionFlow(me), from)
-	case f.Type == FactorPasskey:
-		return MethodPasskey, s.provePasskey(ctx, me.User, f.Passkey, sessionFlow(me))
+	case f.Type == record.FactorPasskey:
+		return record.MethodPasskey, s.provePasskey(ctx, me.User, f.Passkey, sessionFlow(me))
 	case password != "" && hasPassword(me):
-		return MethodPassword, s.verifyCurrentPassword(ctx, me, password)
+		return record.MethodPassword, s.verifyCurrentPassword(ctx, me, password)
 	case hasPassword(me):
 		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed", Fields: []errs.Field{{Pointer: "/" + fieldPassword, Message: "is missing"}}}
 	default:
@@ -169,7 +169,7 @@ func (s *Service) raiseSession(ctx context.Context, method string, from Client) 
 	if !slices.Contains(p.Methods, method) {
 		p.Methods = append(slices.Clone(p.Methods), method)
 	}
-	if method != MethodPassword {
+	if method != record.MethodPassword {
 		p.AAL = 2
 	}
 	p.At, p.Again, p.Limited = s.now(), true, false

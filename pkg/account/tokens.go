@@ -49,18 +49,18 @@ func purposeOf(ident string) string { return "provider tokens of " + ident }
 // setTokens sets the tokens of an identity in the fields of its ident, or removes those of before where the
 // provider does not keep them any more. A provider that issues a refresh token at the first consent alone returns none
 // later: then the one of before stays.
-func (s *Service) setTokens(i *record.Ident, id identity) {
-	if id.tokens == nil || s.sealer == nil {
+func (s *Service) setTokens(i *record.Ident, uuid string, got *oauth.Tokens) {
+	if got == nil || s.sealer == nil {
 		if i.Tokens != "" {
 			i.Tokens, i.Lease = "", nil
 		}
 		return
 	}
-	tokens := storedTokens(*id.tokens)
-	if before, ok := s.tokensOf(id.UUID(), *i); ok && tokens.Refresh == "" {
+	tokens := storedTokens(*got)
+	if before, ok := s.tokensOf(uuid, *i); ok && tokens.Refresh == "" {
 		tokens.Refresh = before.Refresh
 	}
-	if sealed, ok := s.sealTokens(id.UUID(), tokens); ok {
+	if sealed, ok := s.sealTokens(uuid, tokens); ok {
 		i.Tokens = sealed
 	}
 }

@@ -40,7 +40,7 @@ type TOTPEnrollment struct {
 // BeginTOTP makes the secret of an authenticator app for the user who is logged in. It is of no use before
 // ConfirmTOTP, and replaces one that the same session has begun. Errors: those of requireFresh; Exists; Conflict.
 func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, error) {
-	if err := s.requireEnrollable(ctx, me, FactorTOTP); err != nil {
+	if err := s.requireEnrollable(ctx, me, record.FactorTOTP); err != nil {
 		return TOTPEnrollment{}, err
 	}
 	account, err := s.Address(ctx, me.User.UUID)
@@ -67,7 +67,7 @@ func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, e
 		return TOTPEnrollment{}, err
 	}
 	_, err = s.db.Tokens.Create(ctx, enrollmentUUID(me.ID), record.Token{
-		Setup: secret.Seal(s.sealer, FactorTOTP+me.User.UUID, key.Secret()), Expires: s.now().Add(enrollTTL),
+		Setup: secret.Seal(s.sealer, record.FactorTOTP+me.User.UUID, key.Secret()), Expires: s.now().Add(enrollTTL),
 	})
 	if errors.Is(err, errs.Exists) {
 		err = errs.New(errs.Conflict, "the same session is setting up an authenticator app: try again")
@@ -77,7 +77,7 @@ func (s *Service) BeginTOTP(ctx context.Context, me *Session) (TOTPEnrollment, e
 
 // issuer is what authenticator apps show beside the account: the host of belfry.
 func (s *Service) issuer() string {
-	u, err := url.Parse(s.BaseURL())
+	u, err := url.Parse(s.base.String())
 	if err != nil || u.Hostname() == "" {
 		return "belfry"
 	}
@@ -91,7 +91,7 @@ func (s *Service) issuer() string {
 // Errors: those of requireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
 func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (session IssuedSession, codes []string, err error) {
 	me := from.Session
-	if err := s.requireEnrollable(ctx, me, FactorTOTP); err != nil {
+	if err := s.requireEnrollable(ctx, me, record.FactorTOTP); err != nil {
 		return session, nil, err
 	}
 	if err := s.guesses.Take(from.Address); err != nil {
@@ -109,11 +109,11 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 	if !s.now().Before(pending.Expires) {
 		return session, nil, nothing
 	}
-	key, err := secret.Open(s.sealer, FactorTOTP+me.User.UUID, pending.Setup)
+	key, err := secret.Open(s.sealer, record.FactorTOTP+me.User.UUID, pending.Setup)
 	if err != nil {
 		return session, nil, err
 	}
-	if err := s.guesses.Code(ctx, me.User.UUID, MethodTOTP, func(context.Context) (uint64, bool, error) {
+	if err := s.guesses.Code(ctx, me.User.UUID, record.MethodTOTP, func(context.Context) (uint64, bool, error) {
 		step, ok := matchTOTP(key, code, s.now())
 		return step, ok, nil
 	}); err != nil {
@@ -125,7 +125,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 		}
 		return session, nil, err
 	}
-	codes, err = s.addFactor(ctx, me, record.Factor{Type: FactorTOTP, Secret: pending.Setup}, nil)
+	codes, err = s.addFactor(ctx, me, record.Factor{Type: record.FactorTOTP, Secret: pending.Setup}, nil)
 	if err != nil {
 		return session, nil, err
 	}
@@ -133,17 +133,17 @@ func (s *Service) ConfirmTOTP(ctx context.Context, code string, from Client) (se
 	if me.limited {
 		return IssuedSession{Session: *me}, nil, nil // it counts after EnrollDelay
 	}
-	session, err = s.raiseSession(ctx, MethodTOTP, from)
+	session, err = s.raiseSession(ctx, record.MethodTOTP, from)
 	return session, codes, err
 }
 
 // verifyTOTP reports whether a code is that of a user's authenticator app, and its time step.
 func (s *Service) verifyTOTP(user record.User, code string) (step uint64, ok bool, err error) {
-	f, has := user.Factors.Get(FactorTOTP)
+	f, has := user.Factors.Get(record.FactorTOTP)
 	if !has {
 		return 0, false, nil
 	}
-	key, err := secret.Open(s.sealer, FactorTOTP+user.UUID, f.Secret)
+	key, err := secret.Open(s.sealer, record.FactorTOTP+user.UUID, f.Secret)
 	if err != nil {
 		return 0, false, err
 	}

@@ -250,13 +250,13 @@ func (s *Service) endUndoing(ctx context.Context, user, change string, restored 
 		now.Changes = slices.DeleteFunc(s.changesOf(*now), func(c record.AddressChange) bool { return c.ID == change })
 		now.Write(record.FieldUnlinked)
 		now.Write(record.FieldChanges)
-		if now.Factors.Has(FactorPasskey) {
+		if now.Factors.Has(record.FactorPasskey) {
 			has, err := s.hasPasskey(ctx, *now)
 			if err != nil {
 				return err
 			}
 			if !has {
-				now.Factors.Remove(FactorPasskey)
+				now.Factors.Remove(record.FactorPasskey)
 			}
 		}
 		return nil

@@ -94,7 +94,7 @@ func (s *Service) announceUnlinking(ctx context.Context, u *unlinking, ident rec
 	}
 	about := ident.Type
 	switch {
-	case ident.Type == PasskeyType:
+	case ident.Type == record.PasskeyType:
 		return s.announce(ctx, user, announcement{kind: NoticeFactorRemoved, always: u.always})
 	case ident.Type == record.Email && ident.Proven && u.undoable && s.email != nil:
 		change, err := s.newChange(ctx, user, ident.UUID, "")
@@ -162,8 +162,8 @@ func (s *Service) mark(ctx context.Context, u unlinking, user *record.User, iden
 		}
 	}
 	left.kinds[ident.UUID] = ident.Type // also if the index lags
-	if ident.Type == PasskeyType && unlinked[ident.UUID] == 0 {
-		user.Publish(s.db.Audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: MethodPasskey, Factor: ident.UUID}))
+	if ident.Type == record.PasskeyType && unlinked[ident.UUID] == 0 {
+		user.Publish(s.db.Audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: record.MethodPasskey, Factor: ident.UUID}))
 	}
 	unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
 	user.Unlinked = unlinked
@@ -191,7 +191,7 @@ func (l leftIdents) carry(f record.Factors, without string) error {
 	passkeys, addresses, proven := 0, 0, 0
 	for _, uuid := range l.uuids {
 		switch l.kinds[uuid] {
-		case PasskeyType:
+		case record.PasskeyType:
 			passkeys++
 		case record.Email:
 			addresses++
@@ -201,9 +201,9 @@ func (l leftIdents) carry(f record.Factors, without string) error {
 		}
 	}
 	switch {
-	case without == PasskeyType && f.Has(FactorPasskey) && passkeys == 0:
+	case without == record.PasskeyType && f.Has(record.FactorPasskey) && passkeys == 0:
 		return errs.New(errs.Conflict, "this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
-	case without == record.Email && f.Has(FactorEmail) && proven == 0 && addresses != 1:
+	case without == record.Email && f.Has(record.FactorEmail) && proven == 0 && addresses != 1:
 		return errs.New(errs.Conflict, "codes of mails are a second factor of the account, and there would be no address to which they can go: remove that factor first")
 	}
 	return nil

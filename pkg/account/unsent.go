@@ -13,6 +13,9 @@ import (
 	"belfry/pkg/store"
 )
 
+// maxFailing is how many mails that can't be sent end a round.
+const maxFailing = 10
+
 // SendUnsent sends the mails that were requested within a day and are not sent, and reports how many: their events may be lost.
 // It leaves those to the listener that it sends within a time. One that is sent by both at the same moment arrives
 // twice, as after a crash. A mail that can't be composed is left out; after any other error the rest is sent, and another call sends
@@ -52,7 +55,7 @@ func (s *Service) SendUnsent(ctx context.Context, within time.Duration) (sent in
 		case did:
 			sent++
 		}
-		if len(failed) >= maxFailed {
+		if len(failed) >= maxFailing {
 			return sent, errors.Join(failed...) // none is sent now, and all are tried again
 		}
 	}

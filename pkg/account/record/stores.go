@@ -83,6 +83,14 @@ func Time(text string) time.Time {
 	return t
 }
 
+// TimeText is Timestamp, and "" for the zero time.
+func TimeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return Timestamp(t)
+}
+
 // IgnoreNotFound returns err unless it is NotFound.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, errs.NotFound) {
