@@ -74,8 +74,8 @@ func (s *Service) RequestAddressChange(ctx context.Context, ident, address, pass
 			return err
 		}
 	}
-	id := addressIdentity(address)
-	owner, _, err := s.db.FindOwner(ctx, id.Identity)
+	id := record.AddressIdentity(address)
+	owner, _, err := s.db.FindOwner(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *Service) FinishAddressChange(ctx context.Context, login, token string, 
 	if err := s.guesses.Take(from.Address); err != nil {
 		return false, err
 	}
-	id := addressIdentity(login)
+	id := record.AddressIdentity(login)
 	id.Validated = true
 	verified, err := s.verifyToken(ctx, id.ID, token, record.PurposeChange, record.PurposeUndo)
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *Service) FinishAddressChange(ctx context.Context, login, token string, 
 
 // confirmChange creates the ident of the new address, and then removes that of the old one: the user always has one of
 // them. The token is used up last, so that an interrupted change is completed by repeating it.
-func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToken, from Client) error {
+func (s *Service) confirmChange(ctx context.Context, id record.Identity, v verifiedToken, from Client) error {
 	me := from.Session
 	if me == nil {
 		return errNoSession()
@@ -288,7 +288,7 @@ func (s *Service) confirmChange(ctx context.Context, id identity, v verifiedToke
 		return err
 	}
 	changed := s.db.Audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.UUID(), Session: me.ID})
-	if err := s.linkIdent(ctx, id, me, changed); err != nil {
+	if err := s.linkIdent(ctx, identity{Identity: id}, me, changed); err != nil {
 		return err
 	}
 	gone := errs.New(errs.NotFound, "the old address is no login of yours any more")

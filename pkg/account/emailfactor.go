@@ -48,7 +48,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, code string, from Client) (s
 		return session, nil, err
 	}
 	// The user has the address and the account: codes go there whatever other addresses they add.
-	own, ident := record.AsService(ctx, me.User.UUID), addressIdentity(address).UUID()
+	own, ident := record.AsService(ctx, me.User.UUID), record.AddressIdentity(address).UUID()
 	if err = s.checkOwnAddress(own, me, ident); err == nil {
 		err = s.markValidated(own, ident, true)
 	}

@@ -211,16 +211,16 @@ func (s *Service) firstAdmin(ctx context.Context, c Credentials) (registration, 
 	if _, err := NormalizeAddress(c.Login); err != nil {
 		return registration{}, err
 	}
-	if err := s.checkNew(ctx, fieldPassword, c.Password, c.own()); err != nil {
+	if err := s.checkNew(ctx, record.FieldPassword, c.Password, c.own()); err != nil {
 		return registration{}, err
 	}
 	hash, err := s.hashPassword(ctx, c.Password)
 	if err != nil {
 		return registration{}, err
 	}
-	id := addressIdentity(c.Login)
-	reg := registration{identity: id, fields: s.newUser(NewUser{Admin: true}), datas: object.Object{}}
-	reg.fields.Set(fieldPassword, hash)
+	id := record.AddressIdentity(c.Login)
+	reg := registration{identity: identity{Identity: id}, fields: s.newUser(NewUser{Admin: true}), datas: object.Object{}}
+	reg.fields.Set(record.FieldPassword, hash)
 	reg.datas.Set("login", id.ID)
 	return reg, s.db.Users.Check(record.AsService(ctx, ""), reg.fields, object.NewUUID())
 }

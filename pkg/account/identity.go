@@ -18,11 +18,6 @@ type identity struct {
 	events  []store.ExtraEvent // published with its ident
 }
 
-// addressIdentity is the identity of an address.
-func addressIdentity(login string) identity {
-	return identity{Identity: record.AddressIdentity(login)}
-}
-
 // ident returns the ident of an identity, without its user.
 func (id identity) ident() record.Ident {
 	i := id.Ident()

@@ -15,7 +15,7 @@ import (
 // linkAddress adds an address to the account of the user who is logged in. A
 // user with a password has to give it: a stolen session must not become a
 // permanent login.
-func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, from Client) (IssuedSession, error) {
+func (s *Service) linkAddress(ctx context.Context, id record.Identity, c Credentials, from Client) (IssuedSession, error) {
 	me := from.Session
 	if !s.email.PostValidation {
 		// Only those who have the token may learn whether the address is taken. It comes first: the password that a form is sent with again
@@ -28,7 +28,7 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	owner, _, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+	owner, _, err := s.db.FindOwner(record.AsService(ctx, ""), id)
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -48,7 +48,7 @@ func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, f
 	if id.Validated, err = s.consumeRegistrationToken(ctx, id, c.Token, from); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.linkIdent(ctx, id, me); err != nil {
+	if err := s.linkIdent(ctx, identity{Identity: id}, me); err != nil {
 		return IssuedSession{}, err
 	}
 	user, err := s.changeCurrentUser(ctx, me, func(now *record.User) error {

@@ -32,7 +32,7 @@ func (s *Service) requireEmail() error {
 
 // validate reports Invalid for credentials without a login or a password.
 func (c Credentials) validate() error {
-	return requireTexts("a login and a password are needed", text{"login", c.Login}, text{fieldPassword, c.Password})
+	return requireTexts("a login and a password are needed", text{"login", c.Login}, text{record.FieldPassword, c.Password})
 }
 
 // Login logs in by address and password.
@@ -78,8 +78,8 @@ func (s *Service) LoginAdmin(ctx context.Context, c Credentials, from Client) (I
 
 func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsOnly bool) (IssuedSession, error) {
 	ctx = record.AsService(ctx, "")
-	id := addressIdentity(c.Login)
-	user, ident, err := s.db.FindOwner(ctx, id.Identity)
+	id := record.AddressIdentity(c.Login)
+	user, ident, err := s.db.FindOwner(ctx, id)
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -118,7 +118,7 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsO
 }
 
 // failed records that a login to an account has failed.
-func (s *Service) failed(ctx context.Context, id identity, user record.User, ident record.Ident, reason string) {
+func (s *Service) failed(ctx context.Context, id record.Identity, user record.User, ident record.Ident, reason string) {
 	f := s.guesses.Accounts.Fail(id.UUID())
 	if user.UUID != "" {
 		s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error {

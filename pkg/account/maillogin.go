@@ -99,7 +99,7 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 		return IssuedSession{}, err
 	}
 	ctx = record.AsService(ctx, "")
-	id := addressIdentity(login)
+	id := record.AddressIdentity(login)
 	mailbox := mailboxUUID(id.ID, loginMailbox)
 	var asked record.MailLogin
 	if err := s.guesses.TryCode(from.Address, func() (err error) {
@@ -129,8 +129,8 @@ func (s *Service) LoginByMail(ctx context.Context, login, code string, from Clie
 }
 
 // finishMailLogin logs in somebody whose code was right and is used up.
-func (s *Service) finishMailLogin(ctx context.Context, id identity, asked record.MailLogin, from Client) (IssuedSession, error) {
-	user, ident, err := s.db.FindOwner(ctx, id.Identity)
+func (s *Service) finishMailLogin(ctx context.Context, id record.Identity, asked record.MailLogin, from Client) (IssuedSession, error) {
+	user, ident, err := s.db.FindOwner(ctx, id)
 	if err != nil {
 		return IssuedSession{}, err
 	}
@@ -146,7 +146,7 @@ func (s *Service) finishMailLogin(ctx context.Context, id identity, asked record
 // proveAddress returns the account of somebody who has proven to have an address. If nobody had before, the password,
 // sessions and other idents of the account may be those of a stranger who registered the address, unless it is in the
 // client's session: then the client has both the address and the account.
-func (s *Service) proveAddress(ctx context.Context, id identity, user record.User, ident record.Ident, from Client) (record.User, error) {
+func (s *Service) proveAddress(ctx context.Context, id record.Identity, user record.User, ident record.Ident, from Client) (record.User, error) {
 	switch {
 	case ident.Proven:
 		return s.endRights(ctx, user, id)
@@ -157,7 +157,7 @@ func (s *Service) proveAddress(ctx context.Context, id identity, user record.Use
 }
 
 // followLogin handles the link of a mail if it is that of a login. It uses nothing up.
-func (s *Service) followLogin(ctx context.Context, id identity, token string, from Client) (to LinkOutcome, found bool, err error) {
+func (s *Service) followLogin(ctx context.Context, id record.Identity, token string, from Client) (to LinkOutcome, found bool, err error) {
 	if _, link := s.MailLogins(); !link {
 		return 0, false, nil
 	}
@@ -182,7 +182,7 @@ func (s *Service) followLogin(ctx context.Context, id identity, token string, fr
 
 // addressee checks the request of a mail to an address, and returns the identity and its user and ident, as findOwner
 // does.
-func (s *Service) addressee(ctx context.Context, login string, from Client) (user record.User, ident record.Ident, id identity, err error) {
+func (s *Service) addressee(ctx context.Context, login string, from Client) (user record.User, ident record.Ident, id record.Identity, err error) {
 	if err := s.requireEmail(); err != nil {
 		return user, ident, id, err
 	}
@@ -195,8 +195,8 @@ func (s *Service) addressee(ctx context.Context, login string, from Client) (use
 	if err := s.guesses.Take(from.Address); err != nil {
 		return user, ident, id, err
 	}
-	id = addressIdentity(login)
-	user, ident, err = s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+	id = record.AddressIdentity(login)
+	user, ident, err = s.db.FindOwner(record.AsService(ctx, ""), id)
 	return user, ident, id, err
 }
 

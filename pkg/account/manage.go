@@ -77,19 +77,19 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 		return store.Stored{}, err
 	}
 	ctx = record.Managing(ctx)
-	id := addressIdentity(u.Login)
+	id := record.AddressIdentity(u.Login)
 	id.Validated = u.Validated
-	reg := registration{identity: id, fields: s.newUser(u), datas: object.Object{}}
+	reg := registration{identity: identity{Identity: id}, fields: s.newUser(u), datas: object.Object{}}
 	reg.datas.Set("login", id.ID)
 	if u.Password != "" {
-		if err := s.checkNew(ctx, fieldPassword, u.Password, append([]string{u.Login}, names(u.Fields)...)); err != nil {
+		if err := s.checkNew(ctx, record.FieldPassword, u.Password, append([]string{u.Login}, names(u.Fields)...)); err != nil {
 			return store.Stored{}, err
 		}
 		hash, err := s.hashPassword(ctx, u.Password)
 		if err != nil {
 			return store.Stored{}, err
 		}
-		reg.fields.Set(fieldPassword, hash)
+		reg.fields.Set(record.FieldPassword, hash)
 	}
 	user, err := s.createUserAs(ctx, func(string) context.Context { return ctx }, reg)
 	return user.Stored, err
@@ -170,7 +170,7 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 	if err != nil {
 		return store.Stored{}, err
 	}
-	if err := s.checkNew(ctx, fieldPassword, password, own); err != nil {
+	if err := s.checkNew(ctx, record.FieldPassword, password, own); err != nil {
 		return store.Stored{}, err
 	}
 	hash, err := s.hashPassword(ctx, password)

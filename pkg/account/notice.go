@@ -96,7 +96,7 @@ func (s *Service) announce(ctx context.Context, user record.User, a announcement
 
 // announceToOwner requests a notice about what a mail to one address takes from an account, to the address that is its owner's until then, if
 // that is another one.
-func (s *Service) announceToOwner(ctx context.Context, user record.User, acting identity) error {
+func (s *Service) announceToOwner(ctx context.Context, user record.User, acting record.Identity) error {
 	found, err := s.db.StandingsOf(ctx, user)
 	if to := found.Owner(); err == nil && to != "" && to != acting.ID {
 		err = s.announce(record.AsService(ctx, user.UUID), user, announcement{kind: NoticeLoginRemoved, about: to, to: to, always: true})

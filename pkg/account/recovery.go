@@ -48,16 +48,16 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := c.validate(); err != nil {
 		return err
 	}
-	if err := checkLength(fieldPassword, c.Password); err != nil {
+	if err := checkLength(record.FieldPassword, c.Password); err != nil {
 		return err
 	}
 	if err := s.guesses.Take(from.Address); err != nil {
 		return err
 	}
-	if err := s.checkNew(ctx, fieldPassword, c.Password, c.own()); err != nil {
+	if err := s.checkNew(ctx, record.FieldPassword, c.Password, c.own()); err != nil {
 		return err
 	}
-	id := addressIdentity(c.Login)
+	id := record.AddressIdentity(c.Login)
 	token, err := s.verifyToken(ctx, id.ID, c.Token, record.PurposeRecover)
 	if Repeated(err) != nil {
 		return s.repeatedForm(ctx, id, c.Password, err, nil, from)
@@ -65,7 +65,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err != nil {
 		return err
 	}
-	user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+	user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 
 // announceRecovery requests the notice of a recovery. Who recovers an account by its owner address, or one that nobody had proven, is
 // never refused for the notices that others have caused.
-func (s *Service) announceRecovery(ctx context.Context, id identity, user record.User, ident record.Ident) error {
+func (s *Service) announceRecovery(ctx context.Context, id record.Identity, user record.User, ident record.Ident) error {
 	to := id.ID
 	if ident.Proven {
 		found, err := s.db.StandingsOf(ctx, user)
@@ -110,7 +110,7 @@ func (s *Service) announceRecovery(ctx context.Context, id identity, user record
 
 // recoverAccount sets the password of the account that the owner of an address
 // is entitled to, or removes it if hash is "", and returns the account.
-func (s *Service) recoverAccount(ctx context.Context, id identity, user record.User, ident record.Ident, hash string) (record.User, error) {
+func (s *Service) recoverAccount(ctx context.Context, id record.Identity, user record.User, ident record.Ident, hash string) (record.User, error) {
 	proven := ident.Proven
 	if !proven {
 		added, err := s.wasAddedToAccount(ctx, user, ident)
@@ -163,14 +163,14 @@ func (s *Service) wasAddedToAccount(ctx context.Context, user record.User, ident
 
 // moveToOwnAccount removes an address from an account and creates an account
 // with it. If that fails, the address is free to be registered.
-func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user record.User, ident, hash string) (record.User, error) {
+func (s *Service) moveToOwnAccount(ctx context.Context, id record.Identity, user record.User, ident, hash string) (record.User, error) {
 	if err := s.unlinkOwn(ctx, user, ident, true); err != nil {
 		return user, err
 	}
 	id.Validated = true
-	reg := registration{identity: id, fields: object.Object{}, datas: object.Object{}}
+	reg := registration{identity: identity{Identity: id}, fields: object.Object{}, datas: object.Object{}}
 	if hash != "" {
-		reg.fields.Set(fieldPassword, hash)
+		reg.fields.Set(record.FieldPassword, hash)
 		reg.fields.Set("_passwordByMail", true)
 	}
 	reg.datas.Set("login", id.ID)
@@ -180,7 +180,7 @@ func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user record
 // setPassword sets a hash for who has proven to have an address, or removes that of the user if it is "", and ends all sessions, and a
 // deletion that was planned, atomically. Where the address had been proven before, the second factors are the owner's, and its own rights
 // to undo end alone. Denied when the password has changed since the user was read.
-func (s *Service) setPassword(ctx context.Context, user record.User, hash string, address identity, provenBefore bool) (record.User, error) {
+func (s *Service) setPassword(ctx context.Context, user record.User, hash string, address record.Identity, provenBefore bool) (record.User, error) {
 	return s.db.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
 		if !now.SameEpoch(user) {
 			return errWrongToken()
@@ -263,7 +263,6 @@ func (s *Service) removeOtherIdents(ctx context.Context, user record.User, keep 
 
 // Fields of forms, and of users.
 const (
-	fieldPassword    = "password"
 	fieldNewPassword = "newPassword"
 )
 

@@ -12,13 +12,13 @@ import (
 // A registration without a token uses up no secret. So that its form can be sent twice all the same, a browser that has a cookie before
 // it sends it leaves a record, which is found by that cookie and the address.
 
-func registrationUUID(id identity, from Client) string {
+func registrationUUID(id record.Identity, from Client) string {
 	return record.KindRegistration + secret.Hex(from.Browser+"\n"+id.UUID())
 }
 
 // beginRegistration records that a browser is registering an address, and returns what records how that has ended. Of two at once
 // the first one does both.
-func (s *Service) beginRegistration(ctx context.Context, id identity, token string, from Client) (ended func(done bool), err error) {
+func (s *Service) beginRegistration(ctx context.Context, id record.Identity, token string, from Client) (ended func(done bool), err error) {
 	ended = func(bool) {}
 	if token != "" || from.Browser == "" {
 		return ended, nil
@@ -36,7 +36,7 @@ func (s *Service) beginRegistration(ctx context.Context, id identity, token stri
 }
 
 // registeredBefore returns a Repetition if it was this browser that has taken an address; taken otherwise.
-func (s *Service) registeredBefore(ctx context.Context, id identity, taken error, from Client) error {
+func (s *Service) registeredBefore(ctx context.Context, id record.Identity, taken error, from Client) error {
 	if from.Browser == "" || from.Session != nil {
 		return taken
 	}

@@ -34,7 +34,7 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	if _, err := NormalizeAddress(c.Login); err != nil {
 		return session, false, err
 	}
-	if err := checkLength(fieldPassword, c.Password); err != nil {
+	if err := checkLength(record.FieldPassword, c.Password); err != nil {
 		return session, false, err
 	}
 	if err := s.guesses.Take(from.Address); err != nil {
@@ -50,11 +50,11 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 			}
 			own = append(own, known...)
 		}
-		if err := s.checkNew(ctx, fieldPassword, c.Password, own); err != nil {
+		if err := s.checkNew(ctx, record.FieldPassword, c.Password, own); err != nil {
 			return session, false, err
 		}
 	}
-	id := addressIdentity(c.Login)
+	id := record.AddressIdentity(c.Login)
 	if !s.email.PostValidation && c.Token == "" {
 		return session, true, s.requestRegistrationMail(ctx, id)
 	}
@@ -80,17 +80,17 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 //
 // The reply to the browser of the first use says whether the password is that of the account. So another one is a guess: whoever finds
 // the form in the history of a browser has no more of them than at a login.
-func (s *Service) repeatedForm(ctx context.Context, id identity, password string, repeated, taken error, from Client) error {
+func (s *Service) repeatedForm(ctx context.Context, id record.Identity, password string, repeated, taken error, from Client) error {
 	ctx = record.AsService(ctx, "")
 	r := Repeated(recognize(repeated, from))
-	user, ident, err := s.db.FindOwner(ctx, id.Identity)
+	user, ident, err := s.db.FindOwner(ctx, id)
 	if err != nil {
 		return err
 	}
 	r.Known = r.Known && s.guesses.Accounts.Try(id.UUID(), ident.Failures) == nil
 	done, before := false, ""
 	same, err := s.await(ctx, r.at, func() (bool, bool, error) {
-		user, ident, err = s.db.FindOwner(ctx, id.Identity)
+		user, ident, err = s.db.FindOwner(ctx, id)
 		if done = user.UUID != "" && !r.token.Recovers(user); err != nil || !done || !r.Known {
 			return done, false, err
 		}
@@ -122,7 +122,7 @@ func (s *Service) repeatedForm(ctx context.Context, id identity, password string
 }
 
 // registerByEmail creates a user and logs them in.
-func (s *Service) registerByEmail(ctx context.Context, id identity, c Credentials, from Client) (IssuedSession, error) {
+func (s *Service) registerByEmail(ctx context.Context, id record.Identity, c Credentials, from Client) (IssuedSession, error) {
 	reg, err := s.prepareRegistration(ctx, id, c)
 	if err != nil {
 		return IssuedSession{}, err
@@ -144,8 +144,8 @@ func (s *Service) registerByEmail(ctx context.Context, id identity, c Credential
 
 // prepareRegistration makes a user of a registration form. Everything that can
 // be refused is refused here, before the token is consumed.
-func (s *Service) prepareRegistration(ctx context.Context, id identity, c Credentials) (registration, error) {
-	reg := registration{identity: id, datas: object.Object{}}
+func (s *Service) prepareRegistration(ctx context.Context, id record.Identity, c Credentials) (registration, error) {
+	reg := registration{identity: identity{Identity: id}, datas: object.Object{}}
 	for name, value := range c.Fields {
 		// A form may repeat the password in a field of any name.
 		if text, ok := object.Text(value); !ok || passwordForm(text) != passwordForm(c.Password) {
@@ -157,7 +157,7 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 		return registration{}, err
 	}
 	reg.datas.Set("login", id.ID)
-	reg.fields.Set(fieldPassword, s.dummyHash()) // has the length of a hash
+	reg.fields.Set(record.FieldPassword, s.dummyHash()) // has the length of a hash
 	if err := s.db.Users.Check(record.AsService(ctx, ""), reg.fields, object.NewUUID()); err != nil {
 		return registration{}, err
 	}
@@ -171,15 +171,15 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 	if err != nil {
 		return registration{}, err
 	}
-	reg.fields.Set(fieldPassword, hash)
+	reg.fields.Set(record.FieldPassword, hash)
 	return reg, nil
 }
 
 // requireRegistrable reports Denied for a wrong token and Exists for an address
 // that is taken. Where addresses are validated first only createUser reports
 // the latter, to those who have the token.
-func (s *Service) requireRegistrable(ctx context.Context, id identity, token string) error {
-	user, _, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+func (s *Service) requireRegistrable(ctx context.Context, id record.Identity, token string) error {
+	user, _, err := s.db.FindOwner(record.AsService(ctx, ""), id)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *Service) requireRegistrable(ctx context.Context, id identity, token str
 
 // consumeRegistrationToken consumes the token of a registration and reports
 // whether that validates the address. With PostValidation there is no token.
-func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, token string, from Client) (validated bool, err error) {
+func (s *Service) consumeRegistrationToken(ctx context.Context, id record.Identity, token string, from Client) (validated bool, err error) {
 	if s.email.PostValidation {
 		return false, nil
 	}
@@ -216,7 +216,7 @@ func (s *Service) interceptRegistration(ctx context.Context, reg *registration) 
 		return nil
 	}
 	asked := reg.fields.Clone()
-	delete(asked, fieldPassword)
+	delete(asked, record.FieldPassword)
 	patch, err := s.interceptor.Intercept(ctx, store.InterceptRequest{
 		Op: "register", Store: s.db.Users.Name(), Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
 	})
@@ -232,8 +232,8 @@ func (s *Service) interceptRegistration(ctx context.Context, reg *registration) 
 // requestRegistrationMail requests the mail with which a registration starts, or
 // the one that informs the owner of a taken address. The client can't distinguish
 // them.
-func (s *Service) requestRegistrationMail(ctx context.Context, id identity) error {
-	user, _, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+func (s *Service) requestRegistrationMail(ctx context.Context, id record.Identity) error {
+	user, _, err := s.db.FindOwner(record.AsService(ctx, ""), id)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *Service) requestRegistrationMail(ctx context.Context, id identity) erro
 
 // requestValidation requests the validation of an address that is in use
 // already. An error does not undo the registration: there is ResendValidation.
-func (s *Service) requestValidation(ctx context.Context, id identity) {
+func (s *Service) requestValidation(ctx context.Context, id record.Identity) {
 	if !s.email.PostValidation || s.email.SkipValidation {
 		return
 	}

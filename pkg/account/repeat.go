@@ -129,7 +129,7 @@ func (s *Service) repeatedRequest(ctx context.Context, user string, c record.Add
 
 // undoneAtOnce returns the error of an undoing whose change has ended: by another use of the same token, at the same time, which uses the
 // token up last.
-func (s *Service) undoneAtOnce(ctx context.Context, id identity, token string, wrong error, from Client) error {
+func (s *Service) undoneAtOnce(ctx context.Context, id record.Identity, token string, wrong error, from Client) error {
 	var repeated error
 	_, err := s.await(ctx, s.now(), func() (bool, bool, error) {
 		_, err := s.verifyToken(ctx, id.ID, token, record.PurposeUndo)

@@ -146,7 +146,7 @@ func (s *Service) proveAgain(ctx context.Context, password string, f SecondFacto
 	case password != "" && hasPassword(me):
 		return record.MethodPassword, s.verifyCurrentPassword(ctx, me, password)
 	case hasPassword(me):
-		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed", Fields: []errs.Field{{Pointer: "/" + fieldPassword, Message: "is missing"}}}
+		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed", Fields: []errs.Field{{Pointer: "/" + record.FieldPassword, Message: "is missing"}}}
 	default:
 		return "", errs.New(errs.Conflict, "your account has no password: log out, and log in again")
 	}

@@ -17,7 +17,7 @@ import (
 // user ends all sessions, removes the password, and ends this change and all others that the address can undo or that came after
 // it, with their tokens: those of a thief's own mailbox too, and a deletion that was planned since. Then the addresses of before are
 // restored, and the idents are removed that were added since the change was requested. What is older than the change stays.
-func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, from Client) error {
+func (s *Service) undoChange(ctx context.Context, id record.Identity, v verifiedToken, from Client) error {
 	user, err := s.db.Users.Read(record.AsService(ctx, ""), v.token.User)
 	if errors.Is(err, errs.NotFound) || err == nil && user.MarkedDisabled {
 		return errWrongToken()
@@ -28,7 +28,7 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, 
 	ctx = record.AsService(ctx, user.UUID)
 	all := s.changesOf(user)
 	if at := record.ChangeAt(all, v.token.Change); at >= 0 { // else it ends below, or continues an undoing that was interrupted
-		owner, ident, err := s.db.FindOwner(ctx, id.Identity)
+		owner, ident, err := s.db.FindOwner(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *Service) undoChange(ctx context.Context, id identity, v verifiedToken, 
 
 // mayUndo reports whether an address has the right to undo a change. A release that did not know who has the right gave it to the
 // address that was replaced; of such a change it has the right still if no other address of the account is older than the change.
-func (s *Service) mayUndo(ctx context.Context, user record.User, c record.AddressChange, address identity) (bool, error) {
+func (s *Service) mayUndo(ctx context.Context, user record.User, c record.AddressChange, address record.Identity) (bool, error) {
 	switch {
 	case c.Kept:
 		return false, nil
@@ -88,7 +88,7 @@ func (s *Service) mayUndo(ctx context.Context, user record.User, c record.Addres
 }
 
 // beginUndoing makes the write that decides an undoing.
-func (s *Service) beginUndoing(ctx context.Context, user, id string, address identity) (change record.AddressChange, err error) {
+func (s *Service) beginUndoing(ctx context.Context, user, id string, address record.Identity) (change record.AddressChange, err error) {
 	_, err = s.db.Users.Change(ctx, user, func(now *record.User) error {
 		all := s.changesOf(*now)
 		at := record.ChangeAt(all, id)
@@ -128,7 +128,7 @@ func (s *Service) beginUndoing(ctx context.Context, user, id string, address ide
 
 // restoreIdents gives a user the addresses of before a change again, and returns the uuids of their idents: that of who undoes it, and
 // others unless they belong to somebody else by now.
-func (s *Service) restoreIdents(ctx context.Context, user string, id identity, c record.AddressChange) (restored []string, err error) {
+func (s *Service) restoreIdents(ctx context.Context, user string, id record.Identity, c record.AddressChange) (restored []string, err error) {
 	since := map[string]string{id.ID: ""}
 	for _, former := range append(c.Restore, record.FormerAddress{Address: c.From, Since: c.Since}) {
 		if former.Since != "" {
@@ -136,7 +136,7 @@ func (s *Service) restoreIdents(ctx context.Context, user string, id identity, c
 		}
 	}
 	for _, address := range slices.Sorted(maps.Keys(since)) {
-		again := addressIdentity(address)
+		again := record.AddressIdentity(address)
 		again.Validated = true
 		err := s.restoreIdent(ctx, user, again, since[address])
 		switch {
@@ -151,8 +151,8 @@ func (s *Service) restoreIdents(ctx context.Context, user string, id identity, c
 
 // restoreIdent gives a user the ident of an address again. A stranger may have registered the address since without
 // having it. The ident gets another revision in any case, so that a confirmation in progress does not remove it.
-func (s *Service) restoreIdent(ctx context.Context, user string, id identity, since string) error {
-	again := id.ident()
+func (s *Service) restoreIdent(ctx context.Context, user string, id record.Identity, since string) error {
+	again := id.Ident()
 	again.User, again.ProvenAt = user, since
 	for range record.Attempts {
 		_, err := s.db.Idents.Create(ctx, id.UUID(), again)
@@ -162,7 +162,7 @@ func (s *Service) restoreIdent(ctx context.Context, user string, id identity, si
 		if !errors.Is(err, errs.Exists) {
 			return err
 		}
-		owner, ident, err := s.db.FindOwner(ctx, id.Identity)
+		owner, ident, err := s.db.FindOwner(ctx, id)
 		switch {
 		case err != nil:
 			return err
@@ -197,7 +197,7 @@ func (s *Service) removeAdded(ctx context.Context, user string, keep []string, c
 	var added []string
 	for _, address := range append([]string{c.To}, c.Later...) {
 		if address != "" {
-			added = append(added, addressIdentity(address).UUID())
+			added = append(added, record.AddressIdentity(address).UUID())
 		}
 	}
 	for found, err := range s.db.Idents.Owned(ctx, user) {
@@ -269,12 +269,12 @@ func (s *Service) endUndoing(ctx context.Context, user, change string, restored 
 // admin, says that the changes are right; what was not confirmed can be confirmed still.
 
 // withoutRightsOf returns changes without those that an address can undo.
-func withoutRightsOf(all []record.AddressChange, address identity) []record.AddressChange {
-	return slices.DeleteFunc(slices.Clone(all), func(c record.AddressChange) bool { return !c.Kept && c.HeldBy(address.Identity) })
+func withoutRightsOf(all []record.AddressChange, address record.Identity) []record.AddressChange {
+	return slices.DeleteFunc(slices.Clone(all), func(c record.AddressChange) bool { return !c.Kept && c.HeldBy(address) })
 }
 
 // endRights ends the rights of an address of a user, which has proven itself again.
-func (s *Service) endRights(ctx context.Context, user record.User, address identity) (record.User, error) {
+func (s *Service) endRights(ctx context.Context, user record.User, address record.Identity) (record.User, error) {
 	if len(s.changesOf(user)) == 0 {
 		return user, nil
 	}
@@ -296,7 +296,7 @@ func (s *Service) KeepChanges(ctx context.Context, login, token string, from Cli
 	if err := s.guesses.Take(from.Address); err != nil {
 		return err
 	}
-	id := addressIdentity(login)
+	id := record.AddressIdentity(login)
 	v, err := s.verifyToken(ctx, id.ID, token, record.PurposeUndo)
 	if err != nil {
 		return s.repeatedChange(err, from)
@@ -306,7 +306,7 @@ func (s *Service) KeepChanges(ctx context.Context, login, token string, from Cli
 			return errWrongToken()
 		}
 		return nil
-	}, func(c record.AddressChange) bool { return c.HeldBy(id.Identity) })
+	}, func(c record.AddressChange) bool { return c.HeldBy(id) })
 	if errors.Is(err, errs.NotFound) {
 		err = errWrongToken()
 	}

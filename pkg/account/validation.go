@@ -69,7 +69,7 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 	if err := s.requireEmail(); err != nil {
 		return 0, err
 	}
-	id := addressIdentity(login)
+	id := record.AddressIdentity(login)
 	if outcome, found, err := s.followLogin(ctx, id, token, from); found || err != nil {
 		return outcome, err
 	}
@@ -92,7 +92,7 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 	if !recovery && !s.email.PostValidation {
 		return OpenRegistration, nil
 	}
-	user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+	user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id)
 	switch {
 	case err != nil:
 		return 0, err
@@ -109,10 +109,10 @@ func (s *Service) followLink(ctx context.Context, login, token string, from Clie
 }
 
 // whetherStill returns the error of a link that was used unless what it has led to is not the case, or not any more.
-func (s *Service) whetherStill(ctx context.Context, id identity, repeated error) error {
+func (s *Service) whetherStill(ctx context.Context, id record.Identity, repeated error) error {
 	r := Repeated(repeated)
 	is, err := s.await(ctx, r.at, func() (is, final bool, err error) {
-		user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id.Identity)
+		user, ident, err := s.db.FindOwner(record.AsService(ctx, ""), id)
 		return user.UUID != "" && !r.token.Recovers(user) && (r.Act != ActConfirmed || ident.Validated), false, err
 	})
 	switch {

@@ -45,6 +45,7 @@ func UserOf(uuid string) User { return User{Meta: Meta{Stored: store.Stored{UUID
 
 // Names of fields that other packages use.
 const (
+	FieldPassword = "password"
 	FieldChanges  = "_addressChanges"
 	FieldUnlinked = "_unlinked"
 	FieldDeleteAt = "_deleteAt"
