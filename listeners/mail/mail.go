@@ -40,7 +40,7 @@ func Spec(s *account.Service) listener.Spec {
 		if e.Origin == Name {
 			return nil // written by this listener
 		}
-		err := s.DeliverMail(ctx, &e.Envelope)
+		err := s.Post.Deliver(ctx, &e.Envelope)
 		if errors.Is(err, errs.Invalid) {
 			return listener.Permanent(err)
 		}

@@ -23,7 +23,7 @@ const (
 func (w *fixture) now(in account.IssuedSession) account.Client {
 	w.Helper()
 	c := with(in)
-	if me := must(w.Authenticate(w.Context(), in.Token)); me != nil {
+	if me := must(w.Sessions.Authenticate(w.Context(), in.Token)); me != nil {
 		c.Session = me
 	}
 	return c
@@ -33,7 +33,7 @@ func (w *fixture) now(in account.IssuedSession) account.Client {
 func (w *fixture) change(in account.IssuedSession, ident, to, password string) (confirm, undo string) {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestAddressChange(w.Context(), ident+"_email", to, password, w.now(in)))
+	w.must(w.Addresses.Request(w.Context(), ident+"_email", to, password, w.now(in)))
 	c, u := w.lastMail(to), w.lastMail(ident)
 	if c.kind != "change" || u.kind != "undo" {
 		w.Fatalf("mails %q, %q", c.kind, u.kind)
@@ -43,7 +43,7 @@ func (w *fixture) change(in account.IssuedSession, ident, to, password string) (
 
 // finish confirms or undoes a change.
 func (w *fixture) finish(s *account.Service, login, token string, from account.Client) error {
-	_, err := s.FinishAddressChange(w.Context(), login, token, from)
+	_, err := s.Addresses.Finish(w.Context(), login, token, from)
 	return err
 }
 
@@ -79,13 +79,13 @@ func TestAnAddressIsReplacedOnceTheNewOneIsConfirmed(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.register(ada, password)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	recovery := w.lastMail(ada).token
 	confirm, _ := w.change(in, ada, newAda, password)
 	w.wantAddresses(in.User.UUID, adaIdent)
 
 	// Opening the links, also without a session, changes nothing; who confirms has to be logged in as the user.
-	if to, err := w.FollowLink(t.Context(), newAda, confirm, from); err != nil || to != account.OpenAddressChange {
+	if to, err := w.Registration.FollowLink(t.Context(), newAda, confirm, from); err != nil || to != account.OpenAddressChange {
 		t.Error(to, err)
 	}
 	w.wantKind(w.finish(w.Service, newAda, confirm, from), errs.Unauthenticated)
@@ -100,12 +100,12 @@ func TestAnAddressIsReplacedOnceTheNewOneIsConfirmed(t *testing.T) {
 		t.Error("the session has ended")
 	}
 	w.mustLogin(newAda, password, in.User.UUID)
-	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
 	w.wantKind(w.finish(w.Service, newAda, confirm, w.now(in)), errs.Denied)
 	c := credentials(ada, "the password of a reader")
 	c.Token = recovery
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.wantKinds(newAda, "change", "address")
 	if got := w.changedEvents(); len(got) != 1 {
 		t.Errorf("events %v", got)
@@ -117,14 +117,14 @@ func TestAChangeOfAddressNeedsAFreshLoginAndThePassword(t *testing.T) {
 	in := w.register(ada, password)
 	w.register(bob, password)
 	ask := func(ident, to, password string) error {
-		return w.RequestAddressChange(t.Context(), ident, to, password, w.now(in))
+		return w.Addresses.Request(t.Context(), ident, to, password, w.now(in))
 	}
 	w.wantKind(ask(adaIdent, newAda, "a wrong password"), errs.Denied)
 	w.wantKind(ask("bob@example.com_email", newAda, password), errs.NotFound)
 	w.wantKind(ask("none", newAda, password), errs.NotFound)
 	w.wantKind(ask(adaIdent, "nonsense", password), errs.Invalid)
 	w.wantKind(ask(adaIdent, ada, password), errs.Exists)
-	w.wantKind(w.RequestAddressChange(t.Context(), adaIdent, newAda, password, from), errs.Unauthenticated)
+	w.wantKind(w.Addresses.Request(t.Context(), adaIdent, newAda, password, from), errs.Unauthenticated)
 	w.clock.advance(11 * time.Minute)
 	var step *errs.StepUp
 	err := ask(adaIdent, newAda, password)
@@ -139,7 +139,7 @@ func TestAChangeOfAddressNeedsAFreshLoginAndThePassword(t *testing.T) {
 	// What ends all sessions ends the confirmation; so does time.
 	in = w.mustLogin(ada, password, in.User.UUID)
 	confirm, _ := w.change(in, ada, newAda, password)
-	in = must(w.ChangePassword(t.Context(), password, password+"!", w.now(in)))
+	in = must(w.Recovery.ChangePassword(t.Context(), password, password+"!", w.now(in)))
 	w.wantKind(w.finish(w.Service, newAda, confirm, w.now(in)), errs.Denied)
 	confirm, _ = w.change(in, ada, newAda, password+"!")
 	w.clock.advance(w.email.TokenTTL)
@@ -179,7 +179,7 @@ func TestAChangeOfAddressDoesNotRevealWhoHasOne(t *testing.T) {
 		}()
 		client := with(in)
 		for range 2 {
-			err := w.RequestAddressChange(t.Context(), adaIdent, to, password, client)
+			err := w.Addresses.Request(t.Context(), adaIdent, to, password, client)
 			done = append(done, fmt.Sprint(err))
 		}
 		return done
@@ -203,20 +203,20 @@ func TestAThiefLosesTheAccountToTheOldMailbox(t *testing.T) {
 	in := w.register(ada, password)
 	confirm, undo := w.change(in, ada, "thief@example.com", password)
 	w.must(w.finish(w.Service, "thief@example.com", confirm, w.now(in)))
-	thief := must(w.ChangePassword(t.Context(), password, "the password of a thief", w.now(in)))
+	thief := must(w.Recovery.ChangePassword(t.Context(), password, "the password of a thief", w.now(in)))
 	confirm, thiefUndo := w.change(thief, "thief@example.com", "thief@example.net", "the password of a thief")
 	w.must(w.finish(w.Service, "thief@example.net", confirm, w.now(thief)))
 	added := credentials("thief@example.org", "the password of a thief")
 	w.clock.advance(w.email.MailInterval)
-	_, _, err := w.Register(t.Context(), added, w.now(thief))
+	_, _, err := w.Registration.Register(t.Context(), added, w.now(thief))
 	w.must(err)
 	added.Token = w.lastMail("thief@example.org").token
-	thief, _, err = w.Register(t.Context(), added, w.now(thief))
+	thief, _, err = w.Registration.Register(t.Context(), added, w.now(thief))
 	w.must(err)
 	pending, _ := w.change(thief, "thief@example.net", "thief@example.edu", "the password of a thief")
 
 	for range 2 {
-		if to, err := w.FollowLink(t.Context(), ada, undo, from); err != nil || to != account.OpenAddressUndo {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, undo, from); err != nil || to != account.OpenAddressUndo {
 			t.Fatal(to, err)
 		}
 	}
@@ -226,7 +226,7 @@ func TestAThiefLosesTheAccountToTheOldMailbox(t *testing.T) {
 		t.Error("the session of the thief has not ended")
 	}
 	for _, login := range []string{ada, "thief@example.com", "thief@example.net", "thief@example.org"} {
-		if _, err := w.Login(t.Context(), credentials(login, "the password of a thief"), from); err == nil {
+		if _, err := w.Login.Login(t.Context(), credentials(login, "the password of a thief"), from); err == nil {
 			t.Errorf("the thief logs in by %s", login)
 		}
 	}
@@ -236,7 +236,7 @@ func TestAThiefLosesTheAccountToTheOldMailbox(t *testing.T) {
 	w.wantAddresses(in.User.UUID, adaIdent)
 	c := credentials(ada, "the next password")
 	c.Token = w.lastMail(ada).token
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	w.mustLogin(ada, "the next password", in.User.UUID)
 }
 
@@ -250,7 +250,7 @@ func TestAChangeIsUndoneBeforeItIsConfirmedAndNotForever(t *testing.T) {
 	w.wantAddresses(in.User.UUID, adaIdent)
 	c := credentials(ada, password)
 	c.Token = w.lastMail(ada).token
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	in = w.mustLogin(ada, password, in.User.UUID)
 	confirm, undo = w.change(in, ada, newAda, password)
 	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
@@ -269,8 +269,8 @@ func TestTheOldAddressIsRestoredFromAStranger(t *testing.T) {
 		other := w.register(ada, "the password of another")
 		if proven {
 			w.clock.advance(w.email.MailInterval)
-			w.must(w.ResendValidation(t.Context(), ada, from))
-			must(w.FollowLink(t.Context(), ada, w.lastMail(ada).token, w.now(other)))
+			w.must(w.Registration.ResendValidation(t.Context(), ada, from))
+			must(w.Registration.FollowLink(t.Context(), ada, w.lastMail(ada).token, w.now(other)))
 			w.wantKind(w.finish(w.Service, ada, undo, from), errs.Exists)
 			w.wantAddresses(in.User.UUID, newIdent)
 			w.mustLogin(newAda, password, in.User.UUID)

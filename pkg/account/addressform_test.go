@@ -52,7 +52,7 @@ func TestAnAddressWithDotsRegistersAndLogsIn(t *testing.T) {
 	in := w.register(docomo, password)
 	w.mustLogin("A..B@docomo.example", password, in.User.UUID)
 	w.wantKind(func() error {
-		_, err := w.Login(t.Context(), credentials("a.b@docomo.example", password), from)
+		_, err := w.Login.Login(t.Context(), credentials("a.b@docomo.example", password), from)
 		return err
 	}(), errs.NotFound)
 }
@@ -72,6 +72,6 @@ func TestAnAccountWithALongAddressStays(t *testing.T) {
 	_, err := w.set.Store("Idents").Save(store.WithCall(t.Context(), store.Call{}), ident, long+"_email")
 	w.must(err)
 	w.mustLogin(strings.ToUpper(long), password, in.User.UUID)
-	_, _, err = w.Register(t.Context(), credentials("y"+long, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials("y"+long, password), from)
 	w.wantKind(err, errs.Invalid)
 }

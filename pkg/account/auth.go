@@ -2,7 +2,6 @@ package account
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,18 +10,38 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/internal/seal"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/exports"
+	"belfry/pkg/account/flow/addresses"
+	"belfry/pkg/account/flow/changes"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/flow/enrollment"
+	"belfry/pkg/account/flow/firstadmin"
+	"belfry/pkg/account/flow/links"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/flow/recovery"
+	"belfry/pkg/account/flow/registration"
+	"belfry/pkg/account/flow/stepup"
 	"belfry/pkg/account/guess"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method/mails"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/method/recoverycodes"
+	"belfry/pkg/account/method/totp"
+	"belfry/pkg/account/notices"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/once"
 	"belfry/pkg/account/places"
+	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/account/users"
 	"belfry/pkg/account/weak"
-	"belfry/pkg/mail"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
-
-// Limits bound what can be tried.
-type Limits = guess.Limits
 
 // Options configure a Service. The stores and BaseURL are required.
 type Options struct {
@@ -44,7 +63,7 @@ type Options struct {
 	Sealer    *seal.Sealer // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
 	Passkeys  *Passkeys    // nil: no login by passkey
 	Limits    Limits
-	Hash      HashParams // of new passwords; zero: DefaultHashParams
+	Hash      HashParams // of new passwords; zero: the default ones
 	Passwords weak.Options
 
 	Deletion *Deletion // of accounts by their users; nil: they can't
@@ -64,103 +83,133 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// Email configures registration and login by e-mail.
-type Email struct {
-	PostValidation bool // users are created before their address is validated
-	SkipValidation bool // no validation mail is sent at all
-	UniformErrors  bool // an unknown login is reported like a wrong password
-
-	TokenTTL     time.Duration // of the token in a validation mail
-	RecoveryTTL  time.Duration // of the token in a recovery mail
-	MailInterval time.Duration // minimum between two mails to one address
-
-	From                        string
-	Sender                      mail.Sender
-	Validation, Recovery, Taken *mail.Templates
-
-	Change, Undo *mail.Templates // of a change of address: to the new one, and to the old one
-
-	Login   MailLogin // without a password
-	Notices map[Notice]*mail.Templates
-}
-
 // Service authenticates users. It is safe for concurrent use. Its only state
 // outside the stores are limits, which may differ between processes.
 type Service struct {
-	db *record.Stores
+	Sessions *sessions.Sessions
+	Post     *post.Post
+	Notices  *notices.Notices
 
-	base        baseurl.URL
-	cookie      string
-	former      []FormerCookie
-	redirects   []string
-	email       *Email // nil without login by e-mail
-	providers   map[string]oauth.Provider
-	deletion    *Deletion         // nil: users can't delete their accounts
-	sealer      *seal.Sealer      // may be nil
-	places      *places.Database  // may be nil
-	passkeys    *Passkeys         // nil without login by passkey
-	interceptor store.Interceptor // may be nil
-	admins      *policy.UserRule  // may be nil
-	mfa         MFA
-	auditors    *policy.UserRule // may be nil
-	log         *slog.Logger
-	now         func() time.Time
+	Passwords *passwords.Method
+	Mails     *mails.Method
+	Passkeys  *passkeys.Method
+	TOTP      *totp.Method
+	Providers *providers.Method
 
-	composers map[record.Purpose]composer
-	guesses   *guess.Guesses
-	hasher    *hasher
-	weak      *weak.Checker // of passwords that are set
-	rules     keyRules
-	exports   chan struct{}  // holds those in progress
-	repeats   chan struct{}  // holds the repetitions that wait for a first use
-	pending   sync.WaitGroup // background work that no reply waits for
+	Login        *logins.Flow
+	StepUp       *stepup.Flow
+	Registration *registration.Flow
+	Recovery     *recovery.Flow
+	Enrollment   *enrollment.Flow
+	Links        *links.Flow
+	Addresses    *addresses.Flow
+	Deletion     *deletion.Flow
+	FirstAdmin   *firstadmin.Flow
+
+	Users   *users.Users
+	Admin   *admin.Admin
+	Keys    *keys.Keys
+	Exports *exports.Exports
+
+	db      *record.Stores
+	guesses *guess.Guesses
+	base    baseurl.URL
+	email   *Email
+	pending *sync.WaitGroup // background work that no reply waits for
 }
 
 // New makes a service of a copy of its options. Close stops it.
 func New(o Options) *Service {
+	log, now := cmp.Or(o.Log, slog.New(slog.DiscardHandler)), o.Now
+	if now == nil {
+		now = time.Now
+	}
 	s := &Service{
-		base: baseurl.Parse(o.BaseURL), cookie: cmp.Or(o.Cookie, DefaultCookie), former: slices.Clone(o.FormerCookies), redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, auditors: o.Audit, log: o.Log, now: o.Now,
-		mfa: o.MFA, sealer: o.Sealer, deletion: o.Deletion, places: o.Places,
+		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL), pending: &sync.WaitGroup{},
+		email: copyOf(o.Email),
 	}
-	if o.Email != nil {
-		email := *o.Email
-		s.email = &email
-	}
-	if o.Passkeys != nil {
-		passkeys := *o.Passkeys
-		s.passkeys = &passkeys
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	s.db = record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, s.now)
-	s.exports, s.repeats = make(chan struct{}, maxExports), make(chan struct{}, maxRepeatWaits)
-	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
-	// The hasher may become that of another service, below.
-	o.Passwords.Slot = func(ctx context.Context) (func(), error) { return s.hasher.acquire(ctx) }
-	s.weak = weak.New(o.Passwords)
-	var guesses *guess.Guesses
+	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams())), make(chan struct{}, exports.MaxExports), (*guess.Guesses)(nil)
 	if before := o.Previous; before != nil {
-		s.exports, guesses = before.exports, before.guesses
-		if s.hasher.params == before.hasher.params {
-			s.hasher = before.hasher
+		slots, guesses = before.Exports.Slots, before.guesses
+		if hasher.Params == before.Passwords.Hasher.Params {
+			hasher = before.Passwords.Hasher
 		}
 	}
 	s.guesses = guess.New(s.db, o.Limits, guesses)
-	s.composers = map[record.Purpose]composer{}
-	if e := s.email; e != nil {
-		s.composeBy(s.withToken(e.Validation, e.TokenTTL, nil), record.PurposeValidate)
-		s.composeBy(s.withoutToken(e.Taken), record.PurposeTaken)
-		s.composeBy(s.withToken(e.Recovery, e.RecoveryTTL, s.bindRecovery), record.PurposeRecover)
-		s.composeBy(s.withToken(e.Change, e.TokenTTL, bindChange), record.PurposeChange)
-		s.composeBy(s.withToken(e.Undo, s.undoTTL(), bindChange), record.PurposeUndo)
-		s.composeBy(s.composeLogin, record.PurposeCode, record.PurposeLink, record.PurposeNone)
-		s.composeBy(s.composeNotice, record.NoticePurpose)
+
+	s.Sessions = &sessions.Sessions{
+		DB: s.db, Guesses: s.guesses, Log: log, MFA: o.MFA, Admins: o.Admins, Auditors: o.Audit, Places: o.Places, Redirects: slices.Clone(o.Redirects),
+		Cookie: cmp.Or(o.Cookie, DefaultCookie), Former: slices.Clone(o.FormerCookies), Pending: s.pending,
 	}
+	uses := once.New(s.db, log)
+	s.Post = post.New(post.Post{DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Email: s.email, Uses: uses})
+	s.Notices = &notices.Notices{DB: s.db, Log: log, Base: s.base, Email: s.email, Post: s.Post, Sessions: s.Sessions}
+	s.Users = &users.Users{DB: s.db, Interceptor: o.Interceptor}
+	changed := &changes.Changes{DB: s.db, Guesses: s.guesses, Notices: s.Notices, Uses: uses, Post: s.Post}
+	s.Links = &links.Flow{DB: s.db, Email: s.email, Changes: changed, Notices: s.Notices, Sessions: s.Sessions, Users: s.Users}
+	s.Enrollment = &enrollment.Flow{DB: s.db, Notices: s.Notices, Sessions: s.Sessions}
+
+	s.Passwords = passwords.New(passwords.Method{DB: s.db, Guesses: s.guesses, Email: s.email, Hasher: hasher, Uses: uses, Sessions: s.Sessions}, o.Passwords)
+	s.Mails = &mails.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Email: s.email, Enrollment: s.Enrollment, Links: s.Links, Uses: uses, Post: s.Post, Sessions: s.Sessions}
+	s.Passkeys = &passkeys.Method{
+		DB: s.db, Guesses: s.guesses, Config: copyOf(o.Passkeys), Enrollment: s.Enrollment, Links: s.Links, Notices: s.Notices, Uses: uses, Sessions: s.Sessions, Users: s.Users,
+	}
+	s.TOTP = &totp.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Sealer: o.Sealer, Enrollment: s.Enrollment, Sessions: s.Sessions, Users: s.Users}
+	s.Providers = &providers.Method{
+		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer, Pending: s.pending, Uses: uses, Sessions: s.Sessions,
+	}
+
+	s.Recovery = &recovery.Flow{
+		DB: s.db, Guesses: s.guesses, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+	}
+	s.Login = &logins.Flow{
+		DB: s.db, Guesses: s.guesses, Log: log, Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses, Passkeys: s.Passkeys, Passwords: s.Passwords,
+		Post: s.Post, Providers: s.Providers, Recovery: s.Recovery, RecoveryCodes: &recoverycodes.Method{DB: s.db}, Sessions: s.Sessions, TOTP: s.TOTP, Users: s.Users,
+	}
+	s.StepUp = &stepup.Flow{Guesses: s.guesses, Login: s.Login, Passkeys: s.Passkeys, Passwords: s.Passwords, Sessions: s.Sessions}
+	s.Registration = &registration.Flow{
+		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Links: s.Links, Login: s.Login, Mails: s.Mails, Notices: s.Notices, Uses: uses, Passwords: s.Passwords,
+		Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+	}
+	s.Addresses = &addresses.Flow{
+		DB: s.db, Guesses: s.guesses, Log: log, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions,
+	}
+	s.Deletion = &deletion.Flow{DB: s.db, Guesses: s.guesses, Log: log, Config: o.Deletion, Notices: s.Notices, Passwords: s.Passwords, Sessions: s.Sessions}
+
+	s.Keys = &keys.Keys{DB: s.db, Guesses: s.guesses, Notices: s.Notices, Passwords: s.Passwords, Sessions: s.Sessions}
+	s.Admin = &admin.Admin{Addresses: s.Addresses, Deletion: s.Deletion, Links: s.Links,
+		DB: s.db, Guesses: s.guesses, Email: s.email, Admins: o.Admins, Changes: changed, Enrollment: s.Enrollment, Keys: s.Keys, Notices: s.Notices, Passwords: s.Passwords,
+		Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+	}
+	s.FirstAdmin = &firstadmin.Flow{
+		DB: s.db, Guesses: s.guesses, Admins: o.Admins, Admin: s.Admin, Login: s.Login, Uses: uses, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+	}
+	s.Exports = &exports.Exports{DB: s.db, Log: log, Slots: slots, Enrollment: s.Enrollment, Keys: s.Keys, Passkeys: s.Passkeys, Sessions: s.Sessions}
+	s.composeMails()
 	return s
+}
+
+func copyOf[T any](options *T) *T {
+	if options == nil {
+		return nil
+	}
+	same := *options
+	return &same
+}
+
+// composeMails says who composes the mails of each purpose.
+func (s *Service) composeMails() {
+	e := s.email
+	if e == nil {
+		return
+	}
+	s.Post.ComposeBy(s.Post.WithToken(e.Validation, e.TokenTTL, nil), record.PurposeValidate)
+	s.Post.ComposeBy(s.Post.WithoutToken(e.Taken), record.PurposeTaken)
+	s.Post.ComposeBy(s.Post.WithToken(e.Recovery, e.RecoveryTTL, s.Recovery.BindRecovery), record.PurposeRecover)
+	s.Post.ComposeBy(s.Post.WithToken(e.Change, e.TokenTTL, post.BindChange), record.PurposeChange)
+	s.Post.ComposeBy(s.Post.WithToken(e.Undo, s.Post.UndoTTL(), post.BindChange), record.PurposeUndo)
+	s.Post.ComposeBy(s.Mails.ComposeLogin, record.PurposeCode, record.PurposeLink, record.PurposeNone)
+	s.Post.ComposeBy(s.Notices.ComposeNotice, record.NoticePurpose)
 }
 
 // Close waits for background work.
@@ -178,80 +227,5 @@ func (s *Service) EmailEnabled() bool { return s.email != nil }
 // ValidatesFirst reports whether a registration begins with the mail that validates its address.
 func (s *Service) ValidatesFirst() bool { return s.email != nil && !s.email.PostValidation }
 
-// ProviderNames returns the names of the configured OAuth providers, sorted.
-func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.providers)) }
-
-// PostsCallback reports whether a provider sends browsers to the callback by POST.
-func (s *Service) PostsCallback() bool {
-	for _, p := range s.providers {
-		if oauth.PostsCallback(p) {
-			return true
-		}
-	}
-	return false
-}
-
-// KeepsTokens reports whether the tokens of a provider are kept.
-func (s *Service) KeepsTokens() bool {
-	for _, p := range s.providers {
-		if k, ok := p.(oauth.Keeper); ok && k.KeepsTokens() {
-			return true
-		}
-	}
-	return false
-}
-
-// VisibleUser returns the user of a session with the fields that the user may see.
-func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
-	call := store.CallOf(ctx)
-	call.Client, call.User, call.Session = true, session.Visible, session.ForRules()
-	return s.db.Users.Shown(store.WithCall(ctx, call), session.User.Stored)
-}
-
-// LoggedIn returns the user of a session that has just been issued as a get of the user would
-// return them, as they are now: the uuid alone where a get would be refused. Nothing here
-// fails: the session has begun.
-func (s *Service) LoggedIn(ctx context.Context, session *Session) store.Stored {
-	user, err := s.db.Users.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
-	if err != nil {
-		user = session.User.Stored
-	}
-	call := store.CallOf(ctx)
-	call.Client, call.User, call.Session, call.Actor = true, session.Visible, session.ForRules(), nil
-	return s.db.Users.ReplyWith(store.WithCall(ctx, call), user)
-}
-
-// TokenStore is the name of the store whose events DeliverMail handles.
+// TokenStore is the name of the store whose events Post.Deliver handles.
 func (s *Service) TokenStore() string { return s.db.Tokens.Name() }
-
-// Client is the origin of a request.
-type Client struct {
-	Address   string // network address
-	UserAgent string
-	Session   *Session // the session that the request carries; nil for none
-	Device    string   // the secret of the cookie by which the device is known; "" for none
-	Binding   string   // the secret of a login by mail that the client asked for; "" for none
-	Browser   string   // the secret of the cookie by which the browser of a repetition is known; "" for none
-	Devices   []string // further values of the cookie of Device, of which browsers send several; the valid one counts
-	Browsers  []string // the same of Browser
-	Cookie    bool     // the secret of what the request continues, such as Binding, comes from a cookie
-
-	// Application is what the login is for. The login ends with a code for it and not with a session,
-	// and leaves the session that the request carries alone. nil: for the client itself.
-	Application *Application
-}
-
-// backgroundTimeout limits background work.
-const backgroundTimeout = 30 * time.Second
-
-// runInBackground does what a reply does not wait for. Errors are logged: no
-// promise depends on this work.
-func (s *Service) runInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backgroundTimeout)
-	s.pending.Go(func() {
-		defer cancel()
-		if err := do(ctx); err != nil {
-			s.log.WarnContext(ctx, "auth: background work failed", "work", what, "error", err)
-		}
-	})
-}

@@ -14,7 +14,7 @@ func TestNoLoginWaitsForAClockThatWasSetBack(t *testing.T) {
 	in := w.register(ada, password)
 	wrong := func(want errs.Kind) {
 		t.Helper()
-		_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 		w.wantKind(err, want)
 	}
 	w.clock.advance(time.Hour)
@@ -34,7 +34,7 @@ func TestNoMailWaitsForAClockThatWasSetBack(t *testing.T) {
 	w.clock.advance(time.Hour)
 	w.requestRecovery(ada, "the first password")
 	w.clock.advance(-time.Hour)
-	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "the second password"), from))
+	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "the second password"), from))
 	w.mustLogin(ada, "the second password", in.User.UUID)
 }
 

@@ -42,7 +42,7 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		var won atomic.Pointer[account.IssuedSession]
 		concurrently(services, many, func(i int, s *account.Service) {
-			in, _, err := s.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
+			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have registered")
@@ -57,7 +57,7 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 		}
 		let := 0
 		for i := range many {
-			if in, err := w.Login(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from); err == nil && in.User.UUID == won.Load().User.UUID {
+			if in, err := w.Login.Login(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from); err == nil && in.User.UUID == won.Load().User.UUID {
 				let++
 			}
 		}
@@ -75,7 +75,7 @@ func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 	services := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		_, _, err := w.Register(t.Context(), credentials(login, password), from)
+		_, _, err := w.Registration.Register(t.Context(), credentials(login, password), from)
 		w.must(err)
 		token := w.lastMail(login).token
 		var won atomic.Int32
@@ -96,11 +96,11 @@ func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 			}
 		}
 		use(func(c account.Credentials, s *account.Service) error {
-			_, _, err := s.Register(t.Context(), c, from)
+			_, _, err := s.Registration.Register(t.Context(), c, from)
 			return err
 		})
 		token = w.requestRecovery(login, password).Token
-		use(func(c account.Credentials, s *account.Service) error { return s.Recover(t.Context(), c, from) })
+		use(func(c account.Credentials, s *account.Service) error { return s.Recovery.Recover(t.Context(), c, from) })
 	}
 	if n := len(w.objects("Users")); n != 30 {
 		t.Errorf("%d users", n)
@@ -116,7 +116,7 @@ func TestConcurrentRequestsSendOneMail(t *testing.T) {
 		for turn := range 2 { // the first, and one that follows another
 			var won atomic.Int32
 			concurrently(services, 6, func(_ int, s *account.Service) {
-				err := s.RequestRecovery(t.Context(), login, from)
+				err := s.Recovery.Request(t.Context(), login, from)
 				w.allowKinds(err, errs.Limited)
 				if err == nil {
 					won.Add(1)
@@ -141,12 +141,12 @@ func TestNoSessionSurvivesAPasswordChange(t *testing.T) {
 		var before [5]account.IssuedSession
 		concurrently(services, len(before)+1, func(i int, s *account.Service) {
 			if i == len(before) {
-				_, err := s.ChangePassword(t.Context(), password, "a new password", with(in))
+				_, err := s.Recovery.ChangePassword(t.Context(), password, "a new password", with(in))
 				w.allowKinds(err)
 				return
 			}
 			var err error
-			before[i], err = s.Login(t.Context(), credentials(login, password), from)
+			before[i], err = s.Login.Login(t.Context(), credentials(login, password), from)
 			w.allowKinds(err, errs.Denied)
 		})
 		for _, b := range append(before[:], in) {
@@ -167,7 +167,7 @@ func TestConcurrentPasswordChangesSucceedOnce(t *testing.T) {
 		var won [3]account.IssuedSession
 		concurrently(services, len(won), func(i int, s *account.Service) {
 			var err error
-			won[i], err = s.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
+			won[i], err = s.Recovery.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
 			w.allowKinds(err, errs.Unauthenticated, errs.Denied)
 		})
 		good := 0
@@ -205,7 +205,7 @@ func TestConcurrentRegistrationAndLinkOfAnAddress(t *testing.T) {
 				c = with(carl)
 			}
 			var err error
-			won[i], _, err = s.Register(t.Context(), credentials(login, password), c)
+			won[i], _, err = s.Registration.Register(t.Context(), credentials(login, password), c)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 		})
 		users := 0
@@ -236,7 +236,7 @@ func TestNoSessionSurvivesItsUser(t *testing.T) {
 				return
 			}
 			var err error
-			late[i], err = s.Login(t.Context(), credentials(login, password), from)
+			late[i], err = s.Login.Login(t.Context(), credentials(login, password), from)
 			w.allowKinds(err, errs.NotFound)
 		})
 		for _, l := range append(late[:], in) {
@@ -261,7 +261,7 @@ func TestConcurrentDeletionAndRegistration(t *testing.T) {
 				w.cascade()
 				return
 			}
-			in, _, err := s.Register(t.Context(), credentials(login, "a new password"), from)
+			in, _, err := s.Registration.Register(t.Context(), credentials(login, "a new password"), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have registered")

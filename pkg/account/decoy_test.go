@@ -39,14 +39,14 @@ func TestAnotherAccountTakesNoRightToUndo(t *testing.T) {
 	for name, attack := range map[string]func(w *fixture) error{
 		"many changes": func(w *fixture) error {
 			for i := range 3 {
-				in, _, err := w.Register(w.Context(), credentials(ada, stranger), from)
+				in, _, err := w.Registration.Register(w.Context(), credentials(ada, stranger), from)
 				if err != nil {
 					return err
 				}
 				for j := range 4 {
 					w.clock.advance(w.email.MailInterval)
 					to := fmt.Sprintf("decoy-%d-%d@example.com", i, j)
-					if err := w.RequestAddressChange(w.Context(), adaIdent, to, stranger, w.now(in)); err != nil {
+					if err := w.Addresses.Request(w.Context(), adaIdent, to, stranger, w.now(in)); err != nil {
 						w.wantKind(err, errs.Limited)
 						return nil
 					}
@@ -59,7 +59,7 @@ func TestAnotherAccountTakesNoRightToUndo(t *testing.T) {
 			return nil
 		},
 		"one that is kept": func(w *fixture) error {
-			return w.KeepChanges(w.Context(), ada, w.decoy(eve2, 1, false), from)
+			return w.Addresses.KeepChanges(w.Context(), ada, w.decoy(eve2, 1, false), from)
 		},
 		"one that is undone": func(w *fixture) error {
 			if err := w.finish(w.Service, ada, w.decoy(eve2, 1, true), from); err != nil {
@@ -67,9 +67,9 @@ func TestAnotherAccountTakesNoRightToUndo(t *testing.T) {
 			}
 			// The owner has it now, and gives it up for their own.
 			code, client := w.mailedCode(ada)
-			in := w.add(must(w.LoginByMail(w.Context(), ada, code, client)), bob, stranger)
+			in := w.add(must(w.Login.LoginByMail(w.Context(), ada, code, client)), bob, stranger)
 			w.clock.advance(w.email.MailInterval)
-			return w.Unlink(w.Context(), w.now(in).Session, adaIdent)
+			return w.Links.Unlink(w.Context(), w.now(in).Session, adaIdent)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestChangesThatHaveEndedKeepNobodyFromTheNext(t *testing.T) {
 			return
 		}
 		code, client := w.mailedCode(ada)
-		in = must(w.LoginByMail(t.Context(), ada, code, client))
+		in = must(w.Login.LoginByMail(t.Context(), ada, code, client))
 	}
 }
 
@@ -112,7 +112,7 @@ func TestAProvenAddressGetsItsRightsWhateverItsMailboxHas(t *testing.T) {
 	}
 	w.register(ada, password)
 	w.recoverBy(ada, password)
-	in := must(w.Login(t.Context(), credentials(ada, password), from))
+	in := must(w.Login.Login(t.Context(), credentials(ada, password), from))
 	confirm, undo := w.change(in, ada, newAda, password)
 	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
 	w.must(w.finish(w.Service, ada, undo, from))
@@ -125,7 +125,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		"a recovery by the address that it was registered with": func(w *fixture) { w.recoverBy(ada, stranger) },
 		"a login by mail by that address": func(w *fixture) {
 			code, client := w.mailedCode(ada)
-			must(w.LoginByMail(w.Context(), ada, code, client))
+			must(w.Login.LoginByMail(w.Context(), ada, code, client))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		in := w.add(w.register(ada, password), eve, password)
 		w.clock.advance(w.email.MailInterval)
 		before := len(w.kinds(ada))
-		w.must(w.Unlink(t.Context(), w.now(in).Session, adaIdent))
+		w.must(w.Links.Unlink(t.Context(), w.now(in).Session, adaIdent))
 		if got := w.kinds(ada)[before:]; !slices.Contains(got, "loginRemoved") {
 			t.Errorf("ada gets %q", got)
 		}
@@ -163,7 +163,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		w := newFixture(t, notices)
 		in := w.add(w.register(ada, password), eve, password)
 		w.clock.advance(w.email.MailInterval)
-		w.must(w.RequestAddressChange(t.Context(), adaIdent, eve2, password, w.now(in)))
+		w.must(w.Addresses.Request(t.Context(), adaIdent, eve2, password, w.now(in)))
 		before := len(w.kinds(ada))
 		w.must(w.finish(w.Service, eve2, w.lastMail(eve2).token, w.now(in)))
 		if got := w.kinds(ada)[before:]; !slices.Contains(got, "address") {
@@ -177,10 +177,10 @@ func TestANoticeToAnotherAddressTakesNoPlace(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.add(w.register(ada, password), eve, password)
 	w.kinds(ada)
-	in = must(w.ChangePassword(t.Context(), password, "the first password", w.now(in)))
+	in = must(w.Recovery.ChangePassword(t.Context(), password, "the first password", w.now(in)))
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Unlink(t.Context(), w.now(in).Session, adaIdent))
-	must(w.ChangePassword(t.Context(), "the first password", "the second password", w.now(in)))
+	w.must(w.Links.Unlink(t.Context(), w.now(in).Session, adaIdent))
+	must(w.Recovery.ChangePassword(t.Context(), "the first password", "the second password", w.now(in)))
 	if got := w.kinds(ada); !slices.Contains(got, "password") {
 		t.Errorf("ada gets %q", got)
 	}
@@ -195,7 +195,7 @@ func TestAnAddressIsNoOlderByAClockThatWasSetBack(t *testing.T) {
 	in = w.add(in, eve, password)
 	in = w.mustLogin(eve, password, in.User.UUID)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestAddressChange(t.Context(), adaIdent, eve2, password, w.now(in)))
+	w.must(w.Addresses.Request(t.Context(), adaIdent, eve2, password, w.now(in)))
 	if n := len(w.tokensOf(ada, "undo")); n != 1 {
 		t.Errorf("ada gets %d rights to undo", n)
 	}

@@ -24,7 +24,7 @@ func deletable(o *account.Options) { o.Deletion = &account.Deletion{Grace: delet
 // plan plans the deletion of a user and returns the session that continues.
 func (w *fixture) plan(in account.IssuedSession) account.IssuedSession {
 	w.Helper()
-	plan, next, err := w.PlanDeletion(w.Context(), password, with(in))
+	plan, next, err := w.Deletion.Plan(w.Context(), password, with(in))
 	w.must(err)
 	if want := w.clock.Now().Add(deletionGrace); !strings.HasPrefix(plan.Deleted, want.Format("2006-01-02T15:04:05.")) {
 		w.Fatalf("planned for %s, want %s", plan.Deleted, want)
@@ -38,7 +38,7 @@ func (w *fixture) plan(in account.IssuedSession) account.IssuedSession {
 // due deletes the users whose time has come, and fails unless there are as many.
 func (w *fixture) due(want int) {
 	w.Helper()
-	n, err := w.DeleteDue(w.Context(), 100)
+	n, err := w.Deletion.DeleteDue(w.Context(), 100)
 	w.must(err)
 	if n != want {
 		w.Fatalf("%d users were deleted, want %d", n, want)
@@ -62,10 +62,10 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	bob := w.register("bob@example.com", password)
 	second := w.mustLogin(ada, password, in.User.UUID)
 	_, key := w.key(in, account.NewKey{Name: "deploy"})
-	if _, err := w.PlannedDeletion(&in.Session); errs.KindOf(err) != errs.NotFound {
+	if _, err := w.Deletion.Planned(&in.Session); errs.KindOf(err) != errs.NotFound {
 		t.Error("there is a plan", err)
 	}
-	w.wantKind(w.UndoDeletion(t.Context(), &in.Session), errs.NotFound)
+	w.wantKind(w.Deletion.Undo(t.Context(), &in.Session), errs.NotFound)
 
 	next := w.plan(in)
 	for what, token := range map[string]string{"the session": in.Token, "another session": second.Token, "the API key": key} {
@@ -80,36 +80,36 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	if len(planned) != 1 || planned[0].Due == "" || planned[0].Session != in.ID {
 		t.Errorf("events %+v", planned)
 	}
-	session, err := w.Authenticate(t.Context(), next.Token)
+	session, err := w.Sessions.Authenticate(t.Context(), next.Token)
 	w.must(err)
-	plan, err := w.PlannedDeletion(session)
+	plan, err := w.Deletion.Planned(session)
 	w.must(err)
 	if plan.Deleted != planned[0].Due {
 		t.Error(plan)
 	}
-	seen, err := w.Account(t.Context(), session.User.Stored)
+	seen, err := w.Admin.Account(t.Context(), session.User.Stored)
 	w.must(err)
 	if seen.Deletion == nil || *seen.Deletion != plan || strings.Contains(string(seen.User), "_delet") {
 		t.Errorf("admins see %+v of %s", seen.Deletion, seen.User)
 	}
 	// To plan it again changes nothing.
 	w.clock.advance(time.Minute)
-	again, none, err := w.PlanDeletion(t.Context(), password, account.Client{Session: session})
+	again, none, err := w.Deletion.Plan(t.Context(), password, account.Client{Session: session})
 	w.must(err)
 	if again != plan || none.Token != "" || !w.valid(next.Token) {
 		t.Error("the plan has changed", again, plan)
 	}
 	// No program gets access meanwhile.
-	_, _, err = w.CreateKey(t.Context(), account.NewKey{Name: "late"}, password, with(next))
+	_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "late"}, password, with(next))
 	w.wantKind(err, errs.Conflict)
-	_, _, err = w.IssueKey(t.Context(), session.User.Stored, account.NewKey{Name: "late"})
+	_, _, err = w.Admin.IssueKey(t.Context(), session.User.Stored, account.NewKey{Name: "late"})
 	w.wantKind(err, errs.Conflict)
 
 	// The user logs in as ever.
 	w.clock.advance(deletionGrace - 2*time.Minute)
 	w.due(0)
 	later := w.mustLogin(ada, password, in.User.UUID)
-	w.must(w.UndoDeletion(t.Context(), &later.Session))
+	w.must(w.Deletion.Undo(t.Context(), &later.Session))
 	if undone := w.authEvents(event.AuthDeletionUndone); len(undone) != 1 || undone[0].Session != later.ID {
 		t.Errorf("events %+v", undone)
 	}
@@ -134,16 +134,16 @@ func TestAPlannedDeletionIsExecuted(t *testing.T) {
 	if w.valid(next.Token) || w.valid(late.Token) {
 		t.Error("a session continues")
 	}
-	w.wantKind(w.UndoDeletion(t.Context(), &late.Session), errs.Unauthenticated)
-	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(w.Deletion.Undo(t.Context(), &late.Session), errs.Unauthenticated)
+	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	if !errors.Is(err, account.ErrDisabled) || errs.KindOf(err) != errs.Denied {
 		t.Error("login:", err)
 	}
-	_, _, err = w.Register(t.Context(), credentials(ada, "another password"), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, "another password"), from)
 	w.wantKind(err, errs.Exists)
 	w.due(1)
 	w.due(0)
-	w.wantKind(w.UndoDeletion(t.Context(), &late.Session), errs.Unauthenticated)
+	w.wantKind(w.Deletion.Undo(t.Context(), &late.Session), errs.Unauthenticated)
 	if w.record("Users", in.User.UUID) != nil || w.record("Users", bob.User.UUID) == nil {
 		t.Error("the wrong user was deleted")
 	}
@@ -190,7 +190,7 @@ func TestTheCascadeOfADeletionContinues(t *testing.T) {
 func TestAnAccountIsDeletedAtOnce(t *testing.T) {
 	w := newFixture(t, func(o *account.Options) { o.Deletion = &account.Deletion{} })
 	in, bob := w.register(ada, password), w.register("bob@example.com", password)
-	plan, next, err := w.PlanDeletion(t.Context(), password, with(in))
+	plan, next, err := w.Deletion.Plan(t.Context(), password, with(in))
 	w.must(err)
 	if next.Token != "" || plan.Deleted != plan.Planned || w.record("Users", in.User.UUID) != nil {
 		t.Error(plan, next.Token != "")
@@ -205,7 +205,7 @@ func TestAnAccountIsDeletedAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	_, _, err = w.PlanDeletion(t.Context(), password, with(bob))
+	_, _, err = w.Deletion.Plan(t.Context(), password, with(bob))
 	w.wantKind(err, errs.Unavailable)
 	w.backend.onStep(nil)
 	if w.valid(bob.Token) {
@@ -230,20 +230,20 @@ func TestWhoCantDeleteTheirAccount(t *testing.T) {
 		}},
 		"an API key": {want: errs.Denied, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
 			_, token := w.key(in, account.NewKey{Name: "deploy"})
-			session, err := w.Authenticate(w.Context(), token)
+			session, err := w.Sessions.Authenticate(w.Context(), token)
 			w.must(err)
-			w.wantKind(w.UndoDeletion(w.Context(), session), errs.Denied)
-			_, err = w.PlannedDeletion(session)
+			w.wantKind(w.Deletion.Undo(w.Context(), session), errs.Denied)
+			_, err = w.Deletion.Planned(session)
 			w.wantKind(err, errs.Denied)
 			return account.Client{Session: session}, password
 		}},
 		"an admin": {want: errs.Conflict, change: admins("true"), before: func(_ *fixture, in account.IssuedSession) (account.Client, string) { return with(in), password }},
 		"an ended session": {want: errs.Unauthenticated, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
-			w.must(w.Logout(w.Context(), &in.Session))
+			w.must(w.Sessions.Logout(w.Context(), &in.Session))
 			return with(in), password
 		}},
 		"a session of before a new password": {want: errs.Unauthenticated, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
-			_, err := w.EndSessions(w.Context(), in.User.UUID)
+			_, err := w.Admin.EndSessions(w.Context(), in.User.UUID)
 			w.must(err)
 			return with(in), password
 		}},
@@ -260,7 +260,7 @@ func TestWhoCantDeleteTheirAccount(t *testing.T) {
 			w := newFixture(t, changes...)
 			in := w.register(ada, password)
 			client, password := c.before(w, in)
-			_, _, err := w.PlanDeletion(t.Context(), password, client)
+			_, _, err := w.Deletion.Plan(t.Context(), password, client)
 			w.wantKind(err, c.want)
 			if step := (*errs.StepUp)(nil); name == "an old session" && !errors.As(err, &step) {
 				t.Error("no step:", err)
@@ -285,7 +285,7 @@ func TestTheRuleOfTheStoreDecidesAboutDeletions(t *testing.T) {
 		w.rules = rules
 		w.Service, w.set = w.newService()
 		in := w.register(ada, password)
-		_, _, err := w.PlanDeletion(t.Context(), password, with(in))
+		_, _, err := w.Deletion.Plan(t.Context(), password, with(in))
 		if want == errs.Internal {
 			w.must(err)
 			continue
@@ -305,7 +305,7 @@ func TestADeletionAndItsUndoAtOnce(t *testing.T) {
 	w.clock.advance(deletionGrace)
 	// An operator takes it back between the read of the plan and the deletion.
 	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && s.write.Body == nil && !s.after }, func() {
-		_, err := other.UndoDeletionFor(t.Context(), in.User.UUID)
+		_, err := other.Admin.UndoDeletionFor(t.Context(), in.User.UUID)
 		w.must(err)
 	}))
 	w.due(0)
@@ -314,7 +314,7 @@ func TestADeletionAndItsUndoAtOnce(t *testing.T) {
 		t.Fatal("deleted although that was taken back")
 	}
 	w.mustLogin(ada, password, in.User.UUID)
-	_, err := other.UndoDeletionFor(t.Context(), in.User.UUID)
+	_, err := other.Admin.UndoDeletionFor(t.Context(), in.User.UUID)
 	w.wantKind(err, errs.Conflict)
 }
 
@@ -335,7 +335,7 @@ func TestTwoWorkersDeleteAtOnce(t *testing.T) {
 	total := 0
 	for _, s := range services {
 		all.Go(func() {
-			n, err := s.DeleteDue(t.Context(), 100)
+			n, err := s.Deletion.DeleteDue(t.Context(), 100)
 			w.allowKinds(err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -363,7 +363,7 @@ func TestAnOverdueDeletionIsDeferredOnce(t *testing.T) {
 		t.Error("nothing is logged")
 	}
 	in = w.mustLogin(ada, password, in.User.UUID) // the account is open again
-	if plan, err := w.PlannedDeletion(&in.Session); err != nil || plan.Deleted != planned[1].Due {
+	if plan, err := w.Deletion.Planned(&in.Session); err != nil || plan.Deleted != planned[1].Due {
 		t.Error(plan, err)
 	}
 	w.due(0)
@@ -375,7 +375,7 @@ func TestAnAdminIsNotDeletedByAPlan(t *testing.T) {
 	w := newFixture(t, deletable, admins(defaultAdmins))
 	in := w.register(ada, password)
 	w.plan(in)
-	_, err := w.SetAdmin(t.Context(), in.User.UUID, true)
+	_, err := w.Admin.SetAdmin(t.Context(), in.User.UUID, true)
 	w.must(err)
 	w.clock.advance(deletionGrace)
 	w.due(0)
@@ -390,10 +390,10 @@ func TestADisabledUserIsDeletedAsPlanned(t *testing.T) {
 	w := newFixture(t, deletable)
 	in := w.register(ada, password)
 	next := w.plan(in)
-	_, err := w.SetDisabled(t.Context(), in.User.UUID, true)
+	_, err := w.Admin.SetDisabled(t.Context(), in.User.UUID, true)
 	w.must(err)
-	w.wantKind(w.UndoDeletion(t.Context(), &next.Session), errs.Unauthenticated)
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(w.Deletion.Undo(t.Context(), &next.Session), errs.Unauthenticated)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
 	w.clock.advance(deletionGrace)
 	w.due(1)

@@ -28,7 +28,7 @@ func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 }
 
 func (s *Service) deleteExpired(ctx context.Context, in *store.Store, limit int) (removed int, err error) {
-	now := record.Timestamp(s.now())
+	now := record.Timestamp(s.db.Now())
 	o := store.ListOptions{Filter: ExpiresIndex + ` < "` + now + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
 		list, err := in.List(ctx, o)

@@ -2,34 +2,43 @@ package account
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
+	"golang.org/x/crypto/argon2"
 
+	"belfry/pkg/account/method/mails"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/notices"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/store"
 )
 
 // MaxQueueTime is how long a request waits for a slot to hash in, and what its reply
 // suggests to wait.
-const MaxQueueTime = maxQueueTime
+const MaxQueueTime = passwords.MaxQueueTime
 
 // QueueTime sets how long requests wait for a slot to hash in.
-func (s *Service) QueueTime(d time.Duration) { s.hasher.wait = d }
+func (s *Service) QueueTime(d time.Duration) { s.Passwords.Hasher.Wait = d }
 
 // OccupySlots takes all slots to hash in, until release is called.
 func (s *Service) OccupySlots() (release func()) {
-	for range cap(s.hasher.slots) {
-		s.hasher.slots <- struct{}{}
+	slots := s.Passwords.Hasher.Slots
+	for range cap(slots) {
+		slots <- struct{}{}
 	}
 	return func() {
-		for range cap(s.hasher.slots) {
-			<-s.hasher.slots
+		for range cap(slots) {
+			<-slots
 		}
 	}
 }
@@ -38,18 +47,18 @@ func (s *Service) OccupySlots() (release func()) {
 var NewSecret = secret.New
 
 // NewCode makes the codes of mails.
-var NewCode = newCode
+var NewCode = mails.NewCode
 
 // Tries of a code.
-const MaxTries = maxTries
+const MaxTries = mails.MaxTries
 
 // SendSecondCode and CheckSecondCode are the codes that are a second factor.
 func (s *Service) SendSecondCode(ctx context.Context, user record.User, login string) error {
-	return s.sendSecondCode(ctx, user, login)
+	return s.Mails.SendSecondCode(ctx, user, login)
 }
 
 func (s *Service) CheckSecondCode(ctx context.Context, user record.User, login, code string) (bool, error) {
-	_, ok, err := s.checkSecondCode(ctx, user, login, code)
+	_, ok, err := s.Mails.CheckSecondCode(ctx, user, login, code)
 	if Repeated(err) != nil { // the code was used: it is right no more
 		err = nil
 	}
@@ -61,20 +70,20 @@ func (s *Service) UserOf(stored store.Stored) (record.User, error) { return s.db
 
 // Notify requests a notice.
 func (s *Service) Notify(ctx context.Context, user record.User, kind Notice) {
-	s.notify(ctx, user, kind)
+	s.Notices.Notify(ctx, user, kind)
 }
 
 // MaxNotices is how many notices of one kind a user gets in NoticePeriod.
 const (
-	MaxNotices   = maxNotices
-	NoticePeriod = noticePeriod
+	MaxNotices   = notices.MaxNotices
+	NoticePeriod = notices.NoticePeriod
 )
 
 // ObserveHashes calls f with the parameters of each hash that the service
 // computes from now on.
 func (s *Service) ObserveHashes(f func(HashParams)) {
-	derive := s.hasher.derive
-	s.hasher.derive = func(p HashParams, password string, salt []byte, size int) []byte {
+	derive := s.Passwords.Hasher.Derive
+	s.Passwords.Hasher.Derive = func(p HashParams, password string, salt []byte, size int) []byte {
 		f(p)
 		return derive(p, password, salt, size)
 	}
@@ -82,30 +91,31 @@ func (s *Service) ObserveHashes(f func(HashParams)) {
 
 // HashOf is a hash of a password as it is, which earlier releases made.
 func HashOf(p HashParams, password string) string {
-	salt := make([]byte, saltSize)
-	return encodeHash(p, salt, p.key(password, salt, keySize))
+	b64, salt := base64.RawStdEncoding, make([]byte, 16)
+	key := argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, 32)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Time, p.Threads, b64.EncodeToString(salt), b64.EncodeToString(key))
 }
 
 // What the second step of a login and a step-up use.
 
 // SecondFactorOptions makes the challenge of a second factor.
 func (s *Service) SecondFactorOptions(ctx context.Context, user record.User, pending string) (PasskeyChallenge, error) {
-	return s.passkeyOptions(ctx, &user, passkeySecondFactor(pending))
+	return s.Passkeys.Options(ctx, &user, passkeys.ForSecondFactor(pending))
 }
 
 // VerifySecondFactor verifies the answer to SecondFactorOptions.
 func (s *Service) VerifySecondFactor(ctx context.Context, a PasskeyAnswer, user record.User, pending string) (by record.User, ident record.Ident, err error) {
-	return s.verifyPasskey(ctx, a, &user, passkeySecondFactor(pending), ActProven)
+	return s.Passkeys.Verify(ctx, a, &user, passkeys.ForSecondFactor(pending), ActProven)
 }
 
 // StepUpOptions makes the challenge of a step-up.
 func (s *Service) StepUpOptions(ctx context.Context, me *Session) (PasskeyChallenge, error) {
-	return s.passkeyOptions(ctx, &me.User, passkeySecondFactor(sessionFlow(me)))
+	return s.Passkeys.Options(ctx, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)))
 }
 
 // VerifyStepUp verifies the answer to StepUpOptions.
 func (s *Service) VerifyStepUp(ctx context.Context, a PasskeyAnswer, me *Session) error {
-	_, _, err := s.verifyPasskey(ctx, a, &me.User, passkeySecondFactor(sessionFlow(me)), ActProven)
+	_, _, err := s.Passkeys.Verify(ctx, a, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)), ActProven)
 	return err
 }
 
@@ -115,7 +125,7 @@ func (s *Service) VerifyVector(registration, assertion json.RawMessage, first, s
 	if err != nil {
 		return err, nil
 	}
-	p, err := s.verifyRegistration(created, first)
+	p, err := s.Passkeys.VerifyRegistration(created, first)
 	if err != nil {
 		return err, nil
 	}
@@ -123,7 +133,7 @@ func (s *Service) VerifyVector(registration, assertion json.RawMessage, first, s
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.verifyAssertion(got, p, user, second, true)
+	return nil, s.Passkeys.VerifyAssertion(got, p, user, second, true)
 }
 
 // LeftOfUsers returns what becomes of the fields of a user by an act: recovery, firstProof, undoing or reset.

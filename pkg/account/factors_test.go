@@ -39,9 +39,9 @@ type enrolled struct {
 // enroll sets up an authenticator app in a session.
 func (w *fixture) enroll(in account.IssuedSession) enrolled {
 	w.Helper()
-	e, err := w.BeginTOTP(w.Context(), &in.Session)
+	e, err := w.TOTP.Begin(w.Context(), &in.Session)
 	w.must(err)
-	session, codes, err := w.ConfirmTOTP(w.Context(), w.totpCode(e.Secret, 0), with(in))
+	session, codes, err := w.TOTP.Confirm(w.Context(), w.totpCode(e.Secret, 0), with(in))
 	w.must(err)
 	w.clock.advance(time.Minute) // the code was used
 	return enrolled{session, e.Secret, codes}
@@ -50,7 +50,7 @@ func (w *fixture) enroll(in account.IssuedSession) enrolled {
 // beginLogin logs in by password and returns the login whose second factor is missing.
 func (w *fixture) beginLogin(login string) *account.PendingLogin {
 	w.Helper()
-	in, err := w.Login(w.Context(), credentials(login, password), from)
+	in, err := w.Login.Login(w.Context(), credentials(login, password), from)
 	p := account.Pending(err)
 	if p == nil || errs.KindOf(err) != errs.Unauthenticated || in.Token != "" || in.Code != "" {
 		w.Fatalf("the login is complete without the second factor: %v", err)
@@ -81,7 +81,7 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if in.AAL != 1 || !slices.Equal(in.Methods, []string{account.MethodPassword}) {
 		t.Errorf("the session of a registration: %+v", in.Session)
 	}
-	e, err := w.BeginTOTP(t.Context(), &in.Session)
+	e, err := w.TOTP.Begin(t.Context(), &in.Session)
 	w.must(err)
 	if picture, err := png.Decode(bytes.NewReader(e.PNG)); err != nil || picture.Bounds().Dx() < 100 {
 		t.Errorf("the QR code: %v", err)
@@ -92,15 +92,15 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 		}
 	}
 	w.mustLogin(ada, password, in.User.UUID) // it is not confirmed yet
-	_, _, err = w.ConfirmTOTP(t.Context(), "000000", with(in))
+	_, _, err = w.TOTP.Confirm(t.Context(), "000000", with(in))
 	w.wantKind(err, errs.Denied)
-	raised, codes, err := w.ConfirmTOTP(t.Context(), w.totpCode(e.Secret, 0), with(in))
+	raised, codes, err := w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(in))
 	w.must(err)
 	w.Close()
 	if w.valid(in.Token) || !w.valid(raised.Token) || raised.AAL != 2 || len(codes) != 10 {
 		t.Errorf("after the confirmation: the old session is valid: %v; %+v, %d codes", w.valid(in.Token), raised.Session, len(codes))
 	}
-	info := w.Factors(t.Context(), &raised.Session)
+	info := w.Enrollment.Factors(t.Context(), &raised.Session)
 	if len(info.Factors) != 1 || info.Factors[0].Type != account.FactorTOTP || info.RecoveryCodes != 10 || info.Policy != account.MFAOptional {
 		t.Errorf("%+v", info)
 	}
@@ -110,14 +110,14 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if !slices.Equal(p.Factors, []string{account.FactorTOTP, account.FactorRecovery}) {
 		t.Errorf("the login can be completed by %v", p.Factors)
 	}
-	second, err := w.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.Secret, 0)), from)
+	second, err := w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.Secret, 0)), from)
 	w.must(err)
-	session, err := w.Authenticate(t.Context(), second.Token)
+	session, err := w.Sessions.Authenticate(t.Context(), second.Token)
 	w.must(err)
 	if session.AAL != 2 || !slices.Equal(session.Methods, []string{"password", "totp"}) || session.Type != "email" || !session.AuthenticatedAt.Equal(w.clock.Now()) {
 		t.Errorf("%+v", session)
 	}
-	w.must(w.RemoveFactor(t.Context(), session, account.FactorTOTP))
+	w.must(w.Enrollment.Remove(t.Context(), session, account.FactorTOTP))
 	w.mustLogin(ada, password, in.User.UUID)
 	if f := w.record("Users", in.User.UUID)["_factors"]; f != nil {
 		t.Errorf("left after the last factor: %s", f)
@@ -150,14 +150,14 @@ func (w *fixture) audited(user string) (names []event.Name) {
 func TestACodeOfAnAppIsAcceptedOnce(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	e, err := w.BeginTOTP(t.Context(), &in.Session)
+	e, err := w.TOTP.Begin(t.Context(), &in.Session)
 	w.must(err)
 	code := w.totpCode(e.Secret, 0)
-	_, _, err = w.ConfirmTOTP(t.Context(), code, with(in))
+	_, _, err = w.TOTP.Confirm(t.Context(), code, with(in))
 	w.must(err)
 	complete := func(code string, want errs.Kind) {
 		t.Helper()
-		_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(code), from)
+		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(code), from)
 		if want == 0 {
 			w.must(err)
 			return
@@ -186,7 +186,7 @@ func TestOfConcurrentLoginsWithOneCodeOneSucceeds(t *testing.T) {
 		for _, factor := range []account.SecondFactor{totpFactor(w.totpCode(e.secret, 0)), recoveryFactor(e.codes[3])} {
 			var succeeded atomic.Int32
 			concurrently(w.twoServices(), len(secrets), func(i int, s *account.Service) {
-				_, err := s.CompleteLogin(t.Context(), secrets[i], factor, from)
+				_, err := s.Login.CompleteLogin(t.Context(), secrets[i], factor, from)
 				w.allowKinds(err, errs.Denied, errs.Unauthenticated, errs.Conflict)
 				if err == nil {
 					succeeded.Add(1)
@@ -205,7 +205,7 @@ func TestOfConcurrentCompletionsOfOneLoginOneSucceeds(t *testing.T) {
 	p := w.beginLogin(ada)
 	var succeeded atomic.Int32
 	concurrently(w.twoServices(), 5, func(i int, s *account.Service) {
-		_, err := s.CompleteLogin(t.Context(), p.Secret, recoveryFactor(e.codes[i]), from)
+		_, err := s.Login.CompleteLogin(t.Context(), p.Secret, recoveryFactor(e.codes[i]), from)
 		w.allowKinds(err, errs.Denied, errs.Unauthenticated, errs.Conflict)
 		if err == nil {
 			succeeded.Add(1)
@@ -220,13 +220,13 @@ func TestARecoveryCodeWorksOnceAndEndsWithNewOnes(t *testing.T) {
 	w := newFixture(t)
 	e := w.enroll(w.register(ada, password))
 	complete := func(code string) error {
-		_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(code), from)
+		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(code), from)
 		return err
 	}
 	w.must(complete(strings.ToLower(strings.ReplaceAll(e.codes[0], "-", " "))))
 	w.wantKind(complete(e.codes[0]), errs.Denied)
 	w.wantKind(complete("AAAA-BBBB-CCCC-DDDD"), errs.Denied)
-	fresh, err := w.RenewRecoveryCodes(t.Context(), &e.Session)
+	fresh, err := w.Enrollment.RenewRecoveryCodes(t.Context(), &e.Session)
 	w.must(err)
 	w.wantKind(complete(e.codes[1]), errs.Denied)
 	w.must(complete(fresh[9]))
@@ -235,10 +235,10 @@ func TestARecoveryCodeWorksOnceAndEndsWithNewOnes(t *testing.T) {
 	}
 
 	bob := w.register("bob@example.com", password)
-	_, err = w.RenewRecoveryCodes(t.Context(), &bob.Session)
+	_, err = w.Enrollment.RenewRecoveryCodes(t.Context(), &bob.Session)
 	w.wantKind(err, errs.Conflict)
 	other := w.enroll(bob)
-	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(other.codes[0]), from)
+	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(other.codes[0]), from)
 	w.wantKind(err, errs.Denied)
 }
 
@@ -249,7 +249,7 @@ func TestWrongCodesAreLimited(t *testing.T) {
 	services := w.twoServices()
 	wrong, limited := 0, 0
 	for i := range 12 {
-		_, err := services[i%2].CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor("12345"), from)
+		_, err := services[i%2].Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor("12345"), from)
 		switch errs.KindOf(err) {
 		case errs.Denied:
 			wrong++
@@ -263,7 +263,7 @@ func TestWrongCodesAreLimited(t *testing.T) {
 		t.Errorf("%d codes were compared, and %d not", wrong, limited)
 	}
 	w.clock.advance(2 * time.Second)
-	in, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
+	in, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
 	if in.User.UUID != e.User.UUID {
 		t.Errorf("logged in as %s", in.User.UUID)
@@ -275,10 +275,10 @@ func TestALoginEndsAfterFiveTries(t *testing.T) {
 	e := w.enroll(w.register(ada, password))
 	p := w.beginLogin(ada)
 	for range 5 {
-		_, err := w.CompleteLogin(t.Context(), p.Secret, totpFactor("12345"), from)
+		_, err := w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor("12345"), from)
 		w.wantKind(err, errs.Denied)
 	}
-	_, err := w.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.secret, 0)), from)
+	_, err := w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.wantKind(err, errs.Unauthenticated)
 }
 
@@ -286,7 +286,7 @@ func TestALoginIsCompletedByWhoHasBegunItAndInTime(t *testing.T) {
 	w := newFixture(t)
 	e := w.enroll(w.register(ada, password))
 	complete := func(secret string) error {
-		_, err := w.CompleteLogin(t.Context(), secret, recoveryFactor(e.codes[0]), from)
+		_, err := w.Login.CompleteLogin(t.Context(), secret, recoveryFactor(e.codes[0]), from)
 		return err
 	}
 	p := w.beginLogin(ada)
@@ -297,17 +297,17 @@ func TestALoginIsCompletedByWhoHasBegunItAndInTime(t *testing.T) {
 	w.wantKind(complete(p.Secret), errs.Unauthenticated)
 
 	p = w.beginLogin(ada)
-	_, err := w.EndSessions(t.Context(), e.User.UUID)
+	_, err := w.Admin.EndSessions(t.Context(), e.User.UUID)
 	w.must(err)
 	w.wantKind(complete(p.Secret), errs.Unauthenticated)
 
 	p = w.beginLogin(ada)
-	_, err = w.SetDisabled(t.Context(), e.User.UUID, true)
+	_, err = w.Admin.SetDisabled(t.Context(), e.User.UUID, true)
 	w.must(err)
 	if err := complete(p.Secret); !errors.Is(err, account.ErrDisabled) {
 		t.Errorf("a disabled user: %v", err)
 	}
-	_, err = w.SetDisabled(t.Context(), e.User.UUID, false)
+	_, err = w.Admin.SetDisabled(t.Context(), e.User.UUID, false)
 	w.must(err)
 	w.wantKind(complete(p.Secret), errs.Unauthenticated)
 
@@ -323,40 +323,40 @@ func TestAnOldOrWeakSessionChangesNoFactors(t *testing.T) {
 	stolen := w.register(ada, password)
 	everything := func(in account.IssuedSession, step string) {
 		t.Helper()
-		_, err := w.BeginTOTP(t.Context(), &in.Session)
+		_, err := w.TOTP.Begin(t.Context(), &in.Session)
 		w.wantStep(err, step)
-		_, _, err = w.ConfirmTOTP(t.Context(), "123456", with(in))
+		_, _, err = w.TOTP.Confirm(t.Context(), "123456", with(in))
 		w.wantStep(err, step)
-		_, err = w.RenewRecoveryCodes(t.Context(), &in.Session)
+		_, err = w.Enrollment.RenewRecoveryCodes(t.Context(), &in.Session)
 		w.wantStep(err, step)
-		w.wantStep(w.RemoveFactor(t.Context(), &in.Session, account.FactorTOTP), step)
-		w.wantStep(w.Unlink(t.Context(), &in.Session, ada+"_email"), step)
+		w.wantStep(w.Enrollment.Remove(t.Context(), &in.Session, account.FactorTOTP), step)
+		w.wantStep(w.Links.Unlink(t.Context(), &in.Session, ada+"_email"), step)
 	}
 	w.clock.advance(10*time.Minute + time.Second)
 	everything(stolen, errs.StepReauthenticate)
 
 	weak := w.mustLogin(ada, password, stolen.User.UUID)
 	e := w.enroll(w.mustLogin(ada, password, stolen.User.UUID))
-	now, err := w.Authenticate(t.Context(), weak.Token) // as requests read it
+	now, err := w.Sessions.Authenticate(t.Context(), weak.Token) // as requests read it
 	w.must(err)
 	weak.Session = *now
 	everything(weak, errs.StepSecondFactor)
-	_, _, err = w.CreateKey(t.Context(), account.NewKey{Name: "key"}, password, with(weak))
+	_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(weak))
 	w.wantStep(err, errs.StepSecondFactor)
-	_, err = w.ChangePassword(t.Context(), password, "another fine password", with(weak))
+	_, err = w.Recovery.ChangePassword(t.Context(), password, "another fine password", with(weak))
 	w.wantStep(err, errs.StepSecondFactor)
 
-	_, err = w.StepUp(t.Context(), password, account.SecondFactor{}, with(weak))
+	_, err = w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(weak))
 	w.wantKind(err, errs.Denied) // the password is no second factor
-	raised, err := w.StepUp(t.Context(), "", totpFactor(w.totpCode(e.secret, 0)), with(weak))
+	raised, err := w.StepUp.StepUp(t.Context(), "", totpFactor(w.totpCode(e.secret, 0)), with(weak))
 	w.must(err)
 	w.Close()
 	if raised.AAL != 2 || w.valid(weak.Token) {
 		t.Errorf("after the step: %+v; the old token is valid: %v", raised.Session, w.valid(weak.Token))
 	}
-	w.must(w.RemoveFactor(t.Context(), &raised.Session, account.FactorTOTP))
-	w.wantKind(w.RemoveFactor(t.Context(), &raised.Session, account.FactorTOTP), errs.NotFound)
-	w.wantKind(w.RemoveFactor(t.Context(), &raised.Session, account.FactorRecovery), errs.NotFound)
+	w.must(w.Enrollment.Remove(t.Context(), &raised.Session, account.FactorTOTP))
+	w.wantKind(w.Enrollment.Remove(t.Context(), &raised.Session, account.FactorTOTP), errs.NotFound)
+	w.wantKind(w.Enrollment.Remove(t.Context(), &raised.Session, account.FactorRecovery), errs.NotFound)
 }
 
 func TestAPasswordRenewsASession(t *testing.T) {
@@ -364,16 +364,16 @@ func TestAPasswordRenewsASession(t *testing.T) {
 	in := w.register(ada, password)
 	w.clock.advance(time.Hour)
 	for _, wrong := range []string{"", "a wrong password"} {
-		if _, err := w.StepUp(t.Context(), wrong, account.SecondFactor{}, with(in)); err == nil {
+		if _, err := w.StepUp.StepUp(t.Context(), wrong, account.SecondFactor{}, with(in)); err == nil {
 			t.Fatalf("%q renews a session", wrong)
 		}
 	}
-	raised, err := w.StepUp(t.Context(), password, account.SecondFactor{}, with(in))
+	raised, err := w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(in))
 	w.must(err)
 	if raised.AAL != 1 || !raised.AuthenticatedAt.Equal(w.clock.Now()) || !slices.Equal(raised.Methods, []string{"password"}) {
 		t.Errorf("%+v", raised.Session)
 	}
-	_, err = w.BeginTOTP(t.Context(), &raised.Session)
+	_, err = w.TOTP.Begin(t.Context(), &raised.Session)
 	w.must(err)
 }
 
@@ -385,9 +385,9 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		var sessions []account.IssuedSession
 		var secrets []string
 		for range 4 {
-			in, err := w.Login(t.Context(), credentials(ada, password), from)
+			in, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 			w.must(err)
-			e, err := w.BeginTOTP(t.Context(), &in.Session)
+			e, err := w.TOTP.Begin(t.Context(), &in.Session)
 			w.must(err)
 			sessions, secrets = append(sessions, in), append(secrets, e.Secret)
 		}
@@ -395,7 +395,7 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		winner := atomic.Int32{}
 		concurrently(w.twoServices(), 4, func(i int, s *account.Service) {
 			// A code of the next step is accepted after one of this step: that a step is used once does not decide it.
-			_, _, err := s.ConfirmTOTP(t.Context(), w.totpCode(secrets[i], i%2), with(sessions[i]))
+			_, _, err := s.TOTP.Confirm(t.Context(), w.totpCode(secrets[i], i%2), with(sessions[i]))
 			w.allowKinds(err, errs.Exists, errs.Denied, errs.Conflict)
 			if err == nil {
 				succeeded.Add(1)
@@ -406,7 +406,7 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 			t.Fatalf("%d apps were set up", succeeded.Load())
 		}
 		w.clock.advance(time.Minute)
-		_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(secrets[winner.Load()], 0)), from)
+		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(secrets[winner.Load()], 0)), from)
 		w.must(err)
 	}
 }
@@ -416,16 +416,16 @@ func TestASecondAppDoesNotReplaceTheFirst(t *testing.T) {
 	w := newFixture(t)
 	one := w.register(ada, password)
 	other := w.mustLogin(ada, password, one.User.UUID)
-	first, err := w.BeginTOTP(t.Context(), &one.Session)
+	first, err := w.TOTP.Begin(t.Context(), &one.Session)
 	w.must(err)
-	second, err := w.BeginTOTP(t.Context(), &other.Session)
+	second, err := w.TOTP.Begin(t.Context(), &other.Session)
 	w.must(err)
-	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(first.Secret, 0), with(one))
+	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(first.Secret, 0), with(one))
 	w.must(err)
-	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(second.Secret, 1), with(other))
+	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(second.Secret, 1), with(other))
 	w.wantKind(err, errs.Exists)
 	w.clock.advance(time.Minute)
-	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(first.Secret, 0)), from)
+	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(first.Secret, 0)), from)
 	w.must(err)
 }
 
@@ -433,22 +433,22 @@ func TestAnAppIsConfirmedByTheSessionThatSetsItUp(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
-	e, err := w.BeginTOTP(t.Context(), &in.Session)
+	e, err := w.TOTP.Begin(t.Context(), &in.Session)
 	w.must(err)
-	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(e.Secret, 0), with(other))
+	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(other))
 	w.wantKind(err, errs.Conflict)
-	again, err := w.BeginTOTP(t.Context(), &in.Session)
+	again, err := w.TOTP.Begin(t.Context(), &in.Session)
 	w.must(err)
-	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(e.Secret, 0), with(in))
+	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(in))
 	w.wantKind(err, errs.Denied)
 	w.clock.advance(10 * time.Minute)
-	_, _, err = w.ConfirmTOTP(t.Context(), w.totpCode(again.Secret, 0), with(in))
+	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(again.Secret, 0), with(in))
 	w.wantKind(err, errs.Conflict)
-	key, token, err := w.CreateKey(t.Context(), account.NewKey{Name: "key"}, password, with(in))
+	key, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(in))
 	w.must(err)
-	me, err := w.Authenticate(t.Context(), token)
+	me, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
-	_, err = w.BeginTOTP(t.Context(), me)
+	_, err = w.TOTP.Begin(t.Context(), me)
 	w.wantKind(err, errs.Denied)
 	if me.AAL != 1 || !me.AuthenticatedAt.IsZero() || key.ID != me.ID {
 		t.Errorf("the session of an API key: %+v", me)
@@ -463,15 +463,15 @@ func TestThePolicyOfSecondFactors(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = account.MFAOff })
 		in := w.register(ada, password)
-		_, err := w.BeginTOTP(t.Context(), &in.Session)
+		_, err := w.TOTP.Begin(t.Context(), &in.Session)
 		w.wantKind(err, errs.Conflict)
 		on := w.opts
 		on.MFA = account.MFA{}
 		w.opts = on
 		other, _ := w.newService()
-		e, err := other.BeginTOTP(t.Context(), &in.Session)
+		e, err := other.TOTP.Begin(t.Context(), &in.Session)
 		w.must(err)
-		_, _, err = other.ConfirmTOTP(t.Context(), w.totpCode(e.Secret, 0), with(in))
+		_, _, err = other.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(in))
 		w.must(err)
 		w.mustLogin(ada, password, in.User.UUID) // the operator has turned them off
 	})
@@ -479,19 +479,19 @@ func TestThePolicyOfSecondFactors(t *testing.T) {
 		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = account.MFARequired })
 		in := w.register(ada, password)
 		w.wantStep(account.RequireComplete(&in.Session), errs.StepEnroll)
-		me, err := w.Authenticate(t.Context(), in.Token)
+		me, err := w.Sessions.Authenticate(t.Context(), in.Token)
 		w.must(err)
 		w.wantStep(account.RequireComplete(me), errs.StepEnroll)
 		other := w.mustLogin(ada, password, in.User.UUID)
 		e := w.enroll(in)
 		w.must(account.RequireComplete(&e.Session))
-		me, err = w.Authenticate(t.Context(), other.Token)
+		me, err = w.Sessions.Authenticate(t.Context(), other.Token)
 		w.must(err)
 		w.wantStep(account.RequireComplete(me), errs.StepSecondFactor)
-		w.wantKind(w.RemoveFactor(t.Context(), &e.Session, account.FactorTOTP), errs.Conflict)
-		_, token, err := w.CreateKey(t.Context(), account.NewKey{Name: "key"}, password, with(e.IssuedSession))
+		w.wantKind(w.Enrollment.Remove(t.Context(), &e.Session, account.FactorTOTP), errs.Conflict)
+		_, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(e.IssuedSession))
 		w.must(err)
-		me, err = w.Authenticate(t.Context(), token)
+		me, err = w.Sessions.Authenticate(t.Context(), token)
 		w.must(err)
 		w.must(account.RequireComplete(me))
 	})
@@ -501,7 +501,7 @@ func TestThePolicyOfSecondFactors(t *testing.T) {
 		w.must(account.RequireComplete(&in.Session)) // without the field
 		c := credentials("bob@example.com", password)
 		c.Fields = object.Object{"group": []byte(`"staff"`)}
-		bob, _, err := w.Register(t.Context(), c, from)
+		bob, _, err := w.Registration.Register(t.Context(), c, from)
 		w.must(err)
 		w.wantStep(account.RequireComplete(&bob.Session), errs.StepEnroll)
 		w.enroll(bob)
@@ -513,12 +513,12 @@ func TestAnAdminResetsFactors(t *testing.T) {
 	w := newFixture(t)
 	e := w.enroll(w.register(ada, password))
 	p := w.beginLogin(ada)
-	_, err := w.ResetFactors(t.Context(), e.User.UUID)
+	_, err := w.Admin.ResetFactors(t.Context(), e.User.UUID)
 	w.must(err)
 	if w.valid(e.Token) {
 		t.Error("a session outlives the reset")
 	}
-	_, err = w.CompleteLogin(t.Context(), p.Secret, recoveryFactor(e.codes[0]), from)
+	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, recoveryFactor(e.codes[0]), from)
 	w.wantKind(err, errs.Unauthenticated)
 	w.mustLogin(ada, password, e.User.UUID)
 	all := w.recorder.of(event.AuthFactorRemoved, "Users")
@@ -526,7 +526,7 @@ func TestAnAdminResetsFactors(t *testing.T) {
 	if len(all) != 1 || json.Unmarshal(all[0].Auth, &details) != nil || details.Factor != "all" || details.Reason != "reset" {
 		t.Errorf("events: %+v", details)
 	}
-	_, err = w.ResetFactors(t.Context(), "nobody")
+	_, err = w.Admin.ResetFactors(t.Context(), "nobody")
 	w.wantKind(err, errs.NotFound)
 }
 
@@ -537,13 +537,13 @@ func TestARecoveryKeepsTheOwnersFactorsAlone(t *testing.T) {
 		w := newFixture(t)
 		in := w.register(ada, password)
 		if owner {
-			_, err := w.FollowLink(t.Context(), ada, w.lastMail(ada).token, with(in))
+			_, err := w.Registration.FollowLink(t.Context(), ada, w.lastMail(ada).token, with(in))
 			w.must(err)
 		}
 		w.enroll(in)
 		c := w.requestRecovery(ada, "the password of the owner")
-		w.must(w.Recover(t.Context(), c, from))
-		_, err := w.Login(t.Context(), credentials(ada, "the password of the owner"), from)
+		w.must(w.Recovery.Recover(t.Context(), c, from))
+		_, err := w.Login.Login(t.Context(), credentials(ada, "the password of the owner"), from)
 		if pending := account.Pending(err) != nil; pending != owner || !owner && err != nil {
 			t.Errorf("owner: %v; the second factor is asked for: %v (%v)", owner, pending, err)
 		}
@@ -560,17 +560,17 @@ func TestSecretsOfAppsAreEncryptedWithTheKeyOfTheConfiguration(t *testing.T) {
 	if stored := string(w.record("Users", e.User.UUID)["_factors"]); strings.Contains(stored, e.secret) {
 		t.Error("the secret is stored as it is")
 	}
-	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
+	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
 	w.opts.Sealer, err = seal.New(seal.NewKey())
 	w.must(err)
 	other, _ := w.newService()
-	_, err = other.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 1)), from)
+	_, err = other.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 1)), from)
 	w.wantKind(err, errs.Internal)
 	if strings.Contains(err.Error(), e.secret) {
 		t.Error("the error has the secret")
 	}
-	_, err = other.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(e.codes[0]), from) // a way in without the key
+	_, err = other.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(e.codes[0]), from) // a way in without the key
 	w.must(err)
 }
 
@@ -578,23 +578,23 @@ func TestSecretsOfAppsAreEncryptedWithTheKeyOfTheConfiguration(t *testing.T) {
 func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
 	w := newFixture(t, applications)
 	e := w.enroll(w.register(ada, password))
-	in, err := w.Login(t.Context(), credentials(ada, password), w.forApplication(siteRedirect))
+	in, err := w.Login.Login(t.Context(), credentials(ada, password), w.forApplication(siteRedirect))
 	p := account.Pending(err)
 	if p == nil || in.Code != "" {
 		t.Fatalf("a code without the second factor: %+v, %v", in, err)
 	}
-	issued, err := w.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.secret, 0)), from)
+	issued, err := w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
 	if issued.Code == "" || issued.Token != "" || issued.Application == nil || issued.Application.Redirect != siteRedirect {
 		t.Fatalf("%+v", issued)
 	}
-	session, err := w.ExchangeCode(t.Context(), exchangeOf(issued.Code, siteRedirect), from)
+	session, err := w.Sessions.ExchangeCode(t.Context(), exchangeOf(issued.Code, siteRedirect), from)
 	w.must(err)
 	if session.AAL != 2 || !slices.Equal(session.Methods, []string{"password", "totp"}) {
 		t.Errorf("%+v", session.Session)
 	}
 	w.clock.advance(time.Hour)
-	raised, err := w.StepUp(t.Context(), "", totpFactor(w.totpCode(e.secret, 0)), with(session))
+	raised, err := w.StepUp.StepUp(t.Context(), "", totpFactor(w.totpCode(e.secret, 0)), with(session))
 	w.must(err)
 	if raised.Application != nil || raised.Session.Application != siteRedirect {
 		t.Errorf("the session that replaces that of an application: %+v", raised)
@@ -608,17 +608,17 @@ func emailFactor(code string) account.SecondFactor {
 func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.register(ada, password)
-	w.must(w.BeginEmail(t.Context(), &in.Session))
+	w.must(w.Mails.BeginFactor(t.Context(), &in.Session))
 	code := w.lastMail(ada).secret()
 	other := w.mustLogin(ada, password, in.User.UUID)
-	_, _, err := w.ConfirmEmail(t.Context(), code, with(other))
+	_, _, err := w.Mails.ConfirmFactor(t.Context(), code, with(other))
 	w.wantKind(err, errs.Denied) // another session has asked for it
-	raised, codes, err := w.ConfirmEmail(t.Context(), code, with(in))
+	raised, codes, err := w.Mails.ConfirmFactor(t.Context(), code, with(in))
 	w.must(err)
 	if raised.AAL != 2 || len(codes) != 10 {
 		t.Errorf("%+v, %d codes", raised.Session, len(codes))
 	}
-	_, _, err = w.ConfirmEmail(t.Context(), code, with(raised))
+	_, _, err = w.Mails.ConfirmFactor(t.Context(), code, with(raised))
 	w.wantKind(err, errs.Exists)
 
 	w.clock.advance(2 * time.Minute)
@@ -626,29 +626,29 @@ func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	if !slices.Equal(first.Factors, []string{account.FactorEmail, account.FactorRecovery}) {
 		t.Errorf("the login can be completed by %v", first.Factors)
 	}
-	w.must(w.MailSecondCode(t.Context(), first.Secret, from))
+	w.must(w.Login.MailSecondCode(t.Context(), first.Secret, from))
 	code = w.lastMail(ada).secret()
 	complete := func(secret, code string) error {
-		_, err := w.CompleteLogin(t.Context(), secret, emailFactor(code), from)
+		_, err := w.Login.CompleteLogin(t.Context(), secret, emailFactor(code), from)
 		return err
 	}
 	w.wantKind(complete(second.Secret, code), errs.Denied)
 	w.must(complete(first.Secret, code))
 	w.wantKind(complete(second.Secret, code), errs.Denied)
-	w.wantKind(w.MailSecondCode(t.Context(), first.Secret, from), errs.Unauthenticated)
-	w.wantKind(w.MailSecondCode(t.Context(), "wrong", from), errs.Unauthenticated)
+	w.wantKind(w.Login.MailSecondCode(t.Context(), first.Secret, from), errs.Unauthenticated)
+	w.wantKind(w.Login.MailSecondCode(t.Context(), "wrong", from), errs.Unauthenticated)
 
 	// Who logs in by a mail proves the mailbox: that is no second factor.
 	w.clock.advance(2 * time.Minute)
-	requested, err := w.RequestLogin(t.Context(), ada, account.MethodCode, from)
+	requested, err := w.Mails.RequestLogin(t.Context(), ada, account.MethodCode, from)
 	w.must(err)
-	_, err = w.LoginByMail(t.Context(), ada, w.lastMail(ada).secret(), bound(from, requested))
+	_, err = w.Login.LoginByMail(t.Context(), ada, w.lastMail(ada).secret(), bound(from, requested))
 	p := account.Pending(err)
 	if p == nil || slices.Contains(p.Factors, account.FactorEmail) {
 		t.Fatalf("after a login by mail: %+v, %v", p, err)
 	}
-	w.wantKind(w.MailSecondCode(t.Context(), p.Secret, from), errs.Invalid)
+	w.wantKind(w.Login.MailSecondCode(t.Context(), p.Secret, from), errs.Invalid)
 	w.wantKind(complete(p.Secret, "123456"), errs.Invalid)
-	_, err = w.CompleteLogin(t.Context(), p.Secret, recoveryFactor(codes[0]), from)
+	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, recoveryFactor(codes[0]), from)
 	w.must(err)
 }

@@ -20,7 +20,7 @@ func withoutEmail(o *account.Options) { o.Email = nil }
 // offer returns the token of a link for the first admin; "" for none.
 func (w *fixture) offer(s *account.Service) string {
 	w.Helper()
-	token, expires, err := s.OfferFirstAdmin(w.Context())
+	token, expires, err := s.FirstAdmin.Offer(w.Context())
 	w.must(err)
 	if token != "" && !expires.Equal(w.clock.Now().Add(account.FirstAdminTTL)) {
 		w.Errorf("the link expires at %s", expires)
@@ -34,12 +34,12 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 	if len(token) != 43 {
 		t.Fatalf("a token of %d characters", len(token))
 	}
-	w.must(w.CheckFirstAdmin(t.Context(), token, from))
-	w.must(w.CheckFirstAdmin(t.Context(), token, from)) // does not use it
+	w.must(w.FirstAdmin.Check(t.Context(), token, from))
+	w.must(w.FirstAdmin.Check(t.Context(), token, from)) // does not use it
 	if w.recorder.raw.Len() > 0 {
 		t.Errorf("a start is an event: %s", w.recorder.raw.String())
 	}
-	in, err := w.CreateFirstAdmin(t.Context(), token, credentials("Ada@example.com", password), from)
+	in, err := w.FirstAdmin.Create(t.Context(), token, credentials("Ada@example.com", password), from)
 	w.must(err)
 	if !w.isAdmin(in.Token) {
 		t.Error("the user is no admin")
@@ -50,9 +50,9 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 	}
 
 	// Used, for whomever, it is of no use, and no other is offered.
-	_, err = w.CreateFirstAdmin(t.Context(), token, credentials("bob@example.com", password), from)
+	_, err = w.FirstAdmin.Create(t.Context(), token, credentials("bob@example.com", password), from)
 	w.wantKind(err, errs.Denied)
-	w.wantKind(w.CheckFirstAdmin(t.Context(), token, from), errs.Denied)
+	w.wantKind(w.FirstAdmin.Check(t.Context(), token, from), errs.Denied)
 	if w.offer(w.Service) != "" {
 		t.Error("a link is offered although there is an admin")
 	}
@@ -68,15 +68,15 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 	}
 
 	// They log in by their password, which nobody else can without login by e-mail.
-	session, err := w.LoginAdmin(t.Context(), credentials(ada, password), from)
+	session, err := w.Login.LoginAdmin(t.Context(), credentials(ada, password), from)
 	w.must(err)
 	if !w.isAdmin(session.Token) {
 		t.Error("the login is of somebody else")
 	}
-	_, err = w.CreateUser(t.Context(), account.NewUser{Login: "bob@example.com", Password: password, Fields: object.Object{}})
+	_, err = w.Admin.CreateUser(t.Context(), account.NewUser{Login: "bob@example.com", Password: password, Fields: object.Object{}})
 	w.must(err)
 	for _, c := range []account.Credentials{credentials(ada, "a wrong password"), credentials("bob@example.com", password), credentials("eve@example.com", password)} {
-		_, err := w.LoginAdmin(t.Context(), c, from)
+		_, err := w.Login.LoginAdmin(t.Context(), c, from)
 		w.wantKind(err, errs.Denied)
 		if !strings.Contains(err.Error(), "the login or the password is wrong, or the account is not that of an admin") {
 			t.Errorf("%s: %v", c.Login, err)
@@ -90,7 +90,7 @@ func TestALinkForTheFirstAdminIsOfferedOnDataWithoutUsersAlone(t *testing.T) {
 	if w.offer(w.Service) != "" {
 		t.Error("a link is offered although there is a user")
 	}
-	w.must(w.DeleteUser(t.Context(), in.User.UUID))
+	w.must(w.Admin.DeleteUser(t.Context(), in.User.UUID))
 	if w.offer(w.Service) == "" {
 		t.Error("no link is offered although there is no user any more")
 	}
@@ -110,19 +110,19 @@ func TestALinkForTheFirstAdminIsNotGuessedNorUsedLate(t *testing.T) {
 	w.clock.advance(account.FirstAdminTTL / 2)
 	later := w.offer(w.Service) // as after a restart: the first link is valid still
 	for range 10 {
-		w.must(w.CheckFirstAdmin(t.Context(), token, from))
-		w.must(w.CheckFirstAdmin(t.Context(), later, from))
+		w.must(w.FirstAdmin.Check(t.Context(), token, from))
+		w.must(w.FirstAdmin.Check(t.Context(), later, from))
 	}
 	w.clock.advance(account.FirstAdminTTL / 2)
-	w.wantKind(w.CheckFirstAdmin(t.Context(), token, from), errs.Denied)
-	_, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+	w.wantKind(w.FirstAdmin.Check(t.Context(), token, from), errs.Denied)
+	_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
-	_, err = w.CreateFirstAdmin(t.Context(), "", credentials(ada, password), from)
+	_, err = w.FirstAdmin.Create(t.Context(), "", credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
-	_, err = w.CreateFirstAdmin(t.Context(), later, credentials(ada, password), from)
+	_, err = w.FirstAdmin.Create(t.Context(), later, credentials(ada, password), from)
 	w.wantKind(err, errs.Limited)
 	w.clock.advance(time.Minute)
-	w.must(w.CheckFirstAdmin(t.Context(), later, from))
+	w.must(w.FirstAdmin.Check(t.Context(), later, from))
 	if n := len(w.objects("Users")); n != 0 {
 		t.Errorf("%d users", n)
 	}
@@ -130,9 +130,9 @@ func TestALinkForTheFirstAdminIsNotGuessedNorUsedLate(t *testing.T) {
 	// A token of another purpose is no link.
 	w = newFixture(t, admins(defaultAdmins), validatedFirst)
 	w.offer(w.Service)
-	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.must(err)
-	w.wantKind(w.CheckFirstAdmin(t.Context(), w.lastMail(ada).token, from), errs.Denied)
+	w.wantKind(w.FirstAdmin.Check(t.Context(), w.lastMail(ada).token, from), errs.Denied)
 }
 
 func TestOfConcurrentUsesOfLinksOneMakesTheFirstAdmin(t *testing.T) {
@@ -143,7 +143,7 @@ func TestOfConcurrentUsesOfLinksOneMakesTheFirstAdmin(t *testing.T) {
 		logins := [...]string{ada, "bob@example.com", "carla@example.com", "dora@example.com"}
 		var made atomic.Int32
 		concurrently(services, len(logins), func(i int, s *account.Service) {
-			_, err := s.CreateFirstAdmin(t.Context(), tokens[(i/2)%2], credentials(logins[i], password), from)
+			_, err := s.FirstAdmin.Create(t.Context(), tokens[(i/2)%2], credentials(logins[i], password), from)
 			w.allowKinds(err, errs.Denied)
 			if err == nil {
 				made.Add(1)
@@ -159,19 +159,19 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 	// Each is done by another process.
 	byCommand := func(w *fixture) {
 		other, _ := w.newService()
-		_, err := other.CreateUser(w.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+		_, err := other.Admin.CreateUser(w.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 		w.must(err)
 	}
 	appointed := func(w *fixture) {
 		other, _ := w.newService()
-		user, err := other.CreateUser(w.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}})
+		user, err := other.Admin.CreateUser(w.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}})
 		w.must(err)
-		_, err = other.SetAdmin(w.Context(), user.UUID, true)
+		_, err = other.Admin.SetAdmin(w.Context(), user.UUID, true)
 		w.must(err)
 	}
 	machine := func(w *fixture) {
 		other, _ := w.newService()
-		_, err := other.CreateUser(w.Context(), account.NewUser{Fields: object.Object{}, Admin: true, Machine: true})
+		_, err := other.Admin.CreateUser(w.Context(), account.NewUser{Fields: object.Object{}, Admin: true, Machine: true})
 		w.must(err)
 	}
 	inEarlierRelease := func(w *fixture) { // which does not know of links
@@ -189,8 +189,8 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 			w := newFixture(t, admins(defaultAdmins))
 			token := w.offer(w.Service)
 			make(w)
-			w.wantKind(w.CheckFirstAdmin(t.Context(), token, from), errs.Denied)
-			_, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+			w.wantKind(w.FirstAdmin.Check(t.Context(), token, from), errs.Denied)
+			_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 			w.wantKind(err, errs.Denied)
 			if n := len(w.objects("Users")); n != 1 {
 				t.Errorf("%d users", n)
@@ -201,7 +201,7 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 				w := newFixture(t, admins(defaultAdmins))
 				token := w.offer(w.Service)
 				w.backend.onStep(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.after == after }, func() { make(w) }))
-				_, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+				_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 				w.wantKind(err, errs.Denied)
 				if n := len(w.objects("Users")); n != 1 {
 					t.Errorf("%d users", n)
@@ -224,10 +224,10 @@ func TestALinkIsNotUsedWhileAnAdminIsMade(t *testing.T) {
 	token := w.offer(w.Service)
 	other, _ := w.newService()
 	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
-		_, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+		_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 		w.wantKind(err, errs.Denied)
 	}))
-	_, err := other.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := other.Admin.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	w.must(err)
 	if n := len(w.objects("Users")); n != 1 {
 		t.Errorf("%d users", n)
@@ -239,7 +239,7 @@ func TestAUserWhoIsNoAdminDoesNotEndTheLinks(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins))
 	token := w.offer(w.Service)
 	w.register("eve@example.com", password)
-	in, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+	in, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 	w.must(err)
 	if !w.isAdmin(in.Token) {
 		t.Error("no admin")
@@ -252,24 +252,24 @@ func TestALinkIsValidUntilItHasMadeAnAdmin(t *testing.T) {
 	w.clock.advance(time.Minute)
 	w.register("eve@example.com", password)
 	for _, c := range []account.Credentials{credentials("no address", password), credentials(ada, "short"), credentials("", password), credentials(ada, "")} {
-		_, err := w.CreateFirstAdmin(t.Context(), token, c, from)
+		_, err := w.FirstAdmin.Create(t.Context(), token, c, from)
 		w.wantKind(err, errs.Invalid)
 	}
-	_, err := w.CreateFirstAdmin(t.Context(), token, credentials("eve@example.com", password), from)
+	_, err := w.FirstAdmin.Create(t.Context(), token, credentials("eve@example.com", password), from)
 	w.wantKind(err, errs.Exists)
 	broken := errors.New("the disk is broken")
 	for _, store := range []string{"Idents", "Users"} {
 		w.backend.onStep(failWrites(store, broken))
-		_, err = w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+		_, err = w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 		if !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
 	}
 	w.backend.onStep(nil)
 	w.clock.advance(account.FirstAdminTTL - 2*time.Minute) // no failure has extended it
-	w.must(w.CheckFirstAdmin(t.Context(), token, from))
+	w.must(w.FirstAdmin.Check(t.Context(), token, from))
 	w.clock.advance(59 * time.Second)
-	in, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+	in, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 	w.must(err)
 	if !w.isAdmin(in.Token) {
 		t.Error("no admin")
@@ -284,12 +284,12 @@ func TestALinkIsValidUntilItHasMadeAnAdmin(t *testing.T) {
 		}
 		return nil
 	})
-	_, err = w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), from)
+	_, err = w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 	if !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(nil)
-	_, err = w.CreateFirstAdmin(t.Context(), token, credentials("bob@example.com", password), from)
+	_, err = w.FirstAdmin.Create(t.Context(), token, credentials("bob@example.com", password), from)
 	w.wantKind(err, errs.Denied)
 }
 
@@ -299,22 +299,22 @@ func TestAUsedLinkForTheFirstAdminIsRemembered(t *testing.T) {
 	token, c := w.offer(w.Service), known()
 	broken := errors.New("the disk is broken")
 	w.backend.onStep(failWrites("Users", broken))
-	if _, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), c); !errors.Is(err, broken) {
+	if _, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), c); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(nil)
-	w.must(w.CheckFirstAdmin(t.Context(), token, known()))
-	_, err := w.CreateFirstAdmin(t.Context(), token, credentials(ada, password), c)
+	w.must(w.FirstAdmin.Check(t.Context(), token, known()))
+	_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), c)
 	w.must(err)
 	for _, s := range w.twoServices() { // any process
-		w.wantRepeated(s.CheckFirstAdmin(t.Context(), token, c), account.ActFirstAdmin, true)
-		w.wantRepeated(s.CheckFirstAdmin(t.Context(), token, known()), account.ActFirstAdmin, false)
-		_, err := s.CreateFirstAdmin(t.Context(), token, credentials("bob@example.com", password), c)
+		w.wantRepeated(s.FirstAdmin.Check(t.Context(), token, c), account.ActFirstAdmin, true)
+		w.wantRepeated(s.FirstAdmin.Check(t.Context(), token, known()), account.ActFirstAdmin, false)
+		_, err := s.FirstAdmin.Create(t.Context(), token, credentials("bob@example.com", password), c)
 		w.wantRepeated(err, account.ActFirstAdmin, true)
 	}
-	w.wantPlain(w.CheckFirstAdmin(t.Context(), token+"A", c))
+	w.wantPlain(w.FirstAdmin.Check(t.Context(), token+"A", c))
 	w.clock.advance(account.UsedTTL)
-	w.wantPlain(w.CheckFirstAdmin(t.Context(), token, c))
+	w.wantPlain(w.FirstAdmin.Check(t.Context(), token, c))
 	if n := len(w.objects("Users")); n != 1 {
 		t.Errorf("%d users", n)
 	}
@@ -328,11 +328,11 @@ func TestALinkForTheFirstAdminIsSentTwiceAtOnce(t *testing.T) {
 	second := make(chan error, 1)
 	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		go func() {
-			_, err := services[1].CreateFirstAdmin(t.Context(), token, credentials(ada, password), c)
+			_, err := services[1].FirstAdmin.Create(t.Context(), token, credentials(ada, password), c)
 			second <- err
 		}()
 	}))
-	_, err := services[0].CreateFirstAdmin(t.Context(), token, credentials(ada, password), c)
+	_, err := services[0].FirstAdmin.Create(t.Context(), token, credentials(ada, password), c)
 	w.must(err)
 	w.wantRepeated(<-second, account.ActFirstAdmin, true)
 }

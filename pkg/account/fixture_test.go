@@ -165,18 +165,18 @@ func credentials(login, password string) account.Credentials {
 func (w *fixture) register(login, password string) account.IssuedSession {
 	w.Helper()
 	if w.email.PostValidation {
-		in, _, err := w.Register(w.Context(), credentials(login, password), from)
+		in, _, err := w.Registration.Register(w.Context(), credentials(login, password), from)
 		w.must(err)
 		return in
 	}
-	_, mailed, err := w.Register(w.Context(), credentials(login, password), from)
+	_, mailed, err := w.Registration.Register(w.Context(), credentials(login, password), from)
 	w.must(err)
 	if !mailed {
 		w.Fatal("no mail was requested")
 	}
 	c := credentials(login, password)
 	c.Token = w.lastMail(login).token
-	in, _, err := w.Register(w.Context(), c, from)
+	in, _, err := w.Registration.Register(w.Context(), c, from)
 	w.must(err)
 	return in
 }
@@ -184,7 +184,7 @@ func (w *fixture) register(login, password string) account.IssuedSession {
 // mustLogin fails unless a login succeeds, as this user.
 func (w *fixture) mustLogin(login, password, user string) account.IssuedSession {
 	w.Helper()
-	in, err := w.Login(w.Context(), credentials(login, password), from)
+	in, err := w.Login.Login(w.Context(), credentials(login, password), from)
 	w.must(err)
 	if in.User.UUID != user {
 		w.Fatalf("%s logs in as %s, want %s", login, in.User.UUID, user)
@@ -195,7 +195,7 @@ func (w *fixture) mustLogin(login, password, user string) account.IssuedSession 
 // valid reports whether a token is that of a session.
 func (w *fixture) valid(token string) bool {
 	w.Helper()
-	session, err := w.Authenticate(w.Context(), token)
+	session, err := w.Sessions.Authenticate(w.Context(), token)
 	w.must(err)
 	return session != nil
 }
@@ -242,7 +242,7 @@ func (w *fixture) deliverMails() error {
 	var all []error
 	for _, e := range fresh {
 		if e.Store == "Tokens" && e.Origin != event.OriginMail && e.Event != event.StoreDeleted {
-			all = append(all, w.DeliverMail(w.Context(), e))
+			all = append(all, w.Post.Deliver(w.Context(), e))
 		}
 	}
 	return errors.Join(all...)

@@ -35,7 +35,7 @@ func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
 			return nil
 		})
 		defer w.backend.onStep(nil)
-		_, err := w.Login(t.Context(), credentials(login, "a wrong password"), from)
+		_, err := w.Login.Login(t.Context(), credentials(login, "a wrong password"), from)
 		w.wantKind(err, errs.Denied)
 		return slices.Clone(done)
 	}
@@ -49,7 +49,7 @@ func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
 // flow begins an OAuth flow and returns it with the query of its callback.
 func (w *fixture) flow(linking bool, c account.Client, who string) (account.Flow, url.Values) {
 	w.Helper()
-	flow, err := w.BeginOAuth(w.Context(), "github", linking, c)
+	flow, err := w.Providers.Begin(w.Context(), "github", linking, c)
 	w.must(err)
 	u, err := url.Parse(flow.URL)
 	w.must(err)
@@ -58,7 +58,7 @@ func (w *fixture) flow(linking bool, c account.Client, who string) (account.Flow
 
 func (w *fixture) wantBadState(query url.Values, secret string, c account.Client) {
 	w.Helper()
-	_, _, err := w.FinishOAuth(w.Context(), query, secret, c)
+	_, _, err := w.Login.FinishProvider(w.Context(), query, secret, c)
 	w.wantKind(err, errs.Mismatch)
 }
 
@@ -72,14 +72,14 @@ func TestAnOAuthCallbackIsBoundToItsBrowser(t *testing.T) {
 	if len(w.objects("Users"))+len(w.objects("Sessions")) > 0 {
 		t.Error("another browser was logged in")
 	}
-	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+	_, _, err := w.Login.FinishProvider(t.Context(), query, flow.Secret, from)
 	w.must(err)
 }
 
 func TestAnOAuthCallbackIsValidOnce(t *testing.T) {
 	w := newFixture(t, github)
 	flow, query := w.flow(false, from, "1815")
-	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+	_, _, err := w.Login.FinishProvider(t.Context(), query, flow.Secret, from)
 	w.must(err)
 	w.wantBadState(query, flow.Secret, from)
 	if n := len(w.objects("Sessions")); n != 1 {
@@ -94,7 +94,7 @@ func TestAnOAuthFlowExpires(t *testing.T) {
 	w.wantBadState(query, flow.Secret, from)
 	flow, query = w.flow(false, from, "1815")
 	w.clock.advance(account.FlowTTL - time.Microsecond)
-	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+	_, _, err := w.Login.FinishProvider(t.Context(), query, flow.Secret, from)
 	w.must(err)
 }
 
@@ -109,7 +109,7 @@ func TestAnOAuthFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 		t.Error("eve's identity was linked")
 	}
 	flow, query := w.flow(false, with(victim), "1815") // a login links nothing
-	in, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, with(victim))
+	in, _, err := w.Login.FinishProvider(t.Context(), query, flow.Secret, with(victim))
 	w.must(err)
 	if in.User.UUID == victim.User.UUID {
 		t.Error("a login has linked an identity")
@@ -134,7 +134,7 @@ func TestARecoveryRemovesSessionsIdentsAndTokensOfOthers(t *testing.T) {
 	eve := w.hijack(ada)
 	token := w.requestRecovery("eve@example.com", "the password of eve")
 	second := w.mustLogin(ada, password, eve.User.UUID)
-	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
+	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
 
 	for _, session := range []account.IssuedSession{eve, second} {
 		if w.valid(session.Token) {
@@ -146,7 +146,7 @@ func TestARecoveryRemovesSessionsIdentsAndTokensOfOthers(t *testing.T) {
 			t.Errorf("ident %s of the stranger is left", ident)
 		}
 	}
-	w.wantKind(w.Recover(t.Context(), token, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), token, from), errs.Denied)
 }
 
 // A recovery token that was consumed takes the others of its mailbox with it.
@@ -156,8 +156,8 @@ func TestARecoveryInvalidatesEarlierTokens(t *testing.T) {
 	first := w.requestRecovery(ada, "the first password")
 	w.clock.advance(w.email.MailInterval)
 	second := w.requestRecovery(ada, "the second password")
-	w.must(w.Recover(t.Context(), second, from))
-	w.wantKind(w.Recover(t.Context(), first, from), errs.Denied)
+	w.must(w.Recovery.Recover(t.Context(), second, from))
+	w.wantKind(w.Recovery.Recover(t.Context(), first, from), errs.Denied)
 	w.mustLogin(ada, "the second password", in.User.UUID)
 }
 
@@ -183,7 +183,7 @@ func TestAnInterruptedRecoveryLeavesAStrangerNoIdent(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
+	if err := w.Recovery.Recover(t.Context(), c, from); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(nil)
@@ -200,7 +200,7 @@ func TestOAuthFlowsCountAgainstTheNetworkAddress(t *testing.T) {
 	}
 	w.flow(false, from, "1815")
 	w.flow(false, from, "1815")
-	_, err := w.BeginOAuth(t.Context(), "github", false, from)
+	_, err := w.Providers.Begin(t.Context(), "github", false, from)
 	w.wantLimited(err, 30*time.Second)
 }
 
@@ -218,7 +218,7 @@ func TestAnInterceptorCanRefuseEveryRegistration(t *testing.T) {
 	w := newFixture(t, github, func(o *account.Options) { o.Interceptor = refusing{t} })
 	_, err := w.loginByProvider("1815", from)
 	w.wantKind(err, errs.Denied)
-	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
 	if len(w.objects("Users"))+len(w.objects("Idents")) > 0 {
 		t.Error("something was written")
@@ -235,18 +235,18 @@ func TestAStrangerCannotUnlinkTheAddressDuringARecovery(t *testing.T) {
 	w.Close()
 	broken := errors.New("broken")
 	w.backend.onStep(failWrites("Idents", broken))
-	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
+	if err := w.Recovery.Recover(t.Context(), c, from); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(nil)
-	w.wantKind(w.Unlink(t.Context(), &eve.Session, adaIdent), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), &eve.Session, adaIdent), errs.Conflict)
 }
 
 func TestASessionThatWasRevokedSetsNoPassword(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	w.must(w.Logout(t.Context(), &in.Session))
-	_, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
+	w.must(w.Sessions.Logout(t.Context(), &in.Session))
+	_, err := w.Recovery.ChangePassword(t.Context(), password, "a new password", with(in))
 	w.wantKind(err, errs.Unauthenticated)
 	w.mustLogin(ada, password, in.User.UUID)
 }
@@ -257,9 +257,9 @@ func TestALinkFollowedByAnotherUserDoesNotProveTheAccount(t *testing.T) {
 	eve := w.hijack(ada)
 	bob := w.register("bob@example.com", password)
 	w.clock.advance(w.email.MailInterval)
-	_, err := w.FollowLink(t.Context(), ada, w.lastMail(ada).token, with(bob))
+	_, err := w.Registration.FollowLink(t.Context(), ada, w.lastMail(ada).token, with(bob))
 	w.must(err)
-	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
+	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
 	if got := w.idents(eve.User.UUID); !slices.Equal(got, []string{adaIdent}) {
 		t.Errorf("idents: %v", got)
 	}
@@ -273,8 +273,8 @@ func TestTheOldestTokensOfAMailboxAreDropped(t *testing.T) {
 		w.clock.advance(w.email.MailInterval)
 		all = append(all, w.requestRecovery(ada, "a new password"))
 	}
-	w.wantKind(w.Recover(t.Context(), all[0], from), errs.Denied)
-	w.must(w.Recover(t.Context(), all[1], from))
+	w.wantKind(w.Recovery.Recover(t.Context(), all[0], from), errs.Denied)
+	w.must(w.Recovery.Recover(t.Context(), all[1], from))
 }
 
 // An index that lags may find an object that belongs to another user by now.
@@ -284,7 +284,7 @@ func TestALaggingIndexDoesNotShowSessionsOfOthers(t *testing.T) {
 	record, _, err := w.backend.open["Sessions"].Get(t.Context(), bob.ID)
 	w.must(err)
 	w.backend.lagIndex("Sessions", record)
-	list, err := w.ListSessions(t.Context(), &ada.Session)
+	list, err := w.Sessions.List(t.Context(), &ada.Session)
 	w.must(err)
 	if len(list) != 1 || list[0].ID != ada.ID {
 		t.Errorf("sessions: %+v", list)
@@ -302,11 +302,11 @@ func TestAnIdentLinkedAgainDuringAnUnlinkIsNotDeletedAsItWas(t *testing.T) {
 	again, query := w.flow(true, with(in), "666")
 	marked := func(s step) bool { return s.store == "Users" && s.write != nil && s.after }
 	w.backend.onStep(once(marked, func() {
-		_, _, err := other.FinishOAuth(t.Context(), query, again.Secret, with(in))
+		_, _, err := other.Login.FinishProvider(t.Context(), query, again.Secret, with(in))
 		w.must(err)
-		w.must(other.Unlink(t.Context(), &in.Session, adaIdent))
+		w.must(other.Links.Unlink(t.Context(), &in.Session, adaIdent))
 	}))
-	w.wantKind(w.Unlink(t.Context(), &in.Session, "666_github"), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, "666_github"), errs.Conflict)
 	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"666_github"}) {
 		t.Errorf("idents: %v", got)
 	}
@@ -340,7 +340,7 @@ func TestAnInterceptorIsNotAskedAboutAWrongToken(t *testing.T) {
 	w := newFixture(t, validatedFirst, func(o *account.Options) { o.Interceptor = patching{`{}`, &asked} })
 	c := credentials(ada, password)
 	c.Token = "wrong"
-	_, _, err := w.Register(t.Context(), c, from)
+	_, _, err := w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)
 	if asked != 0 {
 		t.Error("the interceptor was asked")
@@ -362,7 +362,7 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 	cores := runtime.GOMAXPROCS(0)
 	for i := range cores {
 		running.Go(func() {
-			_, err := w.Login(t.Context(), credentials(fmt.Sprintf("nobody%d@example.com", i), password), from)
+			_, err := w.Login.Login(t.Context(), credentials(fmt.Sprintf("nobody%d@example.com", i), password), from)
 			w.allowKinds(err, errs.NotFound)
 		})
 	}
@@ -372,14 +372,14 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 	// Not before, or those that take the cores may be limited.
 	w.QueueTime(time.Millisecond)
 	for range 20 { // more than the failures that delay an account
-		_, err := w.Login(t.Context(), credentials(ada, password), account.Client{Address: "198.51.100.1"})
+		_, err := w.Login.Login(t.Context(), credentials(ada, password), account.Client{Address: "198.51.100.1"})
 		w.wantKind(err, errs.Limited)
 		var e *errs.Error
 		if !errors.As(err, &e) || e.RetryAfter != account.MaxQueueTime || !strings.Contains(e.Message, "too many logins at once") {
 			t.Fatalf("%+v", err)
 		}
 	}
-	_, _, err := w.Register(t.Context(), credentials("bob@example.com", password), account.Client{Address: "198.51.100.1"})
+	_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password), account.Client{Address: "198.51.100.1"})
 	w.wantKind(err, errs.Limited)
 	close(hold)
 	running.Wait()

@@ -27,7 +27,7 @@ func TestAnInterruptedRegistrationCanBeRepeated(t *testing.T) {
 				token := func() {
 					if first {
 						w.clock.advance(w.email.MailInterval)
-						_, mailed, err := w.Register(t.Context(), credentials(ada, password), from)
+						_, mailed, err := w.Registration.Register(t.Context(), credentials(ada, password), from)
 						w.must(err)
 						if m := w.lastMail(ada); mailed && m.kind == "validate" {
 							c.Token = m.token
@@ -42,7 +42,7 @@ func TestAnInterruptedRegistrationCanBeRepeated(t *testing.T) {
 					}
 					return nil
 				})
-				in, _, err := w.Register(t.Context(), c, from)
+				in, _, err := w.Registration.Register(t.Context(), c, from)
 				w.Close()
 				w.backend.onStep(nil)
 				if err == nil {
@@ -81,7 +81,7 @@ func (w *fixture) registerEvents() (n int) {
 func (w *fixture) completeRegistration(c account.Credentials) {
 	w.Helper()
 	c.Password = "the next password"
-	_, _, err := w.Register(w.Context(), c, from)
+	_, _, err := w.Registration.Register(w.Context(), c, from)
 	switch {
 	case err == nil:
 	case errors.Is(err, errs.Exists), errors.Is(err, errs.Denied):
@@ -95,7 +95,7 @@ func (w *fixture) completeRegistration(c account.Credentials) {
 		w.Fatalf("%d users, %d idents, %d Register events", len(users), len(w.objects("Idents")), w.registerEvents())
 	}
 	w.mustLogin(c.Login, c.Password, users[0].UUID)
-	_, err = w.Login(w.Context(), credentials(c.Login, "a third password"), from)
+	_, err = w.Login.Login(w.Context(), credentials(c.Login, "a third password"), from)
 	w.wantKind(err, errs.Denied)
 }
 
@@ -108,15 +108,15 @@ func TestACanceledRegistrationCanBeRepeated(t *testing.T) {
 		}
 		return ctx.Err()
 	})
-	_, _, err := w.Register(ctx, credentials(ada, password), from)
+	_, _, err := w.Registration.Register(ctx, credentials(ada, password), from)
 	w.wantKind(err, errs.Canceled)
 	w.backend.onStep(nil)
 	if w.record("Idents", adaIdent) == nil || len(w.objects("Users")) != 0 {
 		t.Fatal("it did not break off in between")
 	}
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	if n := w.countMails(ada); n != 0 {
 		t.Errorf("%d mails to an address that has no user", n)
 	}
@@ -129,7 +129,7 @@ func (w *fixture) interruptRegistration(login string) string {
 	w.Helper()
 	broken := errors.New("broken")
 	w.backend.onStep(failWrites("Users", broken))
-	_, _, err := w.Register(w.Context(), credentials(login, password), from)
+	_, _, err := w.Registration.Register(w.Context(), credentials(login, password), from)
 	w.backend.onStep(nil)
 	if !errors.Is(err, broken) {
 		w.Fatal(err)
@@ -154,7 +154,7 @@ func TestConcurrentAdoptionsCreateOneUser(t *testing.T) {
 		left := w.interruptRegistration(login)
 		var won atomic.Pointer[account.IssuedSession]
 		concurrently(services, 4, func(i int, s *account.Service) {
-			in, _, err := s.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
+			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have adopted it")
@@ -179,7 +179,7 @@ func TestASlowRegistrationCanBeAdopted(t *testing.T) {
 		<-goOn
 	}))
 	go func() {
-		_, _, err := other.Register(t.Context(), credentials(ada, "the slow password"), from)
+		_, _, err := other.Registration.Register(t.Context(), credentials(ada, "the slow password"), from)
 		done <- err
 	}()
 	<-reached
@@ -198,17 +198,17 @@ func TestAnAbandonedIdentCanBeLinked(t *testing.T) {
 	w := newFixture(t)
 	bob := w.register("bob@example.com", password)
 	w.interruptRegistration(ada)
-	_, _, err := w.Register(t.Context(), credentials(ada, password), with(bob))
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), with(bob))
 	w.wantKind(err, errs.Conflict)
 	w.clock.advance(2 * time.Minute)
-	bob, _, err = w.Register(t.Context(), credentials(ada, password), with(bob))
+	bob, _, err = w.Registration.Register(t.Context(), credentials(ada, password), with(bob))
 	w.must(err)
 	w.mustLogin(ada, password, bob.User.UUID)
 
 	// The ident of a deleted user is abandoned immediately.
 	carl := w.register("carl@example.com", password)
 	w.must(w.set.Store("Users").Delete(t.Context(), carl.User.UUID, 0))
-	_, _, err = w.Register(t.Context(), credentials("carl@example.com", password), with(bob))
+	_, _, err = w.Registration.Register(t.Context(), credentials("carl@example.com", password), with(bob))
 	w.must(err)
 	w.cascade()
 	w.mustLogin("carl@example.com", password, bob.User.UUID)
@@ -224,10 +224,10 @@ func TestAdoptingAndLinkingConcurrently(t *testing.T) {
 	w.backend.onStep(once(func(s step) bool {
 		return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && s.write.IfRevision != 0 && !s.after
 	}, func() {
-		_, _, err := other.Register(t.Context(), credentials(ada, password), with(bob))
+		_, _, err := other.Registration.Register(t.Context(), credentials(ada, password), with(bob))
 		w.must(err)
 	}))
-	_, _, err := w.Register(t.Context(), credentials(ada, "the password of ada"), from)
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, "the password of ada"), from)
 	w.wantKind(err, errs.Exists)
 	w.mustLogin(ada, password, bob.User.UUID)
 	if n := len(w.objects("Users")); n != 1 {
@@ -239,7 +239,7 @@ func TestARegistrationWhoseSessionFailsCanLogIn(t *testing.T) {
 	broken := errors.New("broken")
 	w := newFixture(t)
 	w.backend.onStep(failWrites("Sessions", broken))
-	if _, _, err := w.Register(t.Context(), credentials(ada, password), from); !errors.Is(err, broken) {
+	if _, _, err := w.Registration.Register(t.Context(), credentials(ada, password), from); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(nil)
@@ -259,13 +259,13 @@ func TestAnUnavailableBackendIsReported(t *testing.T) {
 			return nil
 		})
 		for range 4 {
-			if _, err := w.Login(t.Context(), credentials(ada, password), from); store != "Tokens" {
+			if _, err := w.Login.Login(t.Context(), credentials(ada, password), from); store != "Tokens" {
 				w.wantKind(err, errs.Unavailable)
 			}
-			if _, err := w.Authenticate(t.Context(), in.Token); store == "Users" || store == "Sessions" {
+			if _, err := w.Sessions.Authenticate(t.Context(), in.Token); store == "Users" || store == "Sessions" {
 				w.wantKind(err, errs.Unavailable)
 			}
-			if err := w.RequestRecovery(t.Context(), ada, from); store != "Sessions" {
+			if err := w.Recovery.Request(t.Context(), ada, from); store != "Sessions" {
 				w.allowKinds(err, errs.Unavailable, errs.Limited)
 			}
 		}

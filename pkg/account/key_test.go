@@ -14,7 +14,7 @@ import (
 // key makes an API key with the session of a login.
 func (w *fixture) key(in account.IssuedSession, k account.NewKey) (account.KeyInfo, string) {
 	w.Helper()
-	info, token, err := w.CreateKey(w.Context(), k, password, with(in))
+	info, token, err := w.Keys.Create(w.Context(), k, password, with(in))
 	w.must(err)
 	return info, token
 }
@@ -26,12 +26,12 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 	if info.Name != "deploy" || info.Expires != "" || info.LastUsed != "" || !strings.HasPrefix(token, info.ID) {
 		t.Errorf("%+v", info)
 	}
-	session, err := w.Authenticate(t.Context(), token)
+	session, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	if session == nil || session.User.UUID != in.User.UUID || session.Key == nil || session.Key.Name != "deploy" || !session.Key.Allows(t.Context(), nil, "DELETE", "/x") {
 		t.Fatalf("%+v", session)
 	}
-	if w.IsAdmin(t.Context(), session) || !w.isAdmin(in.Token) {
+	if w.Sessions.IsAdmin(t.Context(), session) || !w.isAdmin(in.Token) {
 		t.Error("an API key is an admin, or its user is none")
 	}
 	// Use is recorded at most once an hour, and does not extend it.
@@ -51,7 +51,7 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 	if !w.valid(token) || revision() == used {
 		t.Error("the key has ended, or its use is not recorded")
 	}
-	list, err := w.ListKeys(t.Context(), &in.Session)
+	list, err := w.Keys.List(t.Context(), &in.Session)
 	w.must(err)
 	if len(list) != 1 || list[0].LastUsed == "" || list[0].Expires != "" {
 		t.Errorf("%+v", list)
@@ -72,34 +72,34 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 func TestAPIKeysEnd(t *testing.T) {
 	for how, end := range map[string]func(w *fixture, in account.IssuedSession, info account.KeyInfo){
 		"revoked": func(w *fixture, in account.IssuedSession, info account.KeyInfo) {
-			w.must(w.RevokeKey(w.Context(), &in.Session, info.ID))
+			w.must(w.Keys.Revoke(w.Context(), &in.Session, info.ID))
 		},
 		"by an admin": func(w *fixture, in account.IssuedSession, info account.KeyInfo) {
-			w.must(w.EndKey(w.Context(), in.User.UUID, info.ID))
+			w.must(w.Admin.EndKey(w.Context(), in.User.UUID, info.ID))
 		},
 		"expired": func(w *fixture, _ account.IssuedSession, _ account.KeyInfo) { w.clock.advance(time.Hour) },
 		"the user is disabled": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
-			_, err := w.SetDisabled(w.Context(), in.User.UUID, true)
+			_, err := w.Admin.SetDisabled(w.Context(), in.User.UUID, true)
 			w.must(err)
 		},
 		"and enabled": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
 			for _, disabled := range []bool{true, false} {
-				_, err := w.SetDisabled(w.Context(), in.User.UUID, disabled)
+				_, err := w.Admin.SetDisabled(w.Context(), in.User.UUID, disabled)
 				w.must(err)
 			}
 		},
 		"the user is deleted": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
-			w.must(w.DeleteUser(w.Context(), in.User.UUID))
+			w.must(w.Admin.DeleteUser(w.Context(), in.User.UUID))
 		},
 		"a new password": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
-			_, err := w.ChangePassword(w.Context(), password, "a better password", with(in))
+			_, err := w.Recovery.ChangePassword(w.Context(), password, "a better password", with(in))
 			w.must(err)
 		},
 		"a recovery": func(w *fixture, _ account.IssuedSession, _ account.KeyInfo) {
-			w.must(w.RequestRecovery(w.Context(), ada, from))
+			w.must(w.Recovery.Request(w.Context(), ada, from))
 			c := credentials(ada, "a better password")
 			c.Token = w.lastMail(ada).token
-			w.must(w.Recover(w.Context(), c, from))
+			w.must(w.Recovery.Recover(w.Context(), c, from))
 		},
 	} {
 		w := newFixture(t)
@@ -124,29 +124,29 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 	bob := w.register("bob@example.com", password)
 	info, token := w.key(in, account.NewKey{Name: "deploy"})
 	create := func(c account.Client, password string, k account.NewKey) error {
-		_, _, err := w.CreateKey(t.Context(), k, password, c)
+		_, _, err := w.Keys.Create(t.Context(), k, password, c)
 		return err
 	}
 	k := account.NewKey{Name: "x"}
 	w.wantKind(create(with(in), "", k), errs.Denied)
 	w.wantKind(create(with(in), "a wrong password", k), errs.Denied)
-	session, err := w.Authenticate(t.Context(), token)
+	session, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	byKey := from
 	byKey.Session = session
 	w.wantKind(create(byKey, password, k), errs.Denied)
-	_, err = w.ChangePassword(t.Context(), password, "a better password", byKey)
+	_, err = w.Recovery.ChangePassword(t.Context(), password, "a better password", byKey)
 	w.wantKind(err, errs.Denied)
 
-	w.wantKind(w.RevokeKey(t.Context(), &bob.Session, info.ID), errs.NotFound)
-	w.wantKind(w.EndKey(t.Context(), bob.User.UUID, info.ID), errs.NotFound)
-	w.wantKind(w.RevokeKey(t.Context(), &in.Session, in.ID), errs.NotFound) // a session is no key
-	w.wantKind(w.RevokeSession(t.Context(), &in.Session, info.ID), errs.NotFound)
-	w.wantKind(w.RevokeKey(t.Context(), &in.Session, "../x"), errs.NotFound)
-	if list, err := w.ListKeys(t.Context(), &bob.Session); err != nil || len(list) > 0 {
+	w.wantKind(w.Keys.Revoke(t.Context(), &bob.Session, info.ID), errs.NotFound)
+	w.wantKind(w.Admin.EndKey(t.Context(), bob.User.UUID, info.ID), errs.NotFound)
+	w.wantKind(w.Keys.Revoke(t.Context(), &in.Session, in.ID), errs.NotFound) // a session is no key
+	w.wantKind(w.Sessions.RevokeOwn(t.Context(), &in.Session, info.ID), errs.NotFound)
+	w.wantKind(w.Keys.Revoke(t.Context(), &in.Session, "../x"), errs.NotFound)
+	if list, err := w.Keys.List(t.Context(), &bob.Session); err != nil || len(list) > 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := w.ListSessions(t.Context(), &in.Session); err != nil || len(list) != 1 {
+	if list, err := w.Sessions.List(t.Context(), &in.Session); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	for name, k := range map[string]account.NewKey{
@@ -169,7 +169,7 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 	w.must(err)
 	w.must(create(with(byProvider), "", k))
 	// A session that has ended makes none.
-	w.must(w.Logout(t.Context(), &in.Session))
+	w.must(w.Sessions.Logout(t.Context(), &in.Session))
 	w.wantKind(create(with(in), password, k), errs.Unauthenticated)
 	if !w.valid(token) {
 		t.Error("a logout ends keys")
@@ -180,7 +180,7 @@ func TestARuleNarrowsAnAPIKey(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	_, token := w.key(in, account.NewKey{Name: "reader", Rule: `method in ["GET", "HEAD"] && path.startsWith("/notes/")`})
-	session, err := w.Authenticate(t.Context(), token)
+	session, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	for request, allowed := range map[[2]string]bool{
 		{"GET", "/notes/1"}: true, {"HEAD", "/notes/1"}: true, {"PUT", "/notes/1"}: false, {"GET", "/notes"}: false, {"GET", "/users/1"}: false, {"get", "/notes/1"}: false,
@@ -197,7 +197,7 @@ func TestARuleNarrowsAnAPIKey(t *testing.T) {
 	o.Set("rule", "not CEL at all")
 	_, err = w.set.Store("Sessions").Update(t.Context(), o, store.UpdateOptions{UUID: session.ID})
 	w.must(err)
-	session, err = w.Authenticate(t.Context(), token)
+	session, err = w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	if session.Key.Allows(t.Context(), nil, "GET", "/notes/1") {
 		t.Error("a rule that can't be compiled allows")
@@ -211,7 +211,7 @@ func TestAPIKeysAreBoundedAndLoginsEndNone(t *testing.T) {
 	for range 99 {
 		w.key(in, account.NewKey{Name: "more"})
 	}
-	_, _, err := w.CreateKey(t.Context(), account.NewKey{Name: "x"}, password, with(in))
+	_, _, err := w.Keys.Create(t.Context(), account.NewKey{Name: "x"}, password, with(in))
 	w.wantKind(err, errs.Conflict)
 	for range 101 {
 		w.clock.advance(time.Second)
@@ -221,7 +221,7 @@ func TestAPIKeysAreBoundedAndLoginsEndNone(t *testing.T) {
 	if !w.valid(token) {
 		t.Error("logins end keys")
 	}
-	if list, err := w.ListSessions(t.Context(), &in.Session); err != nil || len(list) != 100 {
+	if list, err := w.Sessions.List(t.Context(), &in.Session); err != nil || len(list) != 100 {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
 }
@@ -229,29 +229,29 @@ func TestAPIKeysAreBoundedAndLoginsEndNone(t *testing.T) {
 func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 	w := newFixture(t)
 	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginCommand})
-	machine, err := w.CreateUser(ctx, account.NewUser{Machine: true})
+	machine, err := w.Admin.CreateUser(ctx, account.NewUser{Machine: true})
 	w.must(err)
 	if n := len(w.recorder.of(event.Register, "Users")) + len(w.objects("Idents")); n > 0 {
 		t.Error("a machine is registered")
 	}
-	info, token, err := w.IssueKey(ctx, machine, account.NewKey{Name: "ci"})
+	info, token, err := w.Admin.IssueKey(ctx, machine, account.NewKey{Name: "ci"})
 	w.must(err)
-	if session, err := w.Authenticate(t.Context(), token); err != nil || session == nil || session.User.UUID != machine.UUID {
+	if session, err := w.Sessions.Authenticate(t.Context(), token); err != nil || session == nil || session.User.UUID != machine.UUID {
 		t.Fatalf("%+v, %v", session, err)
 	}
-	details, err := w.AccountDetails(t.Context(), machine)
+	details, err := w.Admin.AccountDetails(t.Context(), machine)
 	w.must(err)
 	if len(details.Keys) != 1 || details.Keys[0].ID != info.ID || len(details.Sessions) > 0 {
 		t.Errorf("%+v", details)
 	}
-	_, err = w.SetDisabled(ctx, machine.UUID, true)
+	_, err = w.Admin.SetDisabled(ctx, machine.UUID, true)
 	w.must(err)
-	machine, err = w.FindUser(t.Context(), machine.UUID)
+	machine, err = w.Admin.FindUser(t.Context(), machine.UUID)
 	w.must(err)
-	_, _, err = w.IssueKey(ctx, machine, account.NewKey{Name: "ci"})
+	_, _, err = w.Admin.IssueKey(ctx, machine, account.NewKey{Name: "ci"})
 	w.wantKind(err, errs.Denied)
 	for _, u := range []account.NewUser{{Machine: true, Login: ada}, {Machine: true, Password: password}, {Machine: true, Validated: true}} {
-		_, err = w.CreateUser(ctx, u)
+		_, err = w.Admin.CreateUser(ctx, u)
 		w.wantKind(err, errs.Invalid)
 	}
 }
@@ -261,8 +261,8 @@ func TestTheRuleOfAKeyIsReadAfterTheProof(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	k := account.NewKey{Name: "deploy", Rule: "no rule ("}
-	_, _, err := w.CreateKey(t.Context(), k, "a wrong password", with(in))
+	_, _, err := w.Keys.Create(t.Context(), k, "a wrong password", with(in))
 	w.wantKind(err, errs.Denied)
-	_, _, err = w.CreateKey(t.Context(), k, password, with(in))
+	_, _, err = w.Keys.Create(t.Context(), k, password, with(in))
 	w.wantKind(err, errs.Invalid)
 }

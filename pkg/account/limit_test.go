@@ -35,7 +35,7 @@ func TestFailedLoginsDelayAnAccount(t *testing.T) {
 			w := newFixture(t, limits(0, 3), func(o *account.Options) { o.Email.UniformErrors = uniform })
 			w.register(ada, password)
 			wrong := func() error {
-				_, err := w.Login(t.Context(), credentials(login, "a wrong password"), from)
+				_, err := w.Login.Login(t.Context(), credentials(login, "a wrong password"), from)
 				return err
 			}
 			for range 3 {
@@ -45,7 +45,7 @@ func TestFailedLoginsDelayAnAccount(t *testing.T) {
 			for range 14 {
 				w.wantLimited(wrong(), want)
 				w.wantLimited(wrong(), want) // which is no failure
-				_, err := w.Login(t.Context(), credentials(login, password), from)
+				_, err := w.Login.Login(t.Context(), credentials(login, password), from)
 				w.wantLimited(err, want)
 				w.clock.advance(want - time.Millisecond)
 				w.wantLimited(wrong(), time.Millisecond)
@@ -53,7 +53,7 @@ func TestFailedLoginsDelayAnAccount(t *testing.T) {
 				w.allowKinds(wrong(), errs.Denied, errs.NotFound)
 				want = min(2*want, 15*time.Minute)
 			}
-			_, err := w.Login(t.Context(), credentials("bob@example.com", password), from)
+			_, err := w.Login.Login(t.Context(), credentials("bob@example.com", password), from)
 			w.allowKinds(err, errs.Denied, errs.NotFound)
 		}
 	}
@@ -69,7 +69,7 @@ func TestTheDelayOfAnAccountEnds(t *testing.T) {
 		"time": func(w *fixture, _ account.IssuedSession) { w.clock.advance(24*time.Hour + time.Second) },
 		"recovery": func(w *fixture, _ account.IssuedSession) {
 			w.clock.advance(time.Millisecond)
-			w.must(w.Recover(w.Context(), w.requestRecovery(ada, password), from))
+			w.must(w.Recovery.Recover(w.Context(), w.requestRecovery(ada, password), from))
 		},
 	} {
 		for _, elsewhere := range []bool{false, true} {
@@ -78,7 +78,7 @@ func TestTheDelayOfAnAccountEnds(t *testing.T) {
 				in := w.register(ada, password)
 				fail := func(want errs.Kind) {
 					t.Helper()
-					_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+					_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 					w.wantKind(err, want)
 				}
 				fail(errs.Denied)
@@ -107,7 +107,7 @@ func TestASuccessfulLoginEndsTheDelayImmediately(t *testing.T) {
 	in := w.register(ada, password)
 	fail := func(want errs.Kind) {
 		t.Helper()
-		_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 		w.wantKind(err, want)
 	}
 	fail(errs.Denied)
@@ -128,13 +128,13 @@ func TestFailuresAreSharedByProcesses(t *testing.T) {
 	services := []*account.Service{w.Service, nil}
 	services[1], _ = w.newService()
 	for i := range 4 {
-		_, err := services[i%2].Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, err := services[i%2].Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 		w.wantKind(err, errs.Denied)
 		services[i%2].Close() // the note of it is not waited for
 	}
 	late, _ := w.newService()
 	for _, s := range append(services, late) {
-		_, err := s.Login(t.Context(), credentials(ada, password), from)
+		_, err := s.Login.Login(t.Context(), credentials(ada, password), from)
 		w.wantLimited(err, time.Second)
 	}
 }
@@ -147,13 +147,13 @@ func TestAFailureRecordedLateDoesNotUndoALogin(t *testing.T) {
 	}{
 		{"failures", "2", func(w *fixture, other *account.Service) {
 			for range 2 {
-				_, err := other.Login(w.Context(), credentials(ada, "a wrong password"), from)
+				_, err := other.Login.Login(w.Context(), credentials(ada, "a wrong password"), from)
 				w.allowKinds(err, errs.Denied)
 			}
 		}},
 		{"a login", "0", func(w *fixture, other *account.Service) {
 			w.clock.advance(time.Second)
-			_, err := other.Login(w.Context(), credentials(ada, password), from)
+			_, err := other.Login.Login(w.Context(), credentials(ada, password), from)
 			w.allowKinds(err)
 		}},
 	} {
@@ -164,7 +164,7 @@ func TestAFailureRecordedLateDoesNotUndoALogin(t *testing.T) {
 			c.meanwhile(w, other)
 			other.Close()
 		}))
-		_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 		w.wantKind(err, errs.Denied)
 		w.Close()
 		if got := string(object.Field(w.record("Idents", adaIdent)["_failedLogins"], "count")); got != c.want {
@@ -180,7 +180,7 @@ func TestConcurrentLoginsDoNotEvadeTheLimit(t *testing.T) {
 	var all sync.WaitGroup
 	for range 40 {
 		all.Go(func() {
-			_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+			_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 			w.allowKinds(err, errs.Denied, errs.Limited)
 			if errors.Is(err, errs.Denied) {
 				tried.Add(1)
@@ -197,13 +197,13 @@ func TestFailedPasswordChangesDelayTheAccount(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	in := w.register(ada, password)
 	change := func(current string) error {
-		_, err := w.ChangePassword(t.Context(), current, "a new password", with(in))
+		_, err := w.Recovery.ChangePassword(t.Context(), current, "a new password", with(in))
 		return err
 	}
 	w.wantKind(change("a wrong password"), errs.Denied)
 	w.wantKind(change("a wrong password"), errs.Denied)
 	w.wantLimited(change(password), time.Second)
-	_, _, err := w.Register(t.Context(), credentials("second@example.com", password), with(in))
+	_, _, err := w.Registration.Register(t.Context(), credentials("second@example.com", password), with(in))
 	w.wantLimited(err, time.Second)
 	w.mustLogin(ada, password, in.User.UUID)
 	w.clock.advance(time.Second)
@@ -216,19 +216,19 @@ func TestNetworkAddressesAreLimited(t *testing.T) {
 	in := w.register(ada, password) // one
 	attempts := []func(account.Client) error{
 		func(c account.Client) error {
-			_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), c)
+			_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), c)
 			return err
 		},
 		func(c account.Client) error {
-			_, _, err := w.Register(t.Context(), credentials("bob@example.com", password), c)
+			_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password), c)
 			return err
 		},
-		func(c account.Client) error { return w.ResendValidation(t.Context(), ada, c) },
-		func(c account.Client) error { return w.RequestRecovery(t.Context(), ada, c) },
+		func(c account.Client) error { return w.Registration.ResendValidation(t.Context(), ada, c) },
+		func(c account.Client) error { return w.Recovery.Request(t.Context(), ada, c) },
 		func(c account.Client) error {
 			c2 := credentials(ada, password)
 			c2.Token = "wrong"
-			return w.Recover(t.Context(), c2, c)
+			return w.Recovery.Recover(t.Context(), c2, c)
 		},
 	}
 	for _, attempt := range attempts {
@@ -242,7 +242,7 @@ func TestNetworkAddressesAreLimited(t *testing.T) {
 	for _, attempt := range attempts {
 		w.wantLimited(attempt(from), 10*time.Second)
 	}
-	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantLimited(err, 10*time.Second)
 	if !w.valid(in.Token) {
 		t.Error("the session is not good")
@@ -261,7 +261,7 @@ func TestNetworkAddressesAreLimited(t *testing.T) {
 
 func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 	w := newFixture(t, limits(1, 0))
-	w.must(w.RequestRecovery(t.Context(), ada, account.Client{Address: "192.0.2.1"}))
+	w.must(w.Recovery.Request(t.Context(), ada, account.Client{Address: "192.0.2.1"}))
 	for i, c := range []struct {
 		address string
 		want    bool
@@ -269,7 +269,7 @@ func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 		{"192.0.2.1", false}, {"::ffff:192.0.2.1", false}, {"192.0.2.2", true}, {"2001:db8::1", true}, {"2001:db8::2", false}, {"2001:db8:0:0:ffff::", false},
 		{"2001:db8:0:1::1", true}, {"fe80::1%eth0", true}, {"fe80::1%eth1", false}, {"", true}, {"", false}, {"no address", true}, {"no address", false},
 	} {
-		err := w.RequestRecovery(t.Context(), fmt.Sprintf("ada%d@example.com", i), account.Client{Address: c.address})
+		err := w.Recovery.Request(t.Context(), fmt.Sprintf("ada%d@example.com", i), account.Client{Address: c.address})
 		w.allowKinds(err, errs.Limited)
 		if (err == nil) != c.want {
 			t.Errorf("%q: %v", c.address, err)

@@ -26,7 +26,7 @@ func TestLogin(t *testing.T) {
 		{"bob@example.com", password, errs.NotFound}, {ada, "another password", errs.Denied}, {ada, password + " ", errs.Denied},
 		{ada, strings.Repeat("x", account.MaxPassword+1), errs.Denied},
 	} {
-		in, err := w.Login(t.Context(), credentials(c.login, c.password), from)
+		in, err := w.Login.Login(t.Context(), credentials(c.login, c.password), from)
 		w.wantKind(err, c.want)
 		if in.Token != "" {
 			t.Errorf("%q, %q: a token", c.login, c.password)
@@ -41,10 +41,10 @@ func TestLogin(t *testing.T) {
 func TestUniformErrorsAreEqual(t *testing.T) {
 	w := newFixture(t, func(o *account.Options) { o.Email.UniformErrors = true })
 	w.register(ada, password)
-	_, wrong := w.Login(t.Context(), credentials(ada, "another password"), from)
+	_, wrong := w.Login.Login(t.Context(), credentials(ada, "another password"), from)
 	w.wantKind(wrong, errs.Denied)
 	for _, login := range []string{"bob@example.com", "no address", "ada@example.com\x00", strings.Repeat("x", 300)} {
-		_, unknown := w.Login(t.Context(), credentials(login, "another password"), from)
+		_, unknown := w.Login.Login(t.Context(), credentials(login, "another password"), from)
 		w.wantKind(unknown, errs.Denied)
 		if unknown.Error() != wrong.Error() {
 			t.Errorf("%q: %q, not %q", login, unknown, wrong)
@@ -56,7 +56,7 @@ func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
-	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
 	if w.valid(in.Token) {
 		t.Error("the session of a deleted user is valid")
@@ -74,7 +74,7 @@ func TestAWeakHashIsReplaced(t *testing.T) {
 	strong, set := w.newService()
 	w.Service, w.set = strong, set
 
-	_, err := w.Login(t.Context(), credentials(ada, "another password"), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, "another password"), from)
 	w.wantKind(err, errs.Denied)
 	if w.Close(); hash() != weak {
 		t.Error("replaced by a wrong password")
@@ -113,10 +113,10 @@ func TestAReplacedHashDoesNotUndoANewPassword(t *testing.T) {
 		close(reached)
 		<-goOn
 	}))
-	_, err := other.Login(t.Context(), credentials(ada, password), from)
+	_, err := other.Login.Login(t.Context(), credentials(ada, password), from)
 	w.must(err)
 	<-reached // the stronger hash is about to be written
-	next, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
+	next, err := w.Recovery.ChangePassword(t.Context(), password, "a new password", with(in))
 	w.must(err)
 	close(goOn)
 	other.Close()
@@ -146,7 +146,7 @@ func TestAnInvalidHashIsNotQuoted(t *testing.T) {
 		"$argon2id$v=19$m=8,t=0,p=1$c2FsdA$c2VjcmV0", "$argon2id$v=19$m=8,t=1,p=0$c2FsdA$c2VjcmV0", "$argon2id$v=19$m=8,t=1,p=1$c2FsdA$", "$2a$10$secretsecret",
 	} {
 		keep(kept)
-		_, err := w.Login(t.Context(), credentials(ada, password), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 		w.wantKind(err, errs.Internal)
 		if strings.Contains(err.Error(), kept) {
 			t.Errorf("quoted: %v", err)
@@ -174,16 +174,16 @@ func TestHostileLoginsAreUnknown(t *testing.T) {
 	before := len(w.objects("Tokens"))
 	for _, login := range hostile {
 		t.Logf("%.300q", login) // the last one of a failure
-		_, err := w.Login(t.Context(), credentials(login, password), from)
+		_, err := w.Login.Login(t.Context(), credentials(login, password), from)
 		w.wantKind(err, errs.NotFound)
-		_, _, err = w.Register(t.Context(), credentials(login, password), from)
+		_, _, err = w.Registration.Register(t.Context(), credentials(login, password), from)
 		w.wantKind(err, errs.Invalid)
-		w.wantKind(w.ResendValidation(t.Context(), login, from), errs.Invalid)
-		w.wantKind(w.RequestRecovery(t.Context(), login, from), errs.Invalid)
+		w.wantKind(w.Registration.ResendValidation(t.Context(), login, from), errs.Invalid)
+		w.wantKind(w.Recovery.Request(t.Context(), login, from), errs.Invalid)
 		c := credentials(login, "another password")
 		c.Token = "token"
-		w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
-		_, err = w.FollowLink(t.Context(), login, "token", from)
+		w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
+		_, err = w.Registration.FollowLink(t.Context(), login, "token", from)
 		w.wantKind(err, errs.Denied)
 	}
 	if len(w.objects("Users")) != 2 || len(w.objects("Tokens")) != before {
@@ -213,7 +213,7 @@ func TestUnusualAddresses(t *testing.T) {
 		}
 		fresh := !seen[c.as]
 		seen[c.as] = true
-		in, _, err := w.Register(t.Context(), credentials(c.login, password), from)
+		in, _, err := w.Registration.Register(t.Context(), credentials(c.login, password), from)
 		if !fresh {
 			w.wantKind(err, errs.Exists)
 			continue
@@ -250,9 +250,9 @@ func TestAnIdentOfAnotherProviderIsRejected(t *testing.T) {
 	ident.Set("user", "somebody")
 	_, err := w.set.Store("Idents").Save(t.Context(), ident, "ada@example.com_email")
 	w.must(err)
-	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
 	if len(w.recorder.of(event.Register, "Users")) > 0 {
 		t.Error("somebody was registered")

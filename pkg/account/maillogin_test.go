@@ -27,7 +27,7 @@ func (m sentMail) secret() string {
 // requestLogin requests a login by mail and returns the client that it is bound to.
 func (w *fixture) requestLogin(login, kind string) account.Client {
 	w.Helper()
-	pending, err := w.RequestLogin(w.Context(), login, kind, from)
+	pending, err := w.Mails.RequestLogin(w.Context(), login, kind, from)
 	w.must(err)
 	return bound(from, pending)
 }
@@ -59,7 +59,7 @@ func wrong(code string) string {
 
 func (w *fixture) wantWrongCode(login, code string, c account.Client) {
 	w.Helper()
-	_, err := w.LoginByMail(w.Context(), login, code, c)
+	_, err := w.Login.LoginByMail(w.Context(), login, code, c)
 	w.wantKind(err, errs.Denied)
 }
 
@@ -83,7 +83,7 @@ func TestACodeLogsInOnce(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.register(ada, password)
 	code, client := w.mailedCode(ada)
-	session, err := w.LoginByMail(t.Context(), " Ada@Example.COM"[1:], code[:3]+" "+code[3:], client)
+	session, err := w.Login.LoginByMail(t.Context(), " Ada@Example.COM"[1:], code[:3]+" "+code[3:], client)
 	w.must(err)
 	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{account.MethodCode}) || session.AAL != 1 || !w.valid(session.Token) {
 		t.Errorf("%+v", session)
@@ -109,15 +109,15 @@ func TestACodeIsForOneBrowserAddressAndAccount(t *testing.T) {
 	if n := len(w.recorder.of(event.AuthLoginFailed, "Users")); n != 0 {
 		t.Errorf("%d failed logins of who could not have guessed", n)
 	}
-	must(w.LoginByMail(t.Context(), ada, code, client))
+	must(w.Login.LoginByMail(t.Context(), ada, code, client))
 
 	// It ends with the password, and with the rights of the user.
 	code, client = w.mailedCode(ada)
-	ended := must(w.EndSessions(t.Context(), w.mustLogin(ada, password, w.owner(ada)).User.UUID))
+	ended := must(w.Admin.EndSessions(t.Context(), w.mustLogin(ada, password, w.owner(ada)).User.UUID))
 	w.wantWrongCode(ada, code, client)
 	code, client = w.mailedCode(ada)
-	must(w.SetDisabled(t.Context(), ended.UUID, true))
-	must(w.SetDisabled(t.Context(), ended.UUID, false))
+	must(w.Admin.SetDisabled(t.Context(), ended.UUID, true))
+	must(w.Admin.SetDisabled(t.Context(), ended.UUID, false))
 	w.wantWrongCode(ada, code, client)
 }
 
@@ -140,12 +140,12 @@ func TestACodeExpiresAndIsReplaced(t *testing.T) {
 	// Another request of the same browser replaces it, that of another one does not.
 	code, client = w.mailedCode(ada)
 	w.clock.advance(w.email.MailInterval)
-	pending := must(w.RequestLogin(t.Context(), ada, account.MethodCode, client))
+	pending := must(w.Mails.RequestLogin(t.Context(), ada, account.MethodCode, client))
 	second := w.lastMail(ada).secret()
 	w.wantWrongCode(ada, code, client)
 	third, thirdClient := w.mailedCode(ada)
-	must(w.LoginByMail(t.Context(), ada, second, bound(from, pending)))
-	must(w.LoginByMail(t.Context(), ada, third, thirdClient))
+	must(w.Login.LoginByMail(t.Context(), ada, second, bound(from, pending)))
+	must(w.Login.LoginByMail(t.Context(), ada, third, thirdClient))
 
 	// A mail that could not be sent in time is not sent.
 	w.clock.advance(w.email.MailInterval)
@@ -155,12 +155,12 @@ func TestACodeExpiresAndIsReplaced(t *testing.T) {
 	if now := w.countMails(ada); now != n {
 		t.Error("a code was mailed that has expired")
 	}
-	_, err := w.RequestLogin(t.Context(), ada, account.MethodCode, from)
+	_, err := w.Mails.RequestLogin(t.Context(), ada, account.MethodCode, from)
 	w.must(err)
-	_, err = w.RequestLogin(t.Context(), ada, account.MethodLink, from)
+	_, err = w.Mails.RequestLogin(t.Context(), ada, account.MethodLink, from)
 	w.wantKind(err, errs.Limited)
 	for _, bad := range []struct{ login, kind string }{{"", ""}, {"ada", ""}, {ada, "sms"}} {
-		_, err = w.RequestLogin(t.Context(), bad.login, bad.kind, from)
+		_, err = w.Mails.RequestLogin(t.Context(), bad.login, bad.kind, from)
 		w.wantKind(err, errs.Invalid)
 	}
 }
@@ -174,7 +174,7 @@ func TestACodeHasFiveTriesInAllProcesses(t *testing.T) {
 		before := len(w.recorder.of(event.AuthLoginFailed, "Users"))
 		code, client := w.mailedCode(ada)
 		concurrently(services, 16, func(_ int, s *account.Service) {
-			_, err := s.LoginByMail(t.Context(), ada, wrong(code), client)
+			_, err := s.Login.LoginByMail(t.Context(), ada, wrong(code), client)
 			w.allowKinds(err, errs.Denied, errs.Conflict)
 			if err == nil {
 				t.Error("a wrong code logged in")
@@ -206,7 +206,7 @@ func TestOneOfConcurrentUsesOfACodeLogsIn(t *testing.T) {
 		code, client := w.mailedCode(ada)
 		var won atomic.Int32
 		concurrently(services, 4, func(_ int, s *account.Service) {
-			_, err := s.LoginByMail(t.Context(), ada, code, client)
+			_, err := s.Login.LoginByMail(t.Context(), ada, code, client)
 			w.allowKinds(err, errs.Denied, errs.Conflict)
 			if err == nil {
 				won.Add(1)
@@ -228,7 +228,7 @@ func TestWrongCodesDelayFurtherOnes(t *testing.T) {
 			client := w.requestLogin(login, account.MethodCode)
 			w.must(w.deliverMails())
 			for range account.MaxTries {
-				_, err := w.LoginByMail(t.Context(), login, "xxxxxx", client)
+				_, err := w.Login.LoginByMail(t.Context(), login, "xxxxxx", client)
 				if errs.KindOf(err) != errs.Denied {
 					return err
 				}
@@ -251,7 +251,7 @@ func TestWrongCodesDelayFurtherOnes(t *testing.T) {
 	w.mustLogin(ada, password, w.owner(ada))
 	w.clock.advance(15 * time.Minute)
 	code, client := w.mailedCode(ada)
-	must(w.LoginByMail(t.Context(), ada, code, client))
+	must(w.Login.LoginByMail(t.Context(), ada, code, client))
 	code, client = w.mailedCode(ada)
 	w.wantWrongCode(ada, wrong(code), client)
 	w.wantWrongCode(ada, wrong(code), client) // the right one has reset the delay
@@ -263,7 +263,7 @@ func TestALoginByMailDoesTheSameForEveryAddress(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	w.register(ada, password)
 	out := w.register("out@example.com", password)
-	must(w.SetDisabled(t.Context(), out.User.UUID, true))
+	must(w.Admin.SetDisabled(t.Context(), out.User.UUID, true))
 	w.Close()
 	w.must(w.deliverMails())
 	work := func(login, kind string) (done []string) {
@@ -277,11 +277,11 @@ func TestALoginByMailDoesTheSameForEveryAddress(t *testing.T) {
 		defer w.backend.onStep(nil)
 		before := len(w.objects("Tokens"))
 		client := w.requestLogin(login, kind)
-		_, err := w.RequestLogin(t.Context(), login, kind, from)
+		_, err := w.Mails.RequestLogin(t.Context(), login, kind, from)
 		done = append(done, fmt.Sprint(err))
 		w.must(w.deliverMails())
 		for range account.MaxTries + 1 {
-			_, err := w.LoginByMail(t.Context(), login, "xxxxxx", client)
+			_, err := w.Login.LoginByMail(t.Context(), login, "xxxxxx", client)
 			done = append(done, fmt.Sprint(err))
 		}
 		return append(done, fmt.Sprint(len(w.objects("Tokens"))-before))
@@ -313,24 +313,24 @@ func TestALinkUsesNothingUp(t *testing.T) {
 	}
 	before := w.record("Tokens", ada+"_login")
 	for range 10 {
-		if to, err := w.FollowLink(t.Context(), ada, m.token, client); err != nil || to != account.OpenLogin {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, client); err != nil || to != account.OpenLogin {
 			t.Fatal(to, err)
 		}
-		if to, err := w.FollowLink(t.Context(), ada, m.token, from); err != nil || to != account.OpenLoginElsewhere {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, from); err != nil || to != account.OpenLoginElsewhere {
 			t.Fatal(to, err)
 		}
 	}
 	if after := w.record("Tokens", ada+"_login"); string(after.Encode()) != string(before.Encode()) {
 		t.Error("following the link has changed something")
 	}
-	_, err := w.FollowLink(t.Context(), bob, m.token, client)
+	_, err := w.Registration.FollowLink(t.Context(), bob, m.token, client)
 	w.wantKind(err, errs.Denied)
 	w.wantWrongCode(ada, m.token, from)
-	session := must(w.LoginByMail(t.Context(), ada, m.token, client))
+	session := must(w.Login.LoginByMail(t.Context(), ada, m.token, client))
 	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{account.MethodLink}) {
 		t.Errorf("%+v", session)
 	}
-	_, err = w.FollowLink(t.Context(), ada, m.token, client)
+	_, err = w.Registration.FollowLink(t.Context(), ada, m.token, client)
 	w.wantKind(err, errs.Denied)
 	w.wantWrongCode(ada, m.token, client)
 }
@@ -339,10 +339,10 @@ func TestALinkUsesNothingUp(t *testing.T) {
 func TestALoginByMailTakesAnUnprovenAccountFromAStranger(t *testing.T) {
 	w := newFixture(t)
 	eve := w.register(ada, password)
-	eve, _, err := w.Register(t.Context(), credentials("eve@example.com", password), with(eve))
+	eve, _, err := w.Registration.Register(t.Context(), credentials("eve@example.com", password), with(eve))
 	w.must(err)
 	code, client := w.mailedCode(ada)
-	in := must(w.LoginByMail(t.Context(), ada, code, client))
+	in := must(w.Login.LoginByMail(t.Context(), ada, code, client))
 	if in.User.UUID != eve.User.UUID || !w.valid(in.Token) {
 		t.Errorf("logged in as %s", in.User.UUID)
 	}
@@ -350,7 +350,7 @@ func TestALoginByMailTakesAnUnprovenAccountFromAStranger(t *testing.T) {
 		t.Error("the session of the stranger has not ended")
 	}
 	for _, login := range []string{ada, "eve@example.com"} {
-		if _, err := w.Login(t.Context(), credentials(login, password), from); err == nil {
+		if _, err := w.Login.Login(t.Context(), credentials(login, password), from); err == nil {
 			t.Errorf("the stranger logs in by %s", login)
 		}
 	}
@@ -359,11 +359,11 @@ func TestALoginByMailTakesAnUnprovenAccountFromAStranger(t *testing.T) {
 		t.Errorf("the ident is %s", ident.Encode())
 	}
 	// From now on it is theirs, and a login by mail keeps everything.
-	if _, err = w.ChangePassword(t.Context(), "", "the password of ada", with(in)); err != nil {
+	if _, err = w.Recovery.ChangePassword(t.Context(), "", "the password of ada", with(in)); err != nil {
 		t.Fatal(err)
 	}
 	code, client = w.mailedCode(ada)
-	must(w.LoginByMail(t.Context(), ada, code, client))
+	must(w.Login.LoginByMail(t.Context(), ada, code, client))
 	w.mustLogin(ada, "the password of ada", in.User.UUID)
 }
 
@@ -371,10 +371,10 @@ func TestALoginByMailTakesAnUnprovenAccountFromAStranger(t *testing.T) {
 func TestALoginByMailWithAnAddedAddressIsToAnAccountOfItsOwn(t *testing.T) {
 	w := newFixture(t)
 	eve := w.register("eve@example.com", password)
-	_, _, err := w.Register(t.Context(), credentials(ada, password), with(eve))
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), with(eve))
 	w.must(err)
 	code, client := w.mailedCode(ada)
-	in := must(w.LoginByMail(t.Context(), ada, code, client))
+	in := must(w.Login.LoginByMail(t.Context(), ada, code, client))
 	if in.User.UUID == eve.User.UUID || w.owner(ada) != in.User.UUID {
 		t.Error("the owner of the address is in the account of another")
 	}
@@ -387,7 +387,7 @@ func TestALoginByMailInTheSessionOfTheAccountKeepsIt(t *testing.T) {
 	in := w.register(ada, password)
 	code, client := w.mailedCode(ada)
 	client.Session = &in.Session
-	must(w.LoginByMail(t.Context(), ada, code, client))
+	must(w.Login.LoginByMail(t.Context(), ada, code, client))
 	w.mustLogin(ada, password, in.User.UUID)
 	if string(w.record("Idents", adaIdent)["_proven"]) != "true" {
 		t.Error("the address is not proven")
@@ -438,14 +438,14 @@ func TestSecondCodesAreBoundToTheirLogin(t *testing.T) {
 		t.Errorf("%d failed logins", n)
 	}
 	code = send("flow 4")
-	must(w.EndSessions(t.Context(), in.User.UUID))
-	user := must(w.FindUser(t.Context(), ada))
+	must(w.Admin.EndSessions(t.Context(), in.User.UUID))
+	user := must(w.Admin.FindUser(t.Context(), ada))
 	if right, err := w.CheckSecondCode(t.Context(), w.userOf(user), "flow 4", code); right || err != nil {
 		t.Errorf("a code outlives the end of all sessions: %t, %v", right, err)
 	}
 
 	// Without an address there is none to send it to; of several, the one that is proven counts.
-	machine := must(w.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{}}))
+	machine := must(w.Admin.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{}}))
 	w.wantKind(w.SendSecondCode(t.Context(), w.userOf(machine), "flow"), errs.Conflict)
 }
 

@@ -21,18 +21,18 @@ func TestAnAdminEndsSessionsOfAUser(t *testing.T) {
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
 	eve := w.register("eve@example.com", password)
-	info, key, err := w.IssueKey(t.Context(), in.User.Stored, account.NewKey{Name: "backup"})
+	info, key, err := w.Admin.IssueKey(t.Context(), in.User.Stored, account.NewKey{Name: "backup"})
 	w.must(err)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	mail := w.lastMail(ada)
 	ctx := store.WithCall(t.Context(), w.actingAs("root"))
 
-	w.must(w.EndSession(ctx, in.User.UUID, other.ID))
+	w.must(w.Admin.EndSession(ctx, in.User.UUID, other.ID))
 	if w.valid(other.Token) || !w.valid(in.Token) || !w.valid(key) {
 		t.Error("another session has ended, or this one has not")
 	}
 	for _, id := range []string{eve.ID, other.ID, "none", info.ID, ""} {
-		w.wantKind(w.EndSession(ctx, in.User.UUID, id), errs.NotFound)
+		w.wantKind(w.Admin.EndSession(ctx, in.User.UUID, id), errs.NotFound)
 	}
 	if !w.valid(eve.Token) || !w.valid(key) {
 		t.Error("a session of somebody else has ended, or a key")
@@ -42,20 +42,20 @@ func TestAnAdminEndsSessionsOfAUser(t *testing.T) {
 		t.Errorf("events: %+v", deleted)
 	}
 
-	_, err = w.EndSessions(ctx, in.User.UUID)
+	_, err = w.Admin.EndSessions(ctx, in.User.UUID)
 	w.must(err)
 	if w.valid(in.Token) || w.valid(key) || !w.valid(eve.Token) {
 		t.Error("not all sessions of the user have ended, or others")
 	}
 	c := credentials(ada, "another password")
 	c.Token = mail.token
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.mustLogin(ada, password, in.User.UUID)
 	updated := w.recorder.of(event.StoreUpdated, "Users")
 	if len(updated) != 1 || updated[0].Actor == nil || *updated[0].Actor != "root" {
 		t.Errorf("events: %+v", updated)
 	}
-	_, err = w.EndSessions(ctx, "none")
+	_, err = w.Admin.EndSessions(ctx, "none")
 	w.wantKind(err, errs.NotFound)
 }
 
@@ -63,7 +63,7 @@ func TestAnAdminSendsARecovery(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins), github)
 	in := w.register(ada, password)
 	ctx := store.WithCall(t.Context(), w.actingAs("root"))
-	address, err := w.SendRecovery(ctx, in.User.UUID, "")
+	address, err := w.Admin.SendRecovery(ctx, in.User.UUID, "")
 	w.must(err)
 	if address != ada {
 		t.Errorf("to %s", address)
@@ -77,40 +77,40 @@ func TestAnAdminSendsARecovery(t *testing.T) {
 	}
 	c := credentials(ada, "another password")
 	c.Token = mail.token
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	w.mustLogin(ada, "another password", in.User.UUID)
 
-	_, err = w.SendRecovery(ctx, in.User.UUID, "")
+	_, err = w.Admin.SendRecovery(ctx, in.User.UUID, "")
 	w.wantKind(err, errs.Limited)
-	_, err = w.SendRecovery(ctx, in.User.UUID, "eve@example.com")
+	_, err = w.Admin.SendRecovery(ctx, in.User.UUID, "eve@example.com")
 	w.wantKind(err, errs.Conflict)
-	_, err = w.SendRecovery(ctx, "none", "")
+	_, err = w.Admin.SendRecovery(ctx, "none", "")
 	w.wantKind(err, errs.NotFound)
 	provider, err := w.loginByProvider("1815", from)
 	w.must(err)
-	_, err = w.SendRecovery(ctx, provider.User.UUID, "")
+	_, err = w.Admin.SendRecovery(ctx, provider.User.UUID, "")
 	w.wantKind(err, errs.Conflict)
-	_, err = w.SetDisabled(ctx, in.User.UUID, true)
+	_, err = w.Admin.SetDisabled(ctx, in.User.UUID, true)
 	w.must(err)
-	_, err = w.SendRecovery(ctx, in.User.UUID, ada)
+	_, err = w.Admin.SendRecovery(ctx, in.User.UUID, ada)
 	w.wantKind(err, errs.Conflict)
 
 	// Of several addresses one is chosen.
 	bob := w.register("bob@example.com", password)
-	_, _, err = w.Register(t.Context(), credentials("bob@example.org", password), with(bob))
+	_, _, err = w.Registration.Register(t.Context(), credentials("bob@example.org", password), with(bob))
 	w.must(err)
-	_, err = w.SendRecovery(ctx, bob.User.UUID, "")
+	_, err = w.Admin.SendRecovery(ctx, bob.User.UUID, "")
 	w.wantKind(err, errs.Conflict)
-	address, err = w.SendRecovery(ctx, bob.User.UUID, "Bob@Example.org")
+	address, err = w.Admin.SendRecovery(ctx, bob.User.UUID, "Bob@Example.org")
 	w.must(err)
 	if address != "bob@example.org" || w.lastMail("bob@example.org").kind != "recover" {
 		t.Errorf("a mail to %s", address)
 	}
 
 	w = newFixture(t, admins(defaultAdmins), withoutEmail)
-	user, err := w.CreateUser(t.Context(), account.NewUser{Login: ada, Fields: object.Object{}})
+	user, err := w.Admin.CreateUser(t.Context(), account.NewUser{Login: ada, Fields: object.Object{}})
 	w.must(err)
-	_, err = w.SendRecovery(ctx, user.UUID, "")
+	_, err = w.Admin.SendRecovery(ctx, user.UUID, "")
 	w.wantKind(err, errs.Conflict)
 }
 
@@ -118,28 +118,28 @@ func TestNoAdminStopsBeingOneByAccident(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins))
 	in := w.register(ada, password)
 	uuid := in.User.UUID
-	_, err := w.SetAdmin(t.Context(), uuid, true)
+	_, err := w.Admin.SetAdmin(t.Context(), uuid, true)
 	w.must(err)
 	ctx := store.WithCall(t.Context(), w.actingAs(uuid))
-	_, err = w.SetAdmin(ctx, uuid, false)
+	_, err = w.Admin.SetAdmin(ctx, uuid, false)
 	w.wantKind(err, errs.Conflict)
-	_, err = w.SetDisabled(ctx, uuid, true)
+	_, err = w.Admin.SetDisabled(ctx, uuid, true)
 	w.wantKind(err, errs.Conflict)
-	w.wantKind(w.DeleteUser(ctx, uuid), errs.Conflict)
+	w.wantKind(w.Admin.DeleteUser(ctx, uuid), errs.Conflict)
 	if !w.isAdmin(in.Token) {
 		t.Error("no admin any more")
 	}
 	// What an admin does with others, and what a command does, is not refused.
 	eve := w.register("eve@example.com", password)
 	for _, admin := range []bool{true, false} {
-		_, err = w.SetAdmin(ctx, eve.User.UUID, admin)
+		_, err = w.Admin.SetAdmin(ctx, eve.User.UUID, admin)
 		w.must(err)
 	}
-	_, err = w.SetDisabled(ctx, eve.User.UUID, true)
+	_, err = w.Admin.SetDisabled(ctx, eve.User.UUID, true)
 	w.must(err)
-	w.must(w.DeleteUser(ctx, eve.User.UUID))
+	w.must(w.Admin.DeleteUser(ctx, eve.User.UUID))
 	command := store.WithCall(t.Context(), store.Call{Origin: event.OriginCommand})
-	_, err = w.SetAdmin(command, uuid, false)
+	_, err = w.Admin.SetAdmin(command, uuid, false)
 	w.must(err)
 }
 
@@ -152,14 +152,14 @@ func TestUsersAreFoundByUuidAddressAndIdent(t *testing.T) {
 		"ADA@example.com": byEmail.User.UUID, ada + "_email": byEmail.User.UUID, byEmail.User.UUID: byEmail.User.UUID,
 		"1815_github": byProvider.User.UUID, byProvider.User.UUID: byProvider.User.UUID,
 	} {
-		user, err := w.FindUser(t.Context(), who)
+		user, err := w.Admin.FindUser(t.Context(), who)
 		w.must(err)
 		if user.UUID != want {
 			t.Errorf("%s: %s, want %s", who, user.UUID, want)
 		}
 	}
 	for _, who := range []string{"", "eve@example.com", "1816_github", "a/b", strings.Repeat("x", 300)} {
-		_, err := w.FindUser(t.Context(), who)
+		_, err := w.Admin.FindUser(t.Context(), who)
 		w.wantKind(err, errs.NotFound)
 	}
 }
@@ -173,18 +173,18 @@ func TestAnAdminUnlinksALoginOfAUserButNotTheLast(t *testing.T) {
 	in = w.mustLogin(ada, password, in.User.UUID)
 	uuid, ctx := in.User.UUID, store.WithCall(t.Context(), w.actingAs("root"))
 	for _, ident := range []string{"eve@example.com_email", "none", "", "a/b"} {
-		w.wantKind(w.UnlinkFor(ctx, uuid, ident), errs.NotFound)
+		w.wantKind(w.Admin.UnlinkFor(ctx, uuid, ident), errs.NotFound)
 	}
-	w.wantKind(w.UnlinkFor(ctx, "none", ada+"_email"), errs.NotFound)
-	w.wantKind(w.UnlinkFor(ctx, eve.User.UUID, "eve@example.com_email"), errs.Conflict)
-	w.must(w.UnlinkFor(ctx, uuid, ada+"_email"))
+	w.wantKind(w.Admin.UnlinkFor(ctx, "none", ada+"_email"), errs.NotFound)
+	w.wantKind(w.Admin.UnlinkFor(ctx, eve.User.UUID, "eve@example.com_email"), errs.Conflict)
+	w.must(w.Admin.UnlinkFor(ctx, uuid, ada+"_email"))
 	if left := w.idents(uuid); len(left) != 1 || left[0] != "1_github" {
 		t.Errorf("left are %v", left)
 	}
 	if !w.valid(in.Token) {
 		t.Error("a session has ended")
 	}
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
 	for _, e := range append(w.recorder.of(event.StoreDeleted, "Idents"), w.recorder.of(event.StoreUpdated, "Users")...) {
 		if e.Actor == nil || *e.Actor != "root" || e.Origin != event.OriginHTTP {
@@ -194,7 +194,7 @@ func TestAnAdminUnlinksALoginOfAUserButNotTheLast(t *testing.T) {
 	if n := len(w.recorder.of(event.StoreDeleted, "Idents")); n != 1 {
 		t.Errorf("%d idents are deleted", n)
 	}
-	err = w.UnlinkFor(ctx, uuid, "1_github")
+	err = w.Admin.UnlinkFor(ctx, uuid, "1_github")
 	w.wantKind(err, errs.Conflict)
 	if !strings.Contains(err.Error(), "disable the user") {
 		t.Error(err)

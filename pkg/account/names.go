@@ -1,6 +1,69 @@
 package account
 
-import "belfry/pkg/account/record"
+import (
+	"encoding/json"
+	"net/url"
+
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/flow/firstadmin"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method/mails"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// The names by which other packages call what the rooms have.
+type (
+	Limits           = guess.Limits
+	Account          = admin.Account
+	Act              = once.Act
+	Activity         = sessions.Activity
+	Application      = sessions.Application
+	Client           = sessions.Client
+	CodeExchange     = sessions.CodeExchange
+	Credentials      = passwords.Credentials
+	Deletion         = deletion.Config
+	DeletionPlan     = deletion.Plan
+	Email            = post.Email
+	Flow             = providers.Flow
+	FormerCookie     = sessions.FormerCookie
+	HashParams       = passwords.HashParams
+	IdentInfo        = admin.IdentInfo
+	IssuedSession    = sessions.Issued
+	Key              = sessions.Key
+	KeyInfo          = keys.Info
+	LinkOutcome      = post.Outcome
+	MFA              = sessions.MFA
+	MailLogin        = post.MailLogin
+	NewKey           = keys.New
+	NewUser          = admin.NewUser
+	Notice           = post.Notice
+	Origin           = sessions.Origin
+	PasskeyAnswer    = passkeys.Answer
+	PasskeyChallenge = passkeys.Challenge
+	PasskeyInfo      = passkeys.Info
+	Passkeys         = passkeys.Config
+	PendingLogin     = logins.PendingLogin
+	ProtocolError    = sessions.ProtocolError
+	ProviderToken    = providers.ProviderToken
+	Repetition       = once.Repetition
+	RequestedLogin   = mails.RequestedLogin
+	SecondFactor     = logins.SecondFactor
+	Session          = sessions.Session
+	SessionInfo      = sessions.Info
+	WeakPassword     = passwords.WeakPassword
+)
 
 // Methods by which somebody proves who they are, and types of second factors.
 const (
@@ -10,11 +73,118 @@ const (
 	MethodPasskey  = record.MethodPasskey
 	MethodTOTP     = record.MethodTOTP
 	MethodRecovery = record.MethodRecovery
-
 	FactorTOTP     = record.FactorTOTP
 	FactorEmail    = record.FactorEmail
 	FactorPasskey  = record.FactorPasskey
 	FactorRecovery = record.FactorRecovery
-
-	PasskeyType = record.PasskeyType
+	PasskeyType    = record.PasskeyType
 )
+
+// Constants of the rooms.
+const (
+	DeletionIndex           = deletion.DeletionIndex
+	FirstAdminTTL           = firstadmin.TTL
+	PendingTTL              = logins.PendingTTL
+	DeviceTTL               = notices.DeviceTTL
+	NoticeAddress           = notices.NoticeAddress
+	NoticeDeleted           = notices.NoticeDeleted
+	NoticeDeletion          = notices.NoticeDeletion
+	NoticeDisabled          = notices.NoticeDisabled
+	NoticeFactorAdded       = notices.NoticeFactorAdded
+	NoticeFactorRemoved     = notices.NoticeFactorRemoved
+	NoticeKeyAdded          = notices.NoticeKeyAdded
+	NoticeKeyRemoved        = notices.NoticeKeyRemoved
+	NoticeLoginAdded        = notices.NoticeLoginAdded
+	NoticeLoginRemoved      = notices.NoticeLoginRemoved
+	NoticePassword          = notices.NoticePassword
+	NoticeRecoveryCodes     = notices.NoticeRecoveryCodes
+	ActAddress              = once.ActAddress
+	ActChanged              = once.ActChanged
+	ActConfirmed            = once.ActConfirmed
+	ActFirstAdmin           = once.ActFirstAdmin
+	ActKept                 = once.ActKept
+	ActLoggedIn             = once.ActLoggedIn
+	ActPasskey              = once.ActPasskey
+	ActPassword             = once.ActPassword
+	ActProven               = once.ActProven
+	ActRegistered           = once.ActRegistered
+	ActUndone               = once.ActUndone
+	UsedTTL                 = once.UsedTTL
+	PasskeyTTL              = passkeys.TTL
+	MaxPassword             = passwords.MaxPassword
+	MinPassword             = passwords.MinPassword
+	AddressValidated        = post.AddressValidated
+	NoticeDevice            = post.NoticeDevice
+	OpenAddressChange       = post.OpenAddressChange
+	OpenAddressUndo         = post.OpenAddressUndo
+	OpenLogin               = post.OpenLogin
+	OpenLoginElsewhere      = post.OpenLoginElsewhere
+	OpenRecovery            = post.OpenRecovery
+	OpenRegistration        = post.OpenRegistration
+	UndoTTL                 = post.UndoTTL
+	CallbackPath            = providers.CallbackPath
+	FlowTTL                 = providers.FlowTTL
+	CodeTTL                 = sessions.CodeTTL
+	DefaultCookie           = sessions.DefaultCookie
+	EnrollDelay             = sessions.EnrollDelay
+	InvalidClient           = sessions.InvalidClient
+	InvalidGrant            = sessions.InvalidGrant
+	InvalidRequest          = sessions.InvalidRequest
+	MFAOff                  = sessions.MFAOff
+	MFAOptional             = sessions.MFAOptional
+	MFARequired             = sessions.MFARequired
+	SessionIdleTimeout      = sessions.SessionIdleTimeout
+	SessionMaxAge           = sessions.SessionMaxAge
+	UnsupportedGrantType    = sessions.UnsupportedGrantType
+	UnsupportedResponseType = sessions.UnsupportedResponseType
+)
+
+// Causes of errors.
+var (
+	ErrDisabled          = sessions.ErrDisabled
+	ErrInsufficientScope = sessions.ErrInsufficientScope
+	ErrInvalidToken      = sessions.ErrInvalidToken
+	ErrMailAsked         = post.ErrMailAsked
+	ErrToken             = post.ErrToken
+)
+
+// AnswerName is the name of the challenge that an answer is to; "" for what is no answer.
+func AnswerName(credential json.RawMessage) string { return passkeys.AnswerName(credential) }
+
+// ChallengeSecret returns the secret of the challenge with a name.
+func ChallengeSecret(name string, secrets []string) string {
+	return passkeys.ChallengeSecret(name, secrets)
+}
+
+// FlowName is the name of the flow that a callback belongs to, "" when its query identifies none.
+func FlowName(query url.Values) string { return providers.FlowName(query) }
+
+// IsDisabled reports whether a user is disabled.
+func IsDisabled(user store.Stored) bool { return record.IsDisabled(user) }
+
+// MaintainedFields are the fields of users, and of idents, that belfry writes, besides reserved and internal ones.
+func MaintainedFields() (users, idents []string) { return record.MaintainedFields() }
+
+// NewBrowser returns a secret for the cookie by which the browser of a repetition is known. It gives no right to anything.
+func NewBrowser() string { return once.NewBrowser() }
+
+// NormalizeAddress returns the form of an e-mail address by which accounts are found. Invalid for text that is no address.
+func NormalizeAddress(text string) (string, error) { return record.NormalizeAddress(text) }
+
+// Pending returns the pending login that an error is about; nil for another error.
+func Pending(err error) *PendingLogin { return logins.Pending(err) }
+
+// Repeated returns the repetition that an error is about; nil for another error.
+func Repeated(err error) *Repetition { return once.Repeated(err) }
+
+// RequireComplete returns an Unauthenticated error with an errs.StepUp for a session whose user has to take a step first.
+func RequireComplete(me *Session) error { return sessions.RequireComplete(me) }
+
+// RequireLogin returns Denied for the session of an API key.
+func RequireLogin(me *Session) error { return sessions.RequireLogin(me) }
+
+// ReservedFields are the fields of users that the user store has to reserve.
+func ReservedFields() []string { return record.ReservedFields() }
+
+// SetReserved sets the fields of a user that belfry alone sets as rules are to see them, by the user as it is stored.
+func SetReserved(seen, stored object.Object) { record.SetReserved(seen, stored) }

@@ -62,36 +62,36 @@ func TestWeakPasswordsAreSetNowhere(t *testing.T) {
 	for reason, kind := range kinds() {
 		t.Run(string(reason), func(t *testing.T) {
 			w := newFixture(t, kind.refuse, github, admins(defaultAdmins))
-			_, err := w.CreateFirstAdmin(t.Context(), w.offer(w.Service), credentials(ada, kind.password), from)
+			_, err := w.FirstAdmin.Create(t.Context(), w.offer(w.Service), credentials(ada, kind.password), from)
 			w.isWeak(err, reason, "password")
-			_, _, err = w.Register(t.Context(), credentials(ada, kind.password), from)
+			_, _, err = w.Registration.Register(t.Context(), credentials(ada, kind.password), from)
 			w.isWeak(err, reason, "password")
-			_, err = w.CreateUser(t.Context(), account.NewUser{Login: ada, Password: kind.password, Fields: object.Object{}})
+			_, err = w.Admin.CreateUser(t.Context(), account.NewUser{Login: ada, Password: kind.password, Fields: object.Object{}})
 			w.isWeak(err, reason, "password")
 			if n := len(w.objects("Users")) + len(w.objects("Idents")); n != 0 {
 				t.Errorf("%d objects", n)
 			}
 			in := w.register(ada, firstPassword)
-			_, err = w.ChangePassword(t.Context(), firstPassword, kind.password, with(in))
+			_, err = w.Recovery.ChangePassword(t.Context(), firstPassword, kind.password, with(in))
 			w.isWeak(err, reason, "newPassword")
-			_, err = w.SetPassword(t.Context(), in.User.UUID, kind.password)
+			_, err = w.Admin.SetPassword(t.Context(), in.User.UUID, kind.password)
 			w.isWeak(err, reason, "password")
-			_, err = w.SetPassword(t.Context(), object.NewUUID(), newPassword)
+			_, err = w.Admin.SetPassword(t.Context(), object.NewUUID(), newPassword)
 			w.wantKind(err, errs.NotFound)
 			c := w.requestRecovery(ada, kind.password)
-			w.isWeak(w.Recover(t.Context(), c, from), reason, "password")
+			w.isWeak(w.Recovery.Recover(t.Context(), c, from), reason, "password")
 			if !w.valid(in.Token) {
 				t.Error("what was refused has ended the session")
 			}
 			// The token of the mail is as good as before.
 			c.Password = newPassword
-			w.must(w.Recover(t.Context(), c, from))
+			w.must(w.Recovery.Recover(t.Context(), c, from))
 			// The first password of a user of a provider.
 			hub, err := w.loginByProvider("grace", from)
 			w.must(err)
-			_, _, err = w.Register(t.Context(), credentials("grace@example.com", kind.password), with(hub))
+			_, _, err = w.Registration.Register(t.Context(), credentials("grace@example.com", kind.password), with(hub))
 			w.isWeak(err, reason, "password")
-			_, err = w.ChangePassword(t.Context(), "", kind.password, with(hub))
+			_, err = w.Recovery.ChangePassword(t.Context(), "", kind.password, with(hub))
 			w.isWeak(err, reason, "newPassword")
 		})
 	}
@@ -113,34 +113,34 @@ func TestAUsersOwnWordsAreWeakWhereverAPasswordIsSet(t *testing.T) {
 	}
 	w := newFixture(t, score, github, admins(defaultAdmins))
 	stranger := w.register(ada, byAddress)
-	_, err := w.ChangePassword(t.Context(), byAddress, byName, with(stranger))
+	_, err := w.Recovery.ChangePassword(t.Context(), byAddress, byName, with(stranger))
 	w.must(err)
 
 	for _, own := range []string{byAddress, byName} {
-		_, _, err = w.Register(t.Context(), form(address, own), from)
+		_, _, err = w.Registration.Register(t.Context(), form(address, own), from)
 		w.isWeak(err, weak.Guessable, "password")
-		_, err = w.CreateUser(t.Context(), account.NewUser{Login: address, Password: own, Fields: named})
+		_, err = w.Admin.CreateUser(t.Context(), account.NewUser{Login: address, Password: own, Fields: named})
 		w.isWeak(err, weak.Guessable, "password")
 	}
-	in, _, err := w.Register(t.Context(), form(address, firstPassword), from)
+	in, _, err := w.Registration.Register(t.Context(), form(address, firstPassword), from)
 	w.must(err)
 	for _, own := range []string{byAddress, byName} {
-		_, err = w.ChangePassword(t.Context(), firstPassword, own, with(in))
+		_, err = w.Recovery.ChangePassword(t.Context(), firstPassword, own, with(in))
 		w.isWeak(err, weak.Guessable, "newPassword")
-		_, err = w.SetPassword(t.Context(), in.User.UUID, own)
+		_, err = w.Admin.SetPassword(t.Context(), in.User.UUID, own)
 		w.isWeak(err, weak.Guessable, "password")
 	}
 	// A recovery reads nothing of the account, or its reply would reveal the name.
-	w.isWeak(w.Recover(t.Context(), w.requestRecovery(address, byAddress), from), weak.Guessable, "password")
+	w.isWeak(w.Recovery.Recover(t.Context(), w.requestRecovery(address, byAddress), from), weak.Guessable, "password")
 	hub, err := w.loginByProvider("zvorkblinquxmar", from)
 	w.must(err)
-	_, err = w.ChangePassword(t.Context(), "", "Zvorkblinquxmar1", with(hub))
+	_, err = w.Recovery.ChangePassword(t.Context(), "", "Zvorkblinquxmar1", with(hub))
 	w.isWeak(err, weak.Guessable, "newPassword")
-	_, _, err = w.Register(t.Context(), credentials("grace@example.com", "Zvorkblinquxmar1"), with(hub))
+	_, _, err = w.Registration.Register(t.Context(), credentials("grace@example.com", "Zvorkblinquxmar1"), with(hub))
 	w.isWeak(err, weak.Guessable, "password")
 
 	first := newFixture(t, score, admins(defaultAdmins))
-	_, err = first.CreateFirstAdmin(t.Context(), first.offer(first.Service), credentials(address, byAddress), from)
+	_, err = first.FirstAdmin.Create(t.Context(), first.offer(first.Service), credentials(address, byAddress), from)
 	first.isWeak(err, weak.Guessable, "password")
 }
 
@@ -151,13 +151,13 @@ func TestUsersWithAWeakPasswordLogIn(t *testing.T) {
 		w.register(ada, kind.password)
 		kind.refuse(&w.opts)
 		strict, _ := w.newService()
-		in, err := strict.Login(t.Context(), credentials(ada, kind.password), from)
+		in, err := strict.Login.Login(t.Context(), credentials(ada, kind.password), from)
 		w.must(err)
-		in, _, err = strict.Register(t.Context(), credentials("lovelace@example.com", kind.password), with(in))
+		in, _, err = strict.Registration.Register(t.Context(), credentials("lovelace@example.com", kind.password), with(in))
 		w.must(err)
-		in, err = strict.ChangePassword(t.Context(), kind.password, newPassword, with(in))
+		in, err = strict.Recovery.ChangePassword(t.Context(), kind.password, newPassword, with(in))
 		w.must(err)
-		_, err = strict.ChangePassword(t.Context(), newPassword, kind.password, with(in))
+		_, err = strict.Recovery.ChangePassword(t.Context(), newPassword, kind.password, with(in))
 		w.isWeak(err, reason, "newPassword")
 	}
 }
@@ -174,9 +174,9 @@ func TestAWeakPasswordRevealsNoAccount(t *testing.T) {
 				for _, token := range []string{"", "wrong"} {
 					c := credentials(login, kind.password)
 					c.Token = token
-					_, mailed, err := w.Register(t.Context(), c, from)
+					_, mailed, err := w.Registration.Register(t.Context(), c, from)
 					w.isWeak(err, reason, "password")
-					recovered := w.Recover(t.Context(), c, from)
+					recovered := w.Recovery.Recover(t.Context(), c, from)
 					w.isWeak(recovered, reason, "password")
 					replies = append(replies, fmt.Sprint(mailed, err, recovered))
 				}
@@ -199,13 +199,13 @@ func TestARecoveryWithoutATokenRevealsNoName(t *testing.T) {
 	c := credentials(ada, firstPassword)
 	c.Fields = object.Object{}
 	c.Fields.Set("name", "Zvorkblinia")
-	_, _, err := w.Register(t.Context(), c, from)
+	_, _, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	var replies []string
 	for _, login := range []string{ada, "nob@example.com"} {
 		c := credentials(login, "Zvorkblinia")
 		c.Token = "wrong"
-		replies = append(replies, fmt.Sprint(w.Recover(t.Context(), c, from)))
+		replies = append(replies, fmt.Sprint(w.Recovery.Recover(t.Context(), c, from)))
 	}
 	if replies[0] != replies[1] {
 		t.Errorf("%s\n%s", replies[0], replies[1])
@@ -218,15 +218,15 @@ func TestAnEstimateWaitsForASlotOfHashes(t *testing.T) {
 	in := w.register(ada, firstPassword)
 	release := w.OccupySlots()
 	w.QueueTime(time.Millisecond)
-	_, err := w.ChangePassword(t.Context(), firstPassword, guessable, with(in))
+	_, err := w.Recovery.ChangePassword(t.Context(), firstPassword, guessable, with(in))
 	w.wantKind(err, errs.Limited)
 	release()
 	w.QueueTime(account.MaxQueueTime)
-	_, err = w.ChangePassword(t.Context(), firstPassword, guessable, with(in))
+	_, err = w.Recovery.ChangePassword(t.Context(), firstPassword, guessable, with(in))
 	w.isWeak(err, weak.Guessable, "newPassword")
 	// What an estimate has refused holds no slot.
 	for range 100 {
-		_, err = w.SetPassword(t.Context(), in.User.UUID, guessable)
+		_, err = w.Admin.SetPassword(t.Context(), in.User.UUID, guessable)
 		w.isWeak(err, weak.Guessable, "password")
 	}
 }
@@ -236,12 +236,12 @@ func TestWeakPasswordsCountAsAttempts(t *testing.T) {
 	for reason, kind := range kinds() {
 		w := newFixture(t, kind.refuse, func(o *account.Options) { o.Limits.Address = 3 })
 		for range 3 {
-			_, _, err := w.Register(t.Context(), credentials(ada, kind.password), from)
+			_, _, err := w.Registration.Register(t.Context(), credentials(ada, kind.password), from)
 			w.isWeak(err, reason, "password")
 		}
-		_, _, err := w.Register(t.Context(), credentials(ada, kind.password), from)
+		_, _, err := w.Registration.Register(t.Context(), credentials(ada, kind.password), from)
 		w.wantKind(err, errs.Limited)
-		w.wantKind(w.Recover(t.Context(), credentials(ada, kind.password), from), errs.Limited)
+		w.wantKind(w.Recovery.Recover(t.Context(), credentials(ada, kind.password), from), errs.Limited)
 	}
 }
 
@@ -265,19 +265,19 @@ func TestBreachedPasswordsAreSetNowhere(t *testing.T) {
 	})
 	in := w.register(ada, password)
 	w.mustLogin(ada, password, in.User.UUID)
-	_, err := w.Login(t.Context(), credentials(ada, leaked), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, leaked), from)
 	w.wantKind(err, errs.Denied)
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
-	_, err = w.ChangePassword(t.Context(), password, leaked, with(in))
+	_, err = w.Recovery.ChangePassword(t.Context(), password, leaked, with(in))
 	w.isWeak(err, weak.Breached, "newPassword")
-	_, err = w.ChangePassword(t.Context(), password, strings.ReplaceAll(leaked, " ", "\u00a0"), with(in)) // is the same password
+	_, err = w.Recovery.ChangePassword(t.Context(), password, strings.ReplaceAll(leaked, " ", "\u00a0"), with(in)) // is the same password
 	w.isWeak(err, weak.Breached, "newPassword")
-	_, _, err = w.Register(t.Context(), credentials("bob@example.com", leaked), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials("bob@example.com", leaked), from)
 	w.isWeak(err, weak.Breached, "password")
 	broken.Store(true)
-	_, err = w.ChangePassword(t.Context(), password, leaked, with(in))
+	_, err = w.Recovery.ChangePassword(t.Context(), password, leaked, with(in))
 	w.must(err)
 	w.mustLogin(ada, leaked, in.User.UUID)
 }
@@ -290,11 +290,11 @@ func TestHostileNewPasswords(t *testing.T) {
 		strings.Repeat("4@8({[<3691!|7|0$5+7%2", 47)[:account.MaxPassword], strings.Repeat("\x00", account.MinPassword), "pass\x00word", strings.Repeat("\xff", account.MaxPassword),
 		strings.Repeat("ſ", 500), "\xed\xa0\x80 password",
 	} {
-		changed, err := w.ChangePassword(t.Context(), password, next, with(in))
+		changed, err := w.Recovery.ChangePassword(t.Context(), password, next, with(in))
 		if err != nil {
 			t.Fatalf("%d: %v", i, err)
 		}
-		in, err = w.ChangePassword(t.Context(), next, password, with(changed))
+		in, err = w.Recovery.ChangePassword(t.Context(), next, password, with(changed))
 		w.must(err)
 	}
 }

@@ -54,7 +54,7 @@ func TestANewDeviceIsReported(t *testing.T) {
 	w.wantKinds(ada)
 	login := func(c account.Client) account.IssuedSession {
 		t.Helper()
-		return must(w.Login(t.Context(), credentials(ada, password), c))
+		return must(w.Login.Login(t.Context(), credentials(ada, password), c))
 	}
 	// The same browser elsewhere, and a program that keeps no cookie.
 	login(account.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: in.Device})
@@ -72,7 +72,7 @@ func TestANewDeviceIsReported(t *testing.T) {
 	login(stranger)
 	login(account.Client{Address: "203.0.113.10", UserAgent: "stranger/1.0", Device: got.Device})
 	w.wantKinds(ada, "device")
-	_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), account.Client{Address: "203.0.113.11"})
+	_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), account.Client{Address: "203.0.113.11"})
 	w.wantKind(err, errs.Denied)
 	w.wantKinds(ada, "device")
 
@@ -96,7 +96,7 @@ func TestRecordsOfDevicesLinkNoUsers(t *testing.T) {
 	in := w.register(ada, password)
 	w.register(bob, password)
 	same := account.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: in.Device}
-	must(w.Login(t.Context(), credentials(bob, password), same))
+	must(w.Login.Login(t.Context(), credentials(bob, password), same))
 	hashes := map[string]int{}
 	for _, o := range w.objects("Tokens") {
 		for _, part := range strings.Split(string(o.Body), `"hash":"`)[1:] {
@@ -121,15 +121,15 @@ func TestRecordsOfDevicesLinkNoUsers(t *testing.T) {
 func TestNoticesAreSentOfWhatProtectsTheAccount(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.register(ada, password)
-	in = must(w.ChangePassword(t.Context(), password, "a second password", with(in)))
+	in = must(w.Recovery.ChangePassword(t.Context(), password, "a second password", with(in)))
 	w.wantKinds(ada, "password")
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	c := credentials(ada, "a third password")
 	c.Token = w.lastMail(ada).token
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	w.wantKinds(ada, "password", "password")
-	must(w.SetPassword(t.Context(), in.User.UUID, "a fourth password"))
+	must(w.Admin.SetPassword(t.Context(), in.User.UUID, "a fourth password"))
 	w.wantKinds(ada, "password", "password", "password")
 	for _, kind := range []account.Notice{account.NoticeFactorAdded, account.NoticeFactorRemoved, account.NoticeDeletion} {
 		w.Notify(t.Context(), in.User, kind)
@@ -138,7 +138,7 @@ func TestNoticesAreSentOfWhatProtectsTheAccount(t *testing.T) {
 
 	// Nobody gets one who is disabled or gone, and none is sent that is not configured.
 	w.Notify(t.Context(), in.User, account.NoticeDeletion)
-	must(w.SetDisabled(t.Context(), in.User.UUID, true))
+	must(w.Admin.SetDisabled(t.Context(), in.User.UUID, true))
 	w.wantKinds(ada, "password", "password", "password", "factorAdded", "factorRemoved", "deletion", "disabled")
 	quiet := newFixture(t, validatedFirst)
 	in = quiet.register(ada, password)
@@ -199,12 +199,12 @@ func TestANoticeGoesToAnAddressOfTheUser(t *testing.T) {
 	in := w.register(ada, password)
 	w.Notify(t.Context(), in.User, account.NoticePassword)
 	w.wantKinds(ada, "password") // the only one
-	in, _, err := w.Register(t.Context(), credentials(bob, password), with(in))
+	in, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(in))
 	w.must(err)
 	w.Notify(t.Context(), in.User, account.NoticePassword)
 	w.wantKinds(ada, "password", "loginAdded") // of two that nobody has proven none
 	w.wantKinds(bob)
-	must(w.FollowLink(t.Context(), bob, w.lastMail(bob).token, with(in)))
+	must(w.Registration.FollowLink(t.Context(), bob, w.lastMail(bob).token, with(in)))
 	w.Notify(t.Context(), in.User, account.NoticePassword)
 	w.wantKinds(bob, "password")
 	w.wantKinds(ada, "password", "loginAdded")

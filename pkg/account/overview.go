@@ -5,7 +5,11 @@ import (
 	"errors"
 	"strings"
 
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/flow/enrollment"
+	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -13,11 +17,11 @@ import (
 type Overview struct {
 	HasPassword bool
 	StepUp      StepUpOptions
-	Factors     Factors
-	Passkeys    []PasskeyInfo // nil where passkeys are not configured
-	Sessions    []SessionInfo
+	Factors     enrollment.Factors
+	Passkeys    []passkeys.Info // nil where passkeys are not configured
+	Sessions    []sessions.Info
 	Addresses   []OwnAddress
-	Deletion    *DeletionPlan // nil: none is planned
+	Deletion    *deletion.Plan // nil: none is planned
 }
 
 // OwnAddress is an e-mail address with which a user logs in.
@@ -34,16 +38,16 @@ type StepUpOptions struct {
 }
 
 // Overview returns the account of the user who is logged in.
-func (s *Service) Overview(ctx context.Context, me *Session) (o Overview, err error) {
+func (s *Service) Overview(ctx context.Context, me *sessions.Session) (o Overview, err error) {
 	if o.StepUp, err = s.stepUpOptions(ctx, me); err != nil {
 		return o, err
 	}
-	o.HasPassword, o.Factors, o.Deletion = hasPassword(me), s.Factors(ctx, me), me.User.Plan()
-	if o.Sessions, err = s.ListSessions(ctx, me); err != nil {
+	o.HasPassword, o.Factors, o.Deletion = sessions.HasPassword(me), s.Enrollment.Factors(ctx, me), me.User.Plan()
+	if o.Sessions, err = s.Sessions.List(ctx, me); err != nil {
 		return o, err
 	}
-	if s.PasskeysEnabled() {
-		if o.Passkeys, err = s.ListPasskeys(ctx, me); err != nil {
+	if s.Passkeys.Enabled() {
+		if o.Passkeys, err = s.Passkeys.List(ctx, me); err != nil {
 			return o, err
 		}
 	}
@@ -58,13 +62,13 @@ func (s *Service) Overview(ctx context.Context, me *Session) (o Overview, err er
 	return o, nil
 }
 
-func (s *Service) stepUpOptions(ctx context.Context, me *Session) (o StepUpOptions, err error) {
+func (s *Service) stepUpOptions(ctx context.Context, me *sessions.Session) (o StepUpOptions, err error) {
 	var step *errs.StepUp
-	if err := s.requireFresh(ctx, me); errors.As(err, &step) {
+	if err := s.Sessions.RequireFresh(ctx, me); errors.As(err, &step) {
 		o.Step = step.Step
 	} else if err != nil {
 		return o, err
 	}
-	o.Factors, o.Password, err = s.StepUpBy(ctx, me)
+	o.Factors, o.Password, err = s.StepUp.StepUpBy(ctx, me)
 	return o, err
 }

@@ -27,22 +27,22 @@ func withPasskeys(o *account.Options) {
 // addPasskey adds the passkey of an authenticator to the account of a session.
 func (w *fixture) addPasskey(c *authenticator.Credential, name string, me *account.Session, change ...func(*authenticator.Ceremony)) (account.PasskeyInfo, error) {
 	w.Helper()
-	challenge, err := w.BeginPasskey(w.Context(), me)
+	challenge, err := w.Passkeys.BeginRegistration(w.Context(), me)
 	w.must(err)
-	return w.AddPasskey(w.Context(), name, account.PasskeyAnswer{Credential: c.Create(challenge.Options, change...), Secret: challenge.Secret}, me)
+	return w.Passkeys.Add(w.Context(), name, account.PasskeyAnswer{Credential: c.Create(challenge.Options, change...), Secret: challenge.Secret}, me)
 }
 
 // answer asks for the challenge of a login, and answers it.
 func (w *fixture) answer(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) account.PasskeyAnswer {
 	w.Helper()
-	challenge, err := w.BeginPasskeyLogin(w.Context(), from)
+	challenge, err := w.Passkeys.BeginLogin(w.Context(), from)
 	w.must(err)
 	return account.PasskeyAnswer{Credential: c.Get(challenge.Options, change...), Secret: challenge.Secret}
 }
 
 func (w *fixture) loginByPasskey(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) (account.IssuedSession, error) {
 	w.Helper()
-	return w.LoginByPasskey(w.Context(), w.answer(c, change...), from)
+	return w.Login.LoginByPasskey(w.Context(), w.answer(c, change...), from)
 }
 
 // withPasskey is a fixture with a user who has a passkey.
@@ -72,7 +72,7 @@ func TestPasskeys(t *testing.T) {
 				if session.User.UUID != in.User.UUID || session.AAL != 2 || !slices.Equal(session.Methods, []string{"passkey"}) || !w.valid(session.Token) {
 					t.Errorf("logged in as %+v", session.Session)
 				}
-				list, err := w.ListPasskeys(t.Context(), &session.Session)
+				list, err := w.Passkeys.List(t.Context(), &session.Session)
 				w.must(err)
 				if len(list) != 1 || list[0].LastUsed != object.FormatTime(w.clock.Now()) {
 					t.Errorf("passkeys %+v", list)
@@ -92,7 +92,7 @@ func TestPasskeys(t *testing.T) {
 
 func TestTheOptionsOfARegistration(t *testing.T) {
 	w, in, c := withPasskey(t)
-	challenge, err := w.BeginPasskey(t.Context(), &in.Session)
+	challenge, err := w.Passkeys.BeginRegistration(t.Context(), &in.Session)
 	w.must(err)
 	var o struct {
 		PublicKey struct {
@@ -124,7 +124,7 @@ func TestTheOptionsOfARegistration(t *testing.T) {
 // The options of a login are of nobody.
 func TestALoginAsksForNoPasskeyInParticular(t *testing.T) {
 	w, _, _ := withPasskey(t)
-	challenge, err := w.BeginPasskeyLogin(t.Context(), from)
+	challenge, err := w.Passkeys.BeginLogin(t.Context(), from)
 	w.must(err)
 	options, err := object.Decode(object.Field(challenge.Options, "publicKey"))
 	w.must(err)
@@ -142,31 +142,31 @@ func TestPasskeysAreNamedAndRemoved(t *testing.T) {
 	if second.Name != "Passkey" {
 		t.Errorf("the name is %q", second.Name)
 	}
-	renamed, err := w.RenamePasskey(t.Context(), me, second.UUID, "Key ring")
+	renamed, err := w.Passkeys.Rename(t.Context(), me, second.UUID, "Key ring")
 	w.must(err)
 	if renamed.Name != "Key ring" || renamed.UUID != second.UUID {
 		t.Errorf("renamed %+v", renamed)
 	}
 	for _, name := range []string{"", " x", "a\nb", strings.Repeat("x", 101), "\xff"} {
-		_, err := w.RenamePasskey(t.Context(), me, second.UUID, name)
+		_, err := w.Passkeys.Rename(t.Context(), me, second.UUID, name)
 		w.wantKind(err, errs.Invalid)
 	}
 	bob := w.register("bob@example.com", password)
 	for _, not := range []string{second.UUID, adaIdent, "none", ".", ""} {
-		_, err := w.RenamePasskey(t.Context(), &bob.Session, not, "mine")
+		_, err := w.Passkeys.Rename(t.Context(), &bob.Session, not, "mine")
 		w.wantKind(err, errs.NotFound)
-		w.wantKind(w.Unlink(t.Context(), &bob.Session, not), errs.NotFound)
+		w.wantKind(w.Links.Unlink(t.Context(), &bob.Session, not), errs.NotFound)
 	}
-	details, err := w.AccountDetails(t.Context(), in.User.Stored)
+	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
 	if !slices.ContainsFunc(details.Idents, func(i account.IdentInfo) bool { return i.Type == "passkey" && i.Name == "Key ring" }) {
 		t.Errorf("admins see %+v", details.Idents)
 	}
 
 	// Passkeys count as logins: all but the last one can be removed.
-	w.must(w.Unlink(t.Context(), me, adaIdent))
-	w.must(w.Unlink(t.Context(), me, second.UUID))
-	w.wantKind(w.Unlink(t.Context(), me, authenticator.Encode(c.ID)+"_passkey"), errs.Conflict)
+	w.must(w.Links.Unlink(t.Context(), me, adaIdent))
+	w.must(w.Links.Unlink(t.Context(), me, second.UUID))
+	w.wantKind(w.Links.Unlink(t.Context(), me, authenticator.Encode(c.ID)+"_passkey"), errs.Conflict)
 	if n := len(w.recorder.of(event.AuthFactorRemoved, "Users")); n != 1 {
 		t.Errorf("%d events of removed factors", n)
 	}
@@ -178,27 +178,27 @@ func TestPasskeysAreNamedAndRemoved(t *testing.T) {
 func TestPasskeysNeedAFreshLogin(t *testing.T) {
 	w, in, c := withPasskey(t)
 	own := authenticator.Encode(c.ID) + "_passkey"
-	challenge, err := w.BeginPasskey(t.Context(), &in.Session)
+	challenge, err := w.Passkeys.BeginRegistration(t.Context(), &in.Session)
 	w.must(err)
-	_, token, err := w.CreateKey(t.Context(), account.NewKey{Name: "k"}, password, with(in))
+	_, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, password, with(in))
 	w.must(err)
-	key, err := w.Authenticate(t.Context(), token)
+	key, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
-	_, err = w.BeginPasskey(t.Context(), key)
+	_, err = w.Passkeys.BeginRegistration(t.Context(), key)
 	w.wantKind(err, errs.Denied)
-	_, err = w.RenamePasskey(t.Context(), key, own, "x")
+	_, err = w.Passkeys.Rename(t.Context(), key, own, "x")
 	w.wantKind(err, errs.Denied)
 	answer := account.PasskeyAnswer{Credential: authenticator.New(t, authenticator.ES256, origin).Create(challenge.Options), Secret: challenge.Secret}
-	_, err = w.AddPasskey(t.Context(), "", answer, key)
+	_, err = w.Passkeys.Add(t.Context(), "", answer, key)
 	w.wantKind(err, errs.Denied)
 
 	w.clock.advance(11 * time.Minute)
-	_, err = w.BeginPasskey(t.Context(), &in.Session)
+	_, err = w.Passkeys.BeginRegistration(t.Context(), &in.Session)
 	w.wantKind(err, errs.Unauthenticated)
-	w.wantKind(w.Unlink(t.Context(), &in.Session, own), errs.Unauthenticated)
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, own), errs.Unauthenticated)
 	session, err := w.loginByPasskey(c)
 	w.must(err)
-	w.must(w.Unlink(t.Context(), &session.Session, own))
+	w.must(w.Links.Unlink(t.Context(), &session.Session, own))
 }
 
 func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
@@ -207,7 +207,7 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 	other := w.mustLogin(ada, password, in.User.UUID)
 	bob := w.register("bob@example.com", password)
 	login := w.answer(c)
-	registration, err := w.BeginPasskey(t.Context(), me)
+	registration, err := w.Passkeys.BeginRegistration(t.Context(), me)
 	w.must(err)
 	fresh := authenticator.New(t, authenticator.ES256, origin)
 	second, err := w.SecondFactorOptions(t.Context(), in.User, "pending")
@@ -221,7 +221,10 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 		"registration":  {Credential: c.Get(registration.Options), Secret: registration.Secret},
 	}
 	uses := map[string]func(account.PasskeyAnswer) error{
-		"login": func(a account.PasskeyAnswer) error { _, err := w.LoginByPasskey(t.Context(), a, from); return err },
+		"login": func(a account.PasskeyAnswer) error {
+			_, err := w.Login.LoginByPasskey(t.Context(), a, from)
+			return err
+		},
 		"second factor": func(a account.PasskeyAnswer) error {
 			_, _, err := w.VerifySecondFactor(t.Context(), a, in.User, "pending")
 			return err
@@ -253,12 +256,12 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 	// A registration is for the session that asked.
 	answer := account.PasskeyAnswer{Credential: fresh.Create(registration.Options), Secret: registration.Secret}
 	for _, not := range []*account.Session{&other.Session, &bob.Session} {
-		_, err = w.AddPasskey(t.Context(), "", answer, not)
+		_, err = w.Passkeys.Add(t.Context(), "", answer, not)
 		w.wantKind(err, errs.Denied)
 	}
-	_, err = w.AddPasskey(t.Context(), "", answer, me)
+	_, err = w.Passkeys.Add(t.Context(), "", answer, me)
 	w.must(err)
-	_, err = w.AddPasskey(t.Context(), "", answer, me)
+	_, err = w.Passkeys.Add(t.Context(), "", answer, me)
 	w.wantKind(err, errs.Denied)
 
 	late := w.answer(c)
@@ -267,7 +270,7 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 }
 
 func (w *fixture) byPasskey(a account.PasskeyAnswer) error {
-	_, err := w.LoginByPasskey(w.Context(), a, from)
+	_, err := w.Login.LoginByPasskey(w.Context(), a, from)
 	return err
 }
 
@@ -375,7 +378,7 @@ func TestAWrongPasskeyIsNotRegistered(t *testing.T) {
 	if session.User.UUID != in.User.UUID {
 		t.Error("the passkey has another user")
 	}
-	_, err = w.AddPasskey(t.Context(), "", account.PasskeyAnswer{Credential: json.RawMessage(`{"id":"x"}`)}, &in.Session)
+	_, err = w.Passkeys.Add(t.Context(), "", account.PasskeyAnswer{Credential: json.RawMessage(`{"id":"x"}`)}, &in.Session)
 	w.wantKind(err, errs.Invalid)
 }
 
@@ -417,12 +420,12 @@ func TestConcurrentPasskeys(t *testing.T) {
 	var registrations []account.PasskeyAnswer
 	for _, login := range []string{"a@example.com", "b@example.com", "c@example.com"} {
 		u := w.register(login, password)
-		challenge, err := w.BeginPasskey(t.Context(), &u.Session)
+		challenge, err := w.Passkeys.BeginRegistration(t.Context(), &u.Session)
 		w.must(err)
 		users, registrations = append(users, u), append(registrations, account.PasskeyAnswer{Credential: shared.Create(challenge.Options), Secret: challenge.Secret})
 	}
 	once(len(users), func(i int) error {
-		_, err := w.AddPasskey(t.Context(), "", registrations[i], &users[i].Session)
+		_, err := w.Passkeys.Add(t.Context(), "", registrations[i], &users[i].Session)
 		return err
 	}, errs.Exists)
 }
@@ -446,9 +449,9 @@ func TestASignatureCounterThatGoesBack(t *testing.T) {
 	if len(suspected) != 4 || suspected[0].UUID != in.User.UUID || !strings.Contains(string(suspected[0].Auth), added.UUID) {
 		t.Errorf("events %+v", suspected)
 	}
-	list, err := w.ListPasskeys(t.Context(), &in.Session)
+	list, err := w.Passkeys.List(t.Context(), &in.Session)
 	w.must(err)
-	details, err := w.AccountDetails(t.Context(), in.User.Stored)
+	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
 	if list[0].CloneSuspected == "" || !slices.ContainsFunc(details.Idents, func(i account.IdentInfo) bool { return i.CloneSuspected != "" }) {
 		t.Errorf("the user sees %+v, admins %+v", list, details.Idents)
@@ -461,11 +464,11 @@ func TestASignatureCounterThatGoesBack(t *testing.T) {
 
 func TestPasskeysOfUsersWhoMayNotLogIn(t *testing.T) {
 	w, in, c := withPasskey(t)
-	_, err := w.SetDisabled(t.Context(), in.User.UUID, true)
+	_, err := w.Admin.SetDisabled(t.Context(), in.User.UUID, true)
 	w.must(err)
 	_, err = w.loginByPasskey(c)
 	w.wantKind(err, errs.Denied)
-	_, err = w.SetDisabled(t.Context(), in.User.UUID, false)
+	_, err = w.Admin.SetDisabled(t.Context(), in.User.UUID, false)
 	w.must(err)
 	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 	_, err = w.loginByPasskey(c)
@@ -481,10 +484,10 @@ func TestPasskeysOfUsersWhoMayNotLogIn(t *testing.T) {
 
 func TestARecoveryByAStrangersAccountRemovesItsPasskeys(t *testing.T) {
 	w, in, c := withPasskey(t) // whoever registered did not prove the address
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	recovery := credentials(ada, "another password")
 	recovery.Token = w.lastMail(ada).token
-	w.must(w.Recover(t.Context(), recovery, from))
+	w.must(w.Recovery.Recover(t.Context(), recovery, from))
 	_, err := w.loginByPasskey(c)
 	w.wantKind(err, errs.Denied)
 	w.mustLogin(ada, "another password", in.User.UUID)
@@ -519,9 +522,9 @@ func TestASecondFactorIsAPasskeyOfThatUser(t *testing.T) {
 func TestWithoutPasskeys(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	_, err := w.BeginPasskeyLogin(t.Context(), from)
+	_, err := w.Passkeys.BeginLogin(t.Context(), from)
 	w.wantKind(err, errs.NotFound)
-	_, err = w.BeginPasskey(t.Context(), &in.Session)
+	_, err = w.Passkeys.BeginRegistration(t.Context(), &in.Session)
 	w.wantKind(err, errs.NotFound)
 	w.wantKind(w.byPasskey(account.PasskeyAnswer{}), errs.NotFound)
 }

@@ -33,28 +33,28 @@ func TestAPasswordIsTheSameInEveryForm(t *testing.T) {
 		for how, prepare := range map[string]func(w *fixture){
 			"registered": func(w *fixture) { w.register(ada, set) },
 			"changed": func(w *fixture) {
-				must(w.ChangePassword(w.Context(), password, set, with(w.register(ada, password))))
+				must(w.Recovery.ChangePassword(w.Context(), password, set, with(w.register(ada, password))))
 			},
 			"recovered": func(w *fixture) {
 				w.register(ada, password)
-				w.must(w.Recover(w.Context(), w.requestRecovery(ada, set), from))
+				w.must(w.Recovery.Recover(w.Context(), w.requestRecovery(ada, set), from))
 			},
-			"set by an admin":     func(w *fixture) { must(w.SetPassword(w.Context(), w.register(ada, password).User.UUID, set)) },
-			"created by an admin": func(w *fixture) { must(w.CreateUser(w.Context(), account.NewUser{Login: ada, Password: set})) },
+			"set by an admin":     func(w *fixture) { must(w.Admin.SetPassword(w.Context(), w.register(ada, password).User.UUID, set)) },
+			"created by an admin": func(w *fixture) { must(w.Admin.CreateUser(w.Context(), account.NewUser{Login: ada, Password: set})) },
 		} {
 			w := newFixture(t)
 			prepare(w)
 			for _, proven := range forms {
-				in, err := w.Login(t.Context(), credentials(ada, proven), from)
+				in, err := w.Login.Login(t.Context(), credentials(ada, proven), from)
 				if err != nil {
 					t.Errorf("%s as %+q, proven as %+q: %v", how, set, proven, err)
 					continue
 				}
-				if _, err := w.ChangePassword(t.Context(), proven, set, with(in)); err != nil {
+				if _, err := w.Recovery.ChangePassword(t.Context(), proven, set, with(in)); err != nil {
 					t.Errorf("%s as %+q, changed with %+q: %v", how, set, proven, err)
 				}
 			}
-			_, err := w.Login(t.Context(), credentials(ada, "cafe au lait"), from)
+			_, err := w.Login.Login(t.Context(), credentials(ada, "cafe au lait"), from)
 			w.wantKind(err, errs.Denied)
 		}
 	}
@@ -77,7 +77,7 @@ func TestAHashOfAPasswordAsItWasSentIsReplaced(t *testing.T) {
 	w.setHash(in.User.UUID, old)
 	hash := func() string { h, _ := w.record("Users", in.User.UUID).Text("password"); return h }
 
-	_, err := w.Login(t.Context(), credentials(ada, composed), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, composed), from)
 	w.wantKind(err, errs.Denied) // nobody knows the form of a hash
 	if w.Close(); hash() != old {
 		t.Error("replaced by another form")
@@ -106,12 +106,12 @@ func TestTheHashesOfALoginDependOnWhatIsSentAlone(t *testing.T) {
 	w.register(ada, password)
 	w.register("old@example.com", password)
 	w.setHash(w.owner("old@example.com"), account.HashOf(cheapHash, decomposed))
-	must(w.CreateUser(t.Context(), account.NewUser{Login: "none@example.com"}))
+	must(w.Admin.CreateUser(t.Context(), account.NewUser{Login: "none@example.com"}))
 	w.Close()
 	for sent, want := range map[string]int{"a wrong password": 1, composed: 1, "e\u0301 wrong password": 2, "a\u00a0wrong password": 2} {
 		for _, login := range []string{ada, "old@example.com", "none@example.com", "nobody@example.com", "no address"} {
 			n := w.hashes(func() {
-				_, err := w.Login(t.Context(), credentials(login, sent), from)
+				_, err := w.Login.Login(t.Context(), credentials(login, sent), from)
 				w.wantKind(err, errs.Denied)
 			})
 			if n != want {
@@ -124,7 +124,7 @@ func TestTheHashesOfALoginDependOnWhatIsSentAlone(t *testing.T) {
 // The length of a new password is that of its form.
 func TestANewPasswordIsMeasuredInItsForm(t *testing.T) {
 	w := newFixture(t)
-	_, _, err := w.Register(t.Context(), credentials(ada, "e\u0301a\u0300o\u0302"), from) // 9 bytes, and 6 in NFC
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, "e\u0301a\u0300o\u0302"), from) // 9 bytes, and 6 in NFC
 	w.wantKind(err, errs.Invalid)
 	long := strings.Repeat("e\u0301", 400) // 1200 bytes, and 800 in NFC
 	in := w.register(ada, long)

@@ -51,11 +51,11 @@ func github(o *account.Options) { o.Providers = map[string]oauth.Provider{"githu
 // client has a session.
 func (w *fixture) loginByProvider(who string, c account.Client) (account.IssuedSession, error) {
 	w.Helper()
-	flow, err := w.BeginOAuth(w.Context(), "github", true, c)
+	flow, err := w.Providers.Begin(w.Context(), "github", true, c)
 	w.must(err)
 	u, err := url.Parse(flow.URL)
 	w.must(err)
-	in, _, err := w.FinishOAuth(w.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {who}}, flow.Secret, c)
+	in, _, err := w.Login.FinishProvider(w.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {who}}, flow.Secret, c)
 	return in, err
 }
 

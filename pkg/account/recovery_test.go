@@ -17,7 +17,7 @@ import (
 // its token with.
 func (w *fixture) requestRecovery(login, next string) account.Credentials {
 	w.Helper()
-	w.must(w.RequestRecovery(w.Context(), login, from))
+	w.must(w.Recovery.Request(w.Context(), login, from))
 	c := credentials(login, next)
 	if m := w.lastMail(login); m.kind == "recover" {
 		c.Token = m.token
@@ -37,22 +37,22 @@ func TestRecover(t *testing.T) {
 		{Login: "", Password: c.Password, Token: c.Token}, {Login: ada, Password: "", Token: c.Token}, {Login: ada, Password: "short", Token: c.Token},
 		{Login: ada, Password: strings.Repeat("x", account.MaxPassword+1), Token: c.Token},
 	} {
-		w.wantKind(w.Recover(t.Context(), wrong, from), errs.Invalid)
+		w.wantKind(w.Recovery.Recover(t.Context(), wrong, from), errs.Invalid)
 	}
 	for _, wrong := range []account.Credentials{
 		{Login: ada, Password: c.Password}, {Login: ada, Password: c.Password, Token: "wrong"}, {Login: "bob@example.com", Password: c.Password, Token: c.Token},
 	} {
-		w.wantKind(w.Recover(t.Context(), wrong, from), errs.Denied)
+		w.wantKind(w.Recovery.Recover(t.Context(), wrong, from), errs.Denied)
 	}
 	if !w.valid(in.Token) || !w.valid(other.Token) {
 		t.Error("a recovery that was refused ends sessions")
 	}
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	if w.valid(in.Token) || w.valid(other.Token) {
 		t.Error("a session outlives the recovery")
 	}
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
-	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
+	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
 	w.mustLogin(ada, "a new password", in.User.UUID)
 	if string(w.record("Idents", adaIdent)["validated"]) != "true" {
@@ -66,14 +66,14 @@ func TestARecoveryTokenDoesNotOutliveThePassword(t *testing.T) {
 	const bob = "bob@example.com"
 	for name, change := range map[string]func(*fixture, account.IssuedSession){
 		"changed by the user": func(w *fixture, in account.IssuedSession) {
-			must(w.ChangePassword(w.Context(), password, "the latest password", with(in)))
+			must(w.Recovery.ChangePassword(w.Context(), password, "the latest password", with(in)))
 		},
 		"recovered by another address": func(w *fixture, in account.IssuedSession) {
 			c := credentials(bob, password)
-			_, _, err := w.Register(w.Context(), c, with(in))
+			_, _, err := w.Registration.Register(w.Context(), c, with(in))
 			w.must(err)
-			must(w.FollowLink(w.Context(), bob, w.lastMail(bob).token, with(in)))
-			w.must(w.Recover(w.Context(), w.requestRecovery(bob, "the latest password"), from))
+			must(w.Registration.FollowLink(w.Context(), bob, w.lastMail(bob).token, with(in)))
+			w.must(w.Recovery.Recover(w.Context(), w.requestRecovery(bob, "the latest password"), from))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,10 +83,10 @@ func TestARecoveryTokenDoesNotOutliveThePassword(t *testing.T) {
 			change(w, in)
 			_, err := w.followLink(ada, stolen.Token)
 			w.wantKind(err, errs.Denied)
-			w.wantKind(w.Recover(t.Context(), stolen, from), errs.Denied)
+			w.wantKind(w.Recovery.Recover(t.Context(), stolen, from), errs.Denied)
 			w.mustLogin(ada, "the latest password", in.User.UUID)
 			w.clock.advance(w.email.MailInterval)
-			w.must(w.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
+			w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
 			w.mustLogin(ada, "a new password", in.User.UUID)
 		})
 	}
@@ -104,12 +104,12 @@ func TestAPasswordThatIsChangedDuringARecoveryStays(t *testing.T) {
 		w.backend.onStep(func(_ context.Context, s step) error {
 			if s.write != nil && inside.Load() == 0 && int(writes.Add(1)) == moment+1 {
 				inside.Add(1)
-				_, changed = owner.ChangePassword(t.Context(), password, "the latest password", with(in))
+				_, changed = owner.Recovery.ChangePassword(t.Context(), password, "the latest password", with(in))
 				inside.Add(-1)
 			}
 			return nil
 		})
-		err := w.Recover(t.Context(), stolen, from)
+		err := w.Recovery.Recover(t.Context(), stolen, from)
 		w.backend.onStep(nil)
 		owner.Close()
 		if changed == nil {
@@ -130,7 +130,7 @@ func TestARecoveryTokenIsForTheAccountThatItWasMadeFor(t *testing.T) {
 	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 	w.cascade()
 	other := w.register(ada, "another password")
-	w.wantKind(w.Recover(t.Context(), old, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), old, from), errs.Denied)
 	w.mustLogin(ada, "another password", other.User.UUID)
 }
 
@@ -143,12 +143,12 @@ func TestATokenIsForOnePurpose(t *testing.T) {
 	}
 	c := credentials(ada, "the password of a thief")
 	c.Token = m.token
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.mustLogin(ada, password, in.User.UUID)
 
 	w = newFixture(t, validatedFirst)
 	w.register(ada, password)
-	_, _, err := w.Register(t.Context(), w.requestRecovery(ada, "another password"), from)
+	_, _, err := w.Registration.Register(t.Context(), w.requestRecovery(ada, "another password"), from)
 	w.wantKind(err, errs.Denied)
 }
 
@@ -159,7 +159,7 @@ func TestRecoveryTokensExpire(t *testing.T) {
 	w.clock.advance(w.email.RecoveryTTL - time.Microsecond)
 	must(w.followLink(ada, c.Token))
 	w.clock.advance(time.Microsecond)
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.mustLogin(ada, password, w.objects("Users")[0].UUID)
 }
 
@@ -170,9 +170,9 @@ func TestRecoveryOfADeletedAccount(t *testing.T) {
 	in := w.register(ada, password)
 	c := w.requestRecovery(ada, "a new password")
 	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.cascade()
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	if len(w.objects("Idents")) != 0 {
 		t.Error("an ident exists again")
 	}
@@ -186,18 +186,18 @@ func TestAnInterruptedRecoveryCanBeRepeated(t *testing.T) {
 	in := w.register(ada, password)
 	c := w.requestRecovery(ada, "a new password")
 	w.backend.onStep(failWrites("Tokens", broken))
-	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
+	if err := w.Recovery.Recover(t.Context(), c, from); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(failWrites("Users", broken))
-	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
+	if err := w.Recovery.Recover(t.Context(), c, from); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	w.backend.onStep(nil)
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.mustLogin(ada, password, in.User.UUID)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
+	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
 	w.mustLogin(ada, "a new password", in.User.UUID)
 }
 
@@ -212,7 +212,7 @@ func (w *fixture) squat(victim string) account.IssuedSession {
 // hijack registers the address of somebody else, and links further identities.
 func (w *fixture) hijack(victim string) account.IssuedSession {
 	w.Helper()
-	eve, _, err := w.Register(w.Context(), credentials("eve@example.com", password), with(w.squat(victim)))
+	eve, _, err := w.Registration.Register(w.Context(), credentials("eve@example.com", password), with(w.squat(victim)))
 	w.must(err)
 	return eve
 }
@@ -222,7 +222,7 @@ func TestRecoveryRemovesAllAccessOfAStranger(t *testing.T) {
 	eve := w.hijack(ada)
 	evil := w.requestRecovery("eve@example.com", "the password of eve")
 	c := w.requestRecovery(ada, "the password of ada")
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 
 	if got := w.idents(eve.User.UUID); !slices.Equal(got, []string{adaIdent}) {
 		t.Errorf("ways in: %v", got)
@@ -230,9 +230,9 @@ func TestRecoveryRemovesAllAccessOfAStranger(t *testing.T) {
 	if w.valid(eve.Token) {
 		t.Error("eve's session is good")
 	}
-	w.wantKind(w.Recover(t.Context(), evil, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), evil, from), errs.Denied)
 	for login, want := range map[string]errs.Kind{ada: errs.Denied, "eve@example.com": errs.NotFound} {
-		_, err := w.Login(t.Context(), credentials(login, password), from)
+		_, err := w.Login.Login(t.Context(), credentials(login, password), from)
 		w.wantKind(err, want)
 	}
 	back, err := w.loginByProvider("666", from)
@@ -249,14 +249,14 @@ func TestRecoveryOfAnAddedAddressDoesNotTakeTheAccount(t *testing.T) {
 	w := newFixture(t, github)
 	me, err := w.loginByProvider("1815", from)
 	w.must(err)
-	me, _, err = w.Register(t.Context(), credentials("eve@example.com", password), with(me))
+	me, _, err = w.Registration.Register(t.Context(), credentials("eve@example.com", password), with(me))
 	w.must(err)
-	w.must(w.Recover(t.Context(), w.requestRecovery("eve@example.com", "the password of eve"), from))
+	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery("eve@example.com", "the password of eve"), from))
 
 	if got := w.idents(me.User.UUID); !slices.Equal(got, []string{"1815_github"}) || !w.valid(me.Token) {
 		t.Errorf("the account has the idents %v, its session is valid: %t", got, w.valid(me.Token))
 	}
-	eve, err := w.Login(t.Context(), credentials("eve@example.com", "the password of eve"), from)
+	eve, err := w.Login.Login(t.Context(), credentials("eve@example.com", "the password of eve"), from)
 	w.must(err)
 	if eve.User.UUID == me.User.UUID {
 		t.Error("the owner of the address has the account")
@@ -274,13 +274,13 @@ func TestNothingCanBeLinkedDuringARecovery(t *testing.T) {
 		w.backend.onStep(func(_ context.Context, s step) error {
 			if s.write != nil && inside.Load() == 0 && int(writes.Add(1)) == moment+1 {
 				inside.Add(1)
-				_, _, err := eves.Register(t.Context(), credentials("eve@example.com", password), with(eve))
+				_, _, err := eves.Registration.Register(t.Context(), credentials("eve@example.com", password), with(eve))
 				w.allowKinds(err, errs.Unauthenticated, errs.Denied)
 				inside.Add(-1)
 			}
 			return nil
 		})
-		w.must(w.Recover(t.Context(), c, from))
+		w.must(w.Recovery.Recover(t.Context(), c, from))
 		w.backend.onStep(nil)
 		eves.Close()
 		if got := w.idents(eve.User.UUID); !slices.Equal(got, []string{adaIdent}) {
@@ -295,7 +295,7 @@ func TestRecoveryOfAProvenAddressKeepsIdents(t *testing.T) {
 	in := w.register(ada, password)
 	in, err := w.loginByProvider("1815", with(in))
 	w.must(err)
-	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
+	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
 	back, err := w.loginByProvider("1815", from)
 	w.must(err)
 	if back.User.UUID != in.User.UUID {
@@ -308,19 +308,19 @@ func TestChangePassword(t *testing.T) {
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
 	for _, wrong := range []string{"", "a wrong password", strings.Repeat("x", 2000)} {
-		_, err := w.ChangePassword(t.Context(), wrong, "a new password", with(in))
+		_, err := w.Recovery.ChangePassword(t.Context(), wrong, "a new password", with(in))
 		w.wantKind(err, errs.Denied)
 	}
 	for _, wrong := range []string{"", "short", strings.Repeat("x", account.MaxPassword+1)} {
-		_, err := w.ChangePassword(t.Context(), password, wrong, with(in))
+		_, err := w.Recovery.ChangePassword(t.Context(), password, wrong, with(in))
 		w.wantKind(err, errs.Invalid)
 	}
-	next, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
+	next, err := w.Recovery.ChangePassword(t.Context(), password, "a new password", with(in))
 	w.must(err)
 	if w.valid(in.Token) || w.valid(other.Token) || !w.valid(next.Token) {
 		t.Error("the wrong sessions are good")
 	}
-	_, err = w.ChangePassword(t.Context(), password, "a third password", with(in))
+	_, err = w.Recovery.ChangePassword(t.Context(), password, "a third password", with(in))
 	w.wantKind(err, errs.Unauthenticated)
 	w.mustLogin(ada, "a new password", in.User.UUID)
 }
@@ -329,12 +329,12 @@ func TestAUserWithoutAPasswordCanSetOne(t *testing.T) {
 	w := newFixture(t, github)
 	in, err := w.loginByProvider("1815", from)
 	w.must(err)
-	next, err := w.ChangePassword(t.Context(), "", "a new password", with(in))
+	next, err := w.Recovery.ChangePassword(t.Context(), "", "a new password", with(in))
 	w.must(err)
 	if w.valid(in.Token) || !w.valid(next.Token) {
 		t.Error("the wrong session is good")
 	}
-	_, err = w.ChangePassword(t.Context(), "", "another password", with(next))
+	_, err = w.Recovery.ChangePassword(t.Context(), "", "another password", with(next))
 	w.wantKind(err, errs.Denied)
 }
 
@@ -342,7 +342,7 @@ func TestAUserWithoutAPasswordCanSetOne(t *testing.T) {
 func TestEventsContainNoPassword(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	_, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
+	_, err := w.Recovery.ChangePassword(t.Context(), password, "a new password", with(in))
 	w.must(err)
 	w.Close()
 	w.recorder.mu.Lock()

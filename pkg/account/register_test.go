@@ -25,7 +25,7 @@ func form(t *testing.T, login, password, fields string) account.Credentials {
 
 func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 	w := newFixture(t)
-	in, mailed, err := w.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
+	in, mailed, err := w.Registration.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
 	w.must(err)
 	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(account.SessionIdleTimeout)) {
 		t.Errorf("issued %+v, mailed %v", in, mailed)
@@ -55,7 +55,7 @@ func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 // The event is written once, atomically with the user, without secrets.
 func TestRegisterPublishesAnEvent(t *testing.T) {
 	w := newFixture(t)
-	in, _, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
+	in, _, err := w.Registration.Register(t.Context(), form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
 	w.must(err)
 	events := w.recorder.of(event.Register, "Users")
 	if len(events) != 1 {
@@ -86,7 +86,7 @@ func TestRegisterRejectsInvalidForms(t *testing.T) {
 		for _, c := range []struct{ login, password string }{
 			{"", ""}, {ada, ""}, {"", password}, {ada, "1234567"}, {ada, long + "x"}, {"ada", password}, {"@example.com", password},
 		} {
-			_, mailed, err := w.Register(t.Context(), credentials(c.login, c.password), from)
+			_, mailed, err := w.Registration.Register(t.Context(), credentials(c.login, c.password), from)
 			w.wantKind(err, errs.Invalid)
 			if mailed {
 				t.Errorf("%q, %q: mailed", c.login, c.password)
@@ -99,7 +99,7 @@ func TestRegisterRejectsInvalidForms(t *testing.T) {
 		}
 		w.register(ada, long)
 		w.mustLogin(ada, long, w.objects("Users")[0].UUID)
-		_, err := w.Login(t.Context(), credentials(ada, long+"x"), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, long+"x"), from)
 		w.wantKind(err, errs.Denied)
 	}
 }
@@ -107,14 +107,14 @@ func TestRegisterRejectsInvalidForms(t *testing.T) {
 func TestRegisterRejectsATakenAddress(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)
-	_, _, err := w.Register(t.Context(), credentials("ADA@example.com", "another password"), from)
+	_, _, err := w.Registration.Register(t.Context(), credentials("ADA@example.com", "another password"), from)
 	w.wantKind(err, errs.Exists)
 	w.mustLogin(ada, password, w.objects("Users")[0].UUID)
 }
 
 func TestRegisterRequestsAMailFirst(t *testing.T) {
 	w := newFixture(t, validatedFirst)
-	_, mailed, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada"}`), from)
+	_, mailed, err := w.Registration.Register(t.Context(), form(t, ada, password, `{"name":"Ada"}`), from)
 	w.must(err)
 	if !mailed || len(w.objects("Users"))+len(w.objects("Idents"))+len(w.objects("Sessions")) > 0 || len(w.recorder.of(event.Register, "Users")) > 0 {
 		t.Error("something was made without a token")
@@ -126,22 +126,22 @@ func TestRegisterRequestsAMailFirst(t *testing.T) {
 	c := form(t, ada, password, `{"name":"Ada"}`)
 	for _, wrong := range []string{"wrong", m.token + "x", m.token[1:], strings.ToUpper(m.token)} {
 		c.Token = wrong
-		_, _, err = w.Register(t.Context(), c, from)
+		_, _, err = w.Registration.Register(t.Context(), c, from)
 		w.wantKind(err, errs.Denied)
 	}
 	c.Login, c.Token = "bob@example.com", m.token
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)
 
 	// A form that the schema rejects does not consume the token.
 	c = form(t, ada, password, `{"name":"bad"}`)
 	c.Token = m.token
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Invalid)
 
 	c = form(t, "ADA@example.com", password, `{"name":"Ada"}`)
 	c.Token = m.token
-	in, mailed, err := w.Register(t.Context(), c, from)
+	in, mailed, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	if mailed || string(w.record("Idents", "ada@example.com_email")["validated"]) != "true" {
 		t.Error("the address is not validated")
@@ -150,7 +150,7 @@ func TestRegisterRequestsAMailFirst(t *testing.T) {
 	if strings.Contains(string(w.recorder.of(event.Register, "Users")[0].Datas), m.token) {
 		t.Error("the event of Register contains the token")
 	}
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)
 }
 
@@ -158,7 +158,7 @@ func TestRegisterInformsTheOwnerOfATakenAddress(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.register(ada, password)
 	w.clock.advance(w.email.MailInterval)
-	_, mailed, err := w.Register(t.Context(), credentials(ada, "another password"), from)
+	_, mailed, err := w.Registration.Register(t.Context(), credentials(ada, "another password"), from)
 	w.must(err)
 	if m := w.lastMail(ada); !mailed || m.kind != "taken" || m.token != "" {
 		t.Errorf("mailed %v, %+v", mailed, m)
@@ -169,20 +169,20 @@ func TestRegisterInformsTheOwnerOfATakenAddress(t *testing.T) {
 // This holds also for a user schema that rejects the password.
 func TestARejectedFormDoesNotConsumeTheToken(t *testing.T) {
 	w := newFixture(t, validatedFirst)
-	_, _, err := w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.must(err)
 	c := credentials(ada, password)
 	c.Token = w.lastMail(ada).token
 	c.Fields = object.Object{}
 	c.Fields.Set("big", strings.Repeat("x", 256<<10))
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.TooLarge)
 	// The user exceeds the size limit only with the hash of the password.
 	c.Fields.Set("big", strings.Repeat("x", 256<<10-100))
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.TooLarge)
 	c.Fields = nil
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 }
 
@@ -194,11 +194,11 @@ func TestRegisterLinksAnAddressWhileLoggedIn(t *testing.T) {
 			c := credentials(login, password)
 			if first {
 				w.clock.advance(w.email.MailInterval)
-				_, _, err := w.Register(t.Context(), c, with(in))
+				_, _, err := w.Registration.Register(t.Context(), c, with(in))
 				w.must(err)
 				c.Token = w.lastMail(login).token
 			}
-			in, _, err := w.Register(t.Context(), c, with(in))
+			in, _, err := w.Registration.Register(t.Context(), c, with(in))
 			return in, err
 		}
 		_, err := add("second@example.com", "a wrong password")
@@ -233,7 +233,7 @@ func TestLinkingAnAddressSetsTheFirstPassword(t *testing.T) {
 	w := newFixture(t, github)
 	in, err := w.loginByProvider("ada", from)
 	w.must(err)
-	_, _, err = w.Register(t.Context(), credentials(ada, password), with(in))
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), with(in))
 	w.must(err)
 	w.mustLogin(ada, password, in.User.UUID)
 	back, err := w.loginByProvider("ada", from)
@@ -247,14 +247,14 @@ func TestLoginByEmailCanBeDisabled(t *testing.T) {
 	w := newFixture(t, github, func(o *account.Options) { o.Email = nil })
 	in, err := w.loginByProvider("ada", from)
 	w.must(err)
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
-	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
-	w.wantKind(w.ResendValidation(t.Context(), ada, from), errs.NotFound)
-	w.wantKind(w.RequestRecovery(t.Context(), ada, from), errs.NotFound)
-	w.wantKind(w.Recover(t.Context(), credentials(ada, password), from), errs.NotFound)
-	_, err = w.FollowLink(t.Context(), ada, "token", from)
+	w.wantKind(w.Registration.ResendValidation(t.Context(), ada, from), errs.NotFound)
+	w.wantKind(w.Recovery.Request(t.Context(), ada, from), errs.NotFound)
+	w.wantKind(w.Recovery.Recover(t.Context(), credentials(ada, password), from), errs.NotFound)
+	_, err = w.Registration.FollowLink(t.Context(), ada, "token", from)
 	w.wantKind(err, errs.NotFound)
 	w.must(w.deliverMails())
 	if !w.valid(in.Token) {

@@ -57,7 +57,7 @@ func TestAnUndoingRestoresAnAddressThatIsRemovedMeanwhile(t *testing.T) {
 		func() error { return w.finish(other, ada, undo, from) }))
 	w.wantAddresses(in.User.UUID, adaIdent)
 	c := account.Credentials{Login: ada, Password: "the next password", Token: w.lastMail(ada).token}
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	w.mustLogin(ada, "the next password", in.User.UUID)
 }
 
@@ -68,8 +68,8 @@ func TestARecoveryRestoresAnAddressThatIsRemovedMeanwhile(t *testing.T) {
 	eve = w.mustLogin(ada, password, eve.User.UUID)
 	c, other := w.requestRecovery(ada, "the password of ada"), w.twoServices()[1]
 	w.must(w.removedBefore(adaIdent,
-		func() error { return w.Unlink(t.Context(), &eve.Session, adaIdent) },
-		func() error { return other.Recover(t.Context(), c, from) }))
+		func() error { return w.Links.Unlink(t.Context(), &eve.Session, adaIdent) },
+		func() error { return other.Recovery.Recover(t.Context(), c, from) }))
 	w.wantAddresses(eve.User.UUID, adaIdent)
 	w.mustLogin(ada, "the password of ada", eve.User.UUID)
 }

@@ -46,7 +46,7 @@ func TestOfTwoUsesAtOnceOneLogsIn(t *testing.T) {
 		w := newFixture(t, github)
 		flow, query := w.flow(false, from, "1815")
 		first, second := w.atOnce("flow-", func() error {
-			_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+			_, _, err := w.Login.FinishProvider(t.Context(), query, flow.Secret, from)
 			return err
 		})
 		w.must(first)
@@ -66,7 +66,7 @@ func TestOfTwoUsesAtOnceOneLogsIn(t *testing.T) {
 		pending, c := w.beginLogin(ada), from
 		c.Cookie = true
 		first, second := w.atOnce("pending-", func() error {
-			_, err := w.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), c)
+			_, err := w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), c)
 			return err
 		})
 		w.must(first)

@@ -15,15 +15,15 @@ func TestAUsedFormGuessesNoPasswords(t *testing.T) {
 	forms := map[string]func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error){
 		"registration": func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error) {
 			return w.registeredByToken(c), func(form account.Credentials) error {
-				_, _, err := w.Register(w.Context(), form, c)
+				_, _, err := w.Registration.Register(w.Context(), form, c)
 				return err
 			}
 		},
 		"recovery": func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error) {
 			w.registeredByToken(c)
 			form := w.requestRecovery(ada, "the next password")
-			w.must(w.Recover(w.Context(), form, c))
-			return form, func(form account.Credentials) error { return w.Recover(w.Context(), form, c) }
+			w.must(w.Recovery.Recover(w.Context(), form, c))
+			return form, func(form account.Credentials) error { return w.Recovery.Recover(w.Context(), form, c) }
 		},
 	}
 	for name, begin := range forms {
@@ -47,7 +47,7 @@ func TestAUsedFormGuessesNoPasswords(t *testing.T) {
 			if r := account.Repeated(send(form)); r == nil || r.Known {
 				t.Errorf("after too many guesses the reply says of the right password: %+v", r)
 			}
-			_, err := w.Login(t.Context(), credentials(ada, form.Password), from)
+			_, err := w.Login.Login(t.Context(), credentials(ada, form.Password), from)
 			w.wantKind(err, errs.Limited)
 			w.Close()
 			if n := len(w.authEvents(event.AuthLoginFailed)); n != failed+3 {
@@ -64,10 +64,10 @@ func TestAGuessInAUsedFormIsAnAttempt(t *testing.T) {
 	w.clock.advance(time.Minute)
 	form.Password = "a guess of the password"
 	for range 3 {
-		_, _, err := w.Register(t.Context(), form, c)
+		_, _, err := w.Registration.Register(t.Context(), form, c)
 		w.wantRepeated(err, account.ActRegistered, false)
 	}
-	_, _, err := w.Register(t.Context(), form, c)
+	_, _, err := w.Registration.Register(t.Context(), form, c)
 	w.wantKind(err, errs.Limited)
 }
 
@@ -76,13 +76,13 @@ func TestACookieIsNoSession(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	token := w.lastMail(ada).token
-	_, err := w.FollowLink(t.Context(), ada, token, with(in))
+	_, err := w.Registration.FollowLink(t.Context(), ada, token, with(in))
 	w.must(err)
-	_, err = w.FollowLink(t.Context(), ada, token, with(in))
+	_, err = w.Registration.FollowLink(t.Context(), ada, token, with(in))
 	w.wantRepeated(err, account.ActConfirmed, true)
 	c := from
 	c.Browser = "session " + in.ID
-	_, err = w.FollowLink(t.Context(), ada, token, c)
+	_, err = w.Registration.FollowLink(t.Context(), ada, token, c)
 	w.wantRepeated(err, account.ActConfirmed, false)
 }
 
@@ -94,10 +94,10 @@ func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 		user := w.register(ada, password).User.UUID
 		code, c := w.mailedCode(ada)
 		c.Browser, c.Cookie = account.NewBrowser(), true
-		_, err := w.SetDisabled(t.Context(), user, true)
+		_, err := w.Admin.SetDisabled(t.Context(), user, true)
 		w.must(err)
 		for range 2 {
-			_, err = w.LoginByMail(t.Context(), ada, code, c)
+			_, err = w.Login.LoginByMail(t.Context(), ada, code, c)
 			w.wantPlain(err)
 		}
 	})
@@ -106,29 +106,29 @@ func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 		w.register(ada, password)
 		form := w.requestRecovery(ada, "the next password")
 		w.backend.onStep(failWrites("Users", broken)) // or belfry is killed
-		if err := w.Recover(t.Context(), form, c); !errors.Is(err, broken) {
+		if err := w.Recovery.Recover(t.Context(), form, c); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
 		w.backend.onStep(nil)
 		w.clock.advance(time.Minute)
-		w.wantPlain(w.Recover(t.Context(), form, c))
-		_, err := w.FollowLink(t.Context(), ada, form.Token, c)
+		w.wantPlain(w.Recovery.Recover(t.Context(), form, c))
+		_, err := w.Registration.FollowLink(t.Context(), ada, form.Token, c)
 		w.wantPlain(err)
 		form = w.requestRecovery(ada, "the next password")
-		w.must(w.Recover(t.Context(), form, c))
-		w.wantRepeated(w.Recover(t.Context(), form, c), account.ActPassword, true)
+		w.must(w.Recovery.Recover(t.Context(), form, c))
+		w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), account.ActPassword, true)
 	})
 	t.Run("step-up", func(t *testing.T) {
 		w, in, key := withPasskey(t)
-		challenge, err := w.SecondPasskeyOptions(t.Context(), "", with(in))
+		challenge, err := w.Login.SecondPasskeyOptions(t.Context(), "", with(in))
 		w.must(err)
 		f := account.SecondFactor{Type: account.FactorPasskey, Passkey: account.PasskeyAnswer{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
 		w.backend.onStep(failWrites("Sessions", broken))
-		if _, err = w.StepUp(t.Context(), "", f, with(in)); !errors.Is(err, broken) {
+		if _, err = w.StepUp.StepUp(t.Context(), "", f, with(in)); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
 		w.backend.onStep(nil)
-		_, err = w.StepUp(t.Context(), "", f, with(in))
+		_, err = w.StepUp.StepUp(t.Context(), "", f, with(in))
 		w.wantPlain(err)
 	})
 }

@@ -39,11 +39,11 @@ func (w *fixture) wantPlain(err error) {
 // registeredByToken registers by the token of a mail, in a browser.
 func (w *fixture) registeredByToken(c account.Client) account.Credentials {
 	w.Helper()
-	_, _, err := w.Register(w.Context(), credentials(ada, password), c)
+	_, _, err := w.Registration.Register(w.Context(), credentials(ada, password), c)
 	w.must(err)
 	form := credentials(ada, password)
 	form.Token = w.lastMail(ada).token
-	_, _, err = w.Register(w.Context(), form, c)
+	_, _, err = w.Registration.Register(w.Context(), form, c)
 	w.must(err)
 	return form
 }
@@ -54,16 +54,16 @@ func TestAUsedTokenIsRememberedForTenMinutes(t *testing.T) {
 	for _, after := range []time.Duration{0, account.UsedTTL - time.Second} {
 		w.clock.advance(after)
 		for _, s := range w.twoServices() { // any process
-			_, err := s.FollowLink(t.Context(), ada, form.Token, known())
+			_, err := s.Registration.FollowLink(t.Context(), ada, form.Token, known())
 			w.wantRepeated(err, account.ActRegistered, false)
-			_, _, err = s.Register(t.Context(), form, c)
+			_, _, err = s.Registration.Register(t.Context(), form, c)
 			w.wantRepeated(err, account.ActRegistered, true)
 		}
 	}
 	w.clock.advance(time.Second)
-	_, err := w.FollowLink(t.Context(), ada, form.Token, c)
+	_, err := w.Registration.FollowLink(t.Context(), ada, form.Token, c)
 	w.wantPlain(err)
-	if _, _, err = w.Register(t.Context(), form, c); !errors.Is(err, account.ErrToken) {
+	if _, _, err = w.Registration.Register(t.Context(), form, c); !errors.Is(err, account.ErrToken) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -72,18 +72,18 @@ func TestAUsedTokenIsRememberedForTenMinutes(t *testing.T) {
 func TestARepetitionIsOfTheSameTokenForTheSame(t *testing.T) {
 	w, c := newFixture(t, validatedFirst), known()
 	form := w.registeredByToken(c)
-	w.wantPlain(w.Recover(t.Context(), form, c))
-	_, err := w.FinishAddressChange(t.Context(), ada, form.Token, c)
+	w.wantPlain(w.Recovery.Recover(t.Context(), form, c))
+	_, err := w.Addresses.Finish(t.Context(), ada, form.Token, c)
 	w.wantPlain(err)
 	other := form
 	other.Login = "eve@example.com"
-	_, _, err = w.Register(t.Context(), other, c)
+	_, _, err = w.Registration.Register(t.Context(), other, c)
 	w.wantPlain(err)
 	other = form
 	other.Token = strings.Repeat("a", 43)
-	_, _, err = w.Register(t.Context(), other, c)
+	_, _, err = w.Registration.Register(t.Context(), other, c)
 	w.wantPlain(err)
-	_, err = w.LoginByMail(t.Context(), ada, form.Token, c)
+	_, err = w.Login.LoginByMail(t.Context(), ada, form.Token, c)
 	w.wantPlain(err)
 }
 
@@ -93,17 +93,17 @@ func TestAFormWithAnotherPasswordIsNoRepetitionOfTheBrowser(t *testing.T) {
 	form := w.registeredByToken(c)
 	w.clock.advance(time.Minute)
 	form.Password = "a different password"
-	_, _, err := w.Register(t.Context(), form, c)
+	_, _, err := w.Registration.Register(t.Context(), form, c)
 	w.wantRepeated(err, account.ActRegistered, false)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	form.Token = w.lastMail(ada).token
-	w.must(w.Recover(t.Context(), form, c))
-	w.wantRepeated(w.Recover(t.Context(), form, c), account.ActPassword, true)
-	w.wantRepeated(w.Recover(t.Context(), form, known()), account.ActPassword, false)
+	w.must(w.Recovery.Recover(t.Context(), form, c))
+	w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), account.ActPassword, true)
+	w.wantRepeated(w.Recovery.Recover(t.Context(), form, known()), account.ActPassword, false)
 	w.clock.advance(time.Minute)
 	form.Password = "a third password"
-	w.wantRepeated(w.Recover(t.Context(), form, c), account.ActPassword, false)
-	_, err = w.Login(t.Context(), credentials(ada, "a different password"), from)
+	w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), account.ActPassword, false)
+	_, err = w.Login.Login(t.Context(), credentials(ada, "a different password"), from)
 	w.must(err)
 }
 
@@ -111,14 +111,14 @@ func TestAFormWithAnotherPasswordIsNoRepetitionOfTheBrowser(t *testing.T) {
 func TestAUsedLinkOfADeletedAccountSaysNothing(t *testing.T) {
 	w, c := newFixture(t, validatedFirst), known()
 	form := w.registeredByToken(c)
-	user, err := w.FindUser(t.Context(), ada)
+	user, err := w.Admin.FindUser(t.Context(), ada)
 	w.must(err)
 	w.must(w.set.Store("Users").Delete(t.Context(), user.UUID, 0))
 	w.cascade()
 	w.clock.advance(time.Minute)
-	_, err = w.FollowLink(t.Context(), ada, form.Token, c)
+	_, err = w.Registration.FollowLink(t.Context(), ada, form.Token, c)
 	w.wantPlain(err)
-	_, _, err = w.Register(t.Context(), form, c)
+	_, _, err = w.Registration.Register(t.Context(), form, c)
 	w.wantPlain(err)
 }
 
@@ -128,11 +128,11 @@ func TestAnOlderLinkForTheSameSaysTheSame(t *testing.T) {
 	w.register(ada, password)
 	first := w.lastMail(ada).token
 	w.clock.advance(time.Minute)
-	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
 	second := w.lastMail(ada).token
-	_, err := w.FollowLink(t.Context(), ada, second, from)
+	_, err := w.Registration.FollowLink(t.Context(), ada, second, from)
 	w.must(err)
-	_, err = w.FollowLink(t.Context(), ada, first, from)
+	_, err = w.Registration.FollowLink(t.Context(), ada, first, from)
 	w.wantRepeated(err, account.ActConfirmed, false)
 }
 
@@ -141,9 +141,9 @@ func TestARepetitionProvesNothing(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	token := w.lastMail(ada).token
-	_, err := w.FollowLink(t.Context(), ada, token, from) // the scanner
+	_, err := w.Registration.FollowLink(t.Context(), ada, token, from) // the scanner
 	w.must(err)
-	_, err = w.FollowLink(t.Context(), ada, token, with(in))
+	_, err = w.Registration.FollowLink(t.Context(), ada, token, with(in))
 	w.wantRepeated(err, account.ActConfirmed, false)
 	if string(w.record("Idents", ada+"_email")["_proven"]) == "true" {
 		t.Error("the address is proven")
@@ -156,10 +156,10 @@ func TestAUsedCodeIsAWrongOneInAnotherBrowser(t *testing.T) {
 	w.register(ada, password)
 	code, c := w.mailedCode(ada)
 	c.Cookie = true
-	_, err := w.LoginByMail(t.Context(), ada, code, c)
+	_, err := w.Login.LoginByMail(t.Context(), ada, code, c)
 	w.must(err)
 	for range 20 {
-		_, err = w.LoginByMail(t.Context(), ada, code, c)
+		_, err = w.Login.LoginByMail(t.Context(), ada, code, c)
 		w.wantRepeated(err, account.ActLoggedIn, true)
 	}
 	w.clock.advance(time.Minute)
@@ -167,10 +167,10 @@ func TestAUsedCodeIsAWrongOneInAnotherBrowser(t *testing.T) {
 	w.lastMail(ada)
 	w.wantWrongCode(ada, code, from)
 	for range 2 {
-		_, err = w.LoginByMail(t.Context(), ada, code, other)
+		_, err = w.Login.LoginByMail(t.Context(), ada, code, other)
 		w.wantPlain(err)
 	}
-	_, err = w.LoginByMail(t.Context(), ada, code, other)
+	_, err = w.Login.LoginByMail(t.Context(), ada, code, other)
 	w.wantKind(err, errs.Limited)
 }
 
@@ -180,15 +180,15 @@ func TestAUsedCodeIsNoGuessOfTheNextOne(t *testing.T) {
 	w.register(ada, password)
 	code, c := w.mailedCode(ada)
 	c.Browser = account.NewBrowser()
-	_, err := w.LoginByMail(t.Context(), ada, code, c)
+	_, err := w.Login.LoginByMail(t.Context(), ada, code, c)
 	w.must(err)
 	next, again := w.mailedCode(ada)
 	again.Browser = c.Browser
 	for range 10 {
-		_, err = w.LoginByMail(t.Context(), ada, code, again)
+		_, err = w.Login.LoginByMail(t.Context(), ada, code, again)
 		w.wantRepeated(err, account.ActLoggedIn, true)
 	}
-	_, err = w.LoginByMail(t.Context(), ada, next, again)
+	_, err = w.Login.LoginByMail(t.Context(), ada, next, again)
 	w.must(err)
 }
 
@@ -197,19 +197,19 @@ func TestAUsedCodeOfAnAppIsNoWrongGuess(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	e := w.enroll(w.register(ada, password))
 	code := w.totpCode(e.secret, 0)
-	_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(code), from)
+	_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(code), from)
 	w.must(err)
 	failed := len(w.authEvents(event.AuthLoginFailed))
 	for range 10 {
-		_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(code), from)
+		_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(code), from)
 		w.wantPlain(err)
 	}
 	if n := len(w.authEvents(event.AuthLoginFailed)); n != failed {
 		t.Errorf("%d events of wrong guesses", n-failed)
 	}
-	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(wrong(code)), from)
+	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(wrong(code)), from)
 	w.wantPlain(err)
-	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 1)), from)
+	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 1)), from)
 	w.must(err)
 }
 
@@ -218,7 +218,7 @@ func TestALoginThatIsCompletedTwice(t *testing.T) {
 	w := newFixture(t)
 	e := w.enroll(w.register(ada, password))
 	pending, c := w.beginLogin(ada), known()
-	_, err := w.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), c)
+	_, err := w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), c)
 	w.must(err)
 	browser := from
 	browser.Cookie = true
@@ -226,17 +226,17 @@ func TestALoginThatIsCompletedTwice(t *testing.T) {
 		from  account.Client
 		known bool
 	}{{c, true}, {browser, true}, {from, false}, {known(), false}} {
-		_, err = w.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), again.from)
+		_, err = w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), again.from)
 		w.wantRepeated(err, account.ActLoggedIn, again.known)
 		w.wantKind(err, errs.Unauthenticated)
 	}
-	_, err = w.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[1]), c)
+	_, err = w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[1]), c)
 	if w.wantKind(err, errs.Unauthenticated); account.Repeated(err) != nil {
 		t.Error("another code is a repetition")
 	}
-	_, err = w.PendingFactors(t.Context(), pending.Secret)
+	_, err = w.Login.PendingFactors(t.Context(), pending.Secret)
 	w.wantKind(err, errs.Unauthenticated)
-	_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(e.codes[1]), c)
+	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(e.codes[1]), c)
 	w.must(err)
 }
 
@@ -244,12 +244,12 @@ func TestALoginThatIsCompletedTwice(t *testing.T) {
 func TestAUsedRecordKeepsNothing(t *testing.T) {
 	w, _, key := withPasskey(t)
 	a := w.answer(key)
-	_, err := w.LoginByPasskey(t.Context(), a, from)
+	_, err := w.Login.LoginByPasskey(t.Context(), a, from)
 	w.must(err)
-	_, err = w.LoginByPasskey(t.Context(), a, from)
+	_, err = w.Login.LoginByPasskey(t.Context(), a, from)
 	w.wantRepeated(err, account.ActLoggedIn, false)
 	a.Cookie = true
-	_, err = w.LoginByPasskey(t.Context(), a, from)
+	_, err = w.Login.LoginByPasskey(t.Context(), a, from)
 	w.wantRepeated(err, account.ActLoggedIn, true)
 	used := 0
 	for _, stored := range w.objects("Tokens") {
@@ -284,7 +284,7 @@ func TestAWrongAnswerThatIsRepeatedIsWrong(t *testing.T) {
 	a := w.answer(key)
 	a.Credential = []byte(strings.Replace(string(a.Credential), `"signature":"`, `"signature":"AAAA`, 1))
 	for range 2 {
-		_, err := w.LoginByPasskey(t.Context(), a, from)
+		_, err := w.Login.LoginByPasskey(t.Context(), a, from)
 		w.wantPlain(err)
 	}
 }
@@ -294,10 +294,10 @@ func TestUsedCodesAreNoGuessesOfAnAddress(t *testing.T) {
 	w := newFixture(t, limits(1000, 0))
 	w.register(ada, password)
 	code, c := w.mailedCode(ada)
-	_, err := w.LoginByMail(t.Context(), ada, code, c)
+	_, err := w.Login.LoginByMail(t.Context(), ada, code, c)
 	w.must(err)
 	for range 300 {
-		_, err = w.LoginByMail(t.Context(), ada, code, c)
+		_, err = w.Login.LoginByMail(t.Context(), ada, code, c)
 		w.wantRepeated(err, account.ActLoggedIn, false)
 	}
 }
@@ -307,35 +307,35 @@ func TestUsedCodesAreNoGuessesOfAnAddress(t *testing.T) {
 func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	const next = "the next password"
 	w := newFixture(t, limits(0, 3))
-	in, err := w.ChangePassword(t.Context(), password, next, with(w.register(ada, password)))
+	in, err := w.Recovery.ChangePassword(t.Context(), password, next, with(w.register(ada, password)))
 	w.must(err)
-	me, err := w.Authenticate(t.Context(), in.Token)
+	me, err := w.Sessions.Authenticate(t.Context(), in.Token)
 	w.must(err)
 	c := from
 	c.Session = me
 	for range 10 {
-		_, err = w.ChangePassword(t.Context(), password, next, c)
+		_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
 		w.wantRepeated(err, account.ActChanged, true)
 	}
 	other := w.mustLogin(ada, next, me.User.UUID)
-	_, err = w.ChangePassword(t.Context(), password, next, with(other))
+	_, err = w.Recovery.ChangePassword(t.Context(), password, next, with(other))
 	w.wantPlain(err)
-	_, err = w.ChangePassword(t.Context(), password, "a guess of the password", c) // two of them: the first password no longer counts
+	_, err = w.Recovery.ChangePassword(t.Context(), password, "a guess of the password", c) // two of them: the first password no longer counts
 	w.wantPlain(err)
-	_, err = w.ChangePassword(t.Context(), password, next, c)
+	_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
 	w.wantKind(err, errs.Limited)
 	w.clock.advance(account.UsedTTL)
-	_, err = w.ChangePassword(t.Context(), password, next, c)
+	_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
 	w.wantPlain(err)
 }
 
 // A registration without a token is known to the browser that has sent it, if it had a cookie by then; to all others the address is taken.
 func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 	w, c := newFixture(t), known()
-	_, _, err := w.Register(t.Context(), credentials(ada, password), c)
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), c)
 	w.must(err)
 	for _, s := range w.twoServices() { // any process
-		_, _, err = s.Register(t.Context(), credentials(ada, password), c)
+		_, _, err = s.Registration.Register(t.Context(), credentials(ada, password), c)
 		w.wantRepeated(err, account.ActRegistered, true)
 		for what, other := range map[string]struct {
 			password string
@@ -345,7 +345,7 @@ func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 			"another browser":  {password, known()},
 			"no cookie":        {password, from},
 		} {
-			_, _, err = s.Register(t.Context(), credentials(ada, other.password), other.client)
+			_, _, err = s.Registration.Register(t.Context(), credentials(ada, other.password), other.client)
 			if w.wantKind(err, errs.Exists); account.Repeated(err) != nil {
 				t.Errorf("%s: a repetition", what)
 			}
@@ -354,7 +354,7 @@ func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 	// A registration that was refused can't be repeated.
 	other := credentials("eve@example.com", "short")
 	for range 2 {
-		if _, _, err = w.Register(t.Context(), other, c); account.Repeated(err) != nil || err == nil {
+		if _, _, err = w.Registration.Register(t.Context(), other, c); account.Repeated(err) != nil || err == nil {
 			t.Errorf("error %v", err)
 		}
 	}

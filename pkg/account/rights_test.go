@@ -33,22 +33,22 @@ const defaultAdmins = "user.admin == true"
 // isAdmin authenticates a token and asks whether its user is an admin.
 func (w *fixture) isAdmin(token string) bool {
 	w.Helper()
-	session, err := w.Authenticate(w.Context(), token)
+	session, err := w.Sessions.Authenticate(w.Context(), token)
 	w.must(err)
 	if session == nil {
 		w.Fatal("the token is not valid")
 	}
-	return w.IsAdmin(w.Context(), session)
+	return w.Sessions.IsAdmin(w.Context(), session)
 }
 
 func TestAnAdminIsWhomTheRuleSays(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins))
 	in := w.register(ada, password)
-	if w.isAdmin(in.Token) || w.IsAdmin(t.Context(), nil) {
+	if w.isAdmin(in.Token) || w.Sessions.IsAdmin(t.Context(), nil) {
 		t.Error("everybody is an admin")
 	}
 	for range 2 { // the second time nothing is written
-		stored, err := w.SetAdmin(t.Context(), in.User.UUID, true)
+		stored, err := w.Admin.SetAdmin(t.Context(), in.User.UUID, true)
 		w.must(err)
 		if !w.isAdmin(in.Token) || string(object.Field(stored.Body, "admin")) != "true" {
 			t.Errorf("no admin: %s", stored.Body)
@@ -57,18 +57,18 @@ func TestAnAdminIsWhomTheRuleSays(t *testing.T) {
 	if n := len(w.recorder.of(event.StoreUpdated, "Users")); n != 1 {
 		t.Errorf("%d events", n)
 	}
-	stored, err := w.SetAdmin(t.Context(), in.User.UUID, false)
+	stored, err := w.Admin.SetAdmin(t.Context(), in.User.UUID, false)
 	w.must(err)
 	if w.isAdmin(in.Token) || object.Field(stored.Body, "admin") != nil || object.Field(stored.Body, "_admin") != nil {
 		t.Errorf("still an admin: %s", stored.Body)
 	}
-	_, err = w.SetAdmin(t.Context(), "none", true)
+	_, err = w.Admin.SetAdmin(t.Context(), "none", true)
 	w.wantKind(err, errs.NotFound)
 
 	w = newFixture(t, admins(`user.role == "operator"`))
 	c := credentials(ada, password)
 	c.Fields = object.Object{"role": []byte(`"operator"`)}
-	in, _, err = w.Register(t.Context(), c, from)
+	in, _, err = w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	if !w.isAdmin(in.Token) {
 		t.Error("the rule of the configuration is not asked")
@@ -91,7 +91,7 @@ func TestOnlyAdminsMakeAdminsAndDisableUsers(t *testing.T) {
 	var err error
 	c.Fields, err = object.Parse([]byte(`{"admin":true,"_admin":true,"disabled":true,"_disabled":true}`))
 	w.must(err)
-	in, _, err := w.Register(t.Context(), c, from)
+	in, _, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	byProvider, err := w.loginByProvider("1815", from)
 	w.must(err)
@@ -100,7 +100,7 @@ func TestOnlyAdminsMakeAdminsAndDisableUsers(t *testing.T) {
 	intercepted := users.WithOptions(func(o *store.Options) { o.Interceptor = granting{} })
 	check := func(how string, in account.IssuedSession) {
 		t.Helper()
-		session, err := w.Authenticate(t.Context(), in.Token)
+		session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 		w.must(err)
 		if session == nil {
 			t.Fatalf("%s: the user is disabled", how)
@@ -137,7 +137,7 @@ func TestOnlyAdminsMakeAdminsAndDisableUsers(t *testing.T) {
 	}
 
 	// What was granted can't be taken away, nor given back, by who has it.
-	_, err = w.SetAdmin(t.Context(), in.User.UUID, true)
+	_, err = w.Admin.SetAdmin(t.Context(), in.User.UUID, true)
 	w.must(err)
 	removing, err := object.Parse([]byte(`{"admin":null,"_admin":null}`))
 	w.must(err)
@@ -159,21 +159,21 @@ func TestFieldsOfAnEarlierReleaseGrantAndForbidNothing(t *testing.T) {
 	w.must(err)
 	_, err = w.set.Store("Users").Update(t.Context(), before, store.UpdateOptions{UUID: in.User.UUID})
 	w.must(err)
-	session, err := w.Authenticate(t.Context(), in.Token)
+	session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 	w.must(err)
-	if session == nil || w.IsAdmin(t.Context(), session) || session.Visible["admin"] != nil || session.Visible["disabled"] != nil {
+	if session == nil || w.Sessions.IsAdmin(t.Context(), session) || session.Visible["admin"] != nil || session.Visible["disabled"] != nil {
 		t.Fatalf("%+v", session)
 	}
 	again := w.mustLogin(ada, password, in.User.UUID)
 	if again.Visible["admin"] != nil {
 		t.Error("a login makes an admin")
 	}
-	seen, err := w.Account(t.Context(), session.User.Stored)
+	seen, err := w.Admin.Account(t.Context(), session.User.Stored)
 	w.must(err)
 	if seen.Admin || seen.Disabled || strings.Contains(string(seen.User), "admin") {
 		t.Errorf("%+v", seen)
 	}
-	stored, err := w.SetDisabled(t.Context(), in.User.UUID, false)
+	stored, err := w.Admin.SetDisabled(t.Context(), in.User.UUID, false)
 	w.must(err)
 	if object.Field(stored.Body, "disabled") != nil {
 		t.Errorf("%s", stored.Body)
@@ -186,17 +186,17 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 	_, err := w.loginByProvider("1815", with(in))
 	w.must(err)
 	first := w.mustLogin(ada, password, in.User.UUID)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	mailed := w.lastMail(ada)
 	mails := w.countMails(ada)
 	other, _ := w.newService() // another process
 
 	actor := "the admin"
 	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginHTTP, Actor: &actor, Ctx: event.Ctx{Request: "r1"}})
-	_, err = w.SetDisabled(ctx, in.User.UUID, true)
+	_, err = w.Admin.SetDisabled(ctx, in.User.UUID, true)
 	w.must(err)
 	for _, token := range []string{in.Token, first.Token} {
-		session, err := other.Authenticate(t.Context(), token)
+		session, err := other.Sessions.Authenticate(t.Context(), token)
 		w.must(err)
 		if session != nil || w.valid(token) {
 			t.Error("a session continues")
@@ -209,12 +209,12 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 	}
 
 	// Only who knows the password learns why.
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
 	if !errors.Is(err, account.ErrDisabled) || !strings.Contains(err.Error(), "disabled") {
 		t.Error(err)
 	}
-	_, err = w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 	w.wantKind(err, errs.Denied)
 	if errors.Is(err, account.ErrDisabled) || strings.Contains(err.Error(), "disabled") {
 		t.Error(err)
@@ -224,27 +224,27 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 	if !errors.Is(err, account.ErrDisabled) {
 		t.Error(err)
 	}
-	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Exists)
-	_, err = w.ChangePassword(t.Context(), password, "a better password", with(first))
+	_, err = w.Recovery.ChangePassword(t.Context(), password, "a better password", with(first))
 	w.wantKind(err, errs.Unauthenticated)
 
 	// Recovery.
 	c := credentials(ada, "a better password")
 	c.Token = mailed.token
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	if w.countMails(ada) != mails {
 		t.Error("a mail for a recovery is sent")
 	}
 
-	_, err = w.SetDisabled(t.Context(), in.User.UUID, false)
+	_, err = w.Admin.SetDisabled(t.Context(), in.User.UUID, false)
 	w.must(err)
 	if w.valid(in.Token) || w.valid(first.Token) {
 		t.Error("a session of before continues")
 	}
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	again := w.mustLogin(ada, password, in.User.UUID)
 	if !w.valid(again.Token) || w.record("Users", in.User.UUID)["disabled"] != nil {
 		t.Error("the user is not enabled")
@@ -255,15 +255,15 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 func TestARecoveryRequestedBeforeAUserIsDisabledEndsWithThem(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
-	_, err := w.SetDisabled(t.Context(), in.User.UUID, true)
+	w.must(w.Recovery.Request(t.Context(), ada, from))
+	_, err := w.Admin.SetDisabled(t.Context(), in.User.UUID, true)
 	w.must(err)
 	c := credentials(ada, "a better password")
 	c.Token = w.lastMail(ada).token
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
-	_, err = w.SetDisabled(t.Context(), in.User.UUID, false)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
+	_, err = w.Admin.SetDisabled(t.Context(), in.User.UUID, false)
 	w.must(err)
-	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
+	w.wantKind(w.Recovery.Recover(t.Context(), c, from), errs.Denied)
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
@@ -273,16 +273,16 @@ func TestALoginDuringTheDisablingOfItsUserIsInvalid(t *testing.T) {
 	in := w.register(ada, password)
 	w.Close()
 	w.ObserveHashes(func(account.HashParams) {
-		_, err := w.SetDisabled(t.Context(), in.User.UUID, true)
+		_, err := w.Admin.SetDisabled(t.Context(), in.User.UUID, true)
 		w.must(err)
 	})
-	again, err := w.Login(t.Context(), credentials(ada, password), from)
+	again, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.allowKinds(err, errs.Denied)
 	w.ObserveHashes(func(account.HashParams) {})
 	if again.Token != "" && w.valid(again.Token) {
 		t.Error("its session is valid")
 	}
-	_, err = w.SetDisabled(t.Context(), in.User.UUID, false)
+	_, err = w.Admin.SetDisabled(t.Context(), in.User.UUID, false)
 	w.must(err)
 	if again.Token != "" && w.valid(again.Token) {
 		t.Error("its session is valid once the user is enabled")
@@ -294,7 +294,7 @@ func TestAdminsCreateFindAndDeleteUsers(t *testing.T) {
 	fields, err := object.Parse([]byte(`{"name":"Ada","admin":true,"_admin":true,"_epoch":7,"password":"x","uuid":"chosen","idents":[1]}`))
 	w.must(err)
 	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginCommand})
-	user, err := w.CreateUser(ctx, account.NewUser{Login: "ADA@example.com", Password: password, Fields: fields})
+	user, err := w.Admin.CreateUser(ctx, account.NewUser{Login: "ADA@example.com", Password: password, Fields: fields})
 	w.must(err)
 	stored := w.record("Users", user.UUID)
 	if name, _ := stored.Text("name"); name != "Ada" || stored["admin"] != nil || stored["_admin"] != nil || stored["_epoch"] != nil || user.UUID == "chosen" {
@@ -313,53 +313,53 @@ func TestAdminsCreateFindAndDeleteUsers(t *testing.T) {
 	}
 	in := w.mustLogin(ada, password, user.UUID)
 
-	_, err = w.CreateUser(ctx, account.NewUser{Login: ada, Password: password})
+	_, err = w.Admin.CreateUser(ctx, account.NewUser{Login: ada, Password: password})
 	w.wantKind(err, errs.Exists)
 	for _, u := range []account.NewUser{{Login: "no address", Password: password}, {Login: "bob@example.com", Password: "short"}, {Login: "bob@example.com", Fields: object.Object{"x": []byte(`"bad"`)}}} {
-		_, err := w.CreateUser(ctx, u)
+		_, err := w.Admin.CreateUser(ctx, u)
 		w.wantKind(err, errs.Invalid)
 	}
-	admin, err := w.CreateUser(ctx, account.NewUser{Login: "root@example.com", Password: password, Admin: true, Validated: true})
+	admin, err := w.Admin.CreateUser(ctx, account.NewUser{Login: "root@example.com", Password: password, Admin: true, Validated: true})
 	w.must(err)
 	if !w.isAdmin(w.mustLogin("root@example.com", password, admin.UUID).Token) || string(w.record("Idents", "root@example.com_email")["validated"]) != "true" {
 		t.Error("no admin was created, or their address is not validated")
 	}
 	// Without a password there is only a recovery.
-	later, err := w.CreateUser(ctx, account.NewUser{Login: "later@example.com"})
+	later, err := w.Admin.CreateUser(ctx, account.NewUser{Login: "later@example.com"})
 	w.must(err)
-	_, err = w.Login(t.Context(), credentials("later@example.com", ""), from)
+	_, err = w.Login.Login(t.Context(), credentials("later@example.com", ""), from)
 	w.wantKind(err, errs.Invalid)
-	w.must(w.RequestRecovery(t.Context(), "later@example.com", from))
+	w.must(w.Recovery.Request(t.Context(), "later@example.com", from))
 	c := credentials("later@example.com", password)
 	c.Token = w.lastMail("later@example.com").token
-	w.must(w.Recover(t.Context(), c, from))
+	w.must(w.Recovery.Recover(t.Context(), c, from))
 	w.mustLogin("later@example.com", password, later.UUID)
 
 	for _, who := range []string{ada, "Ada@Example.com", user.UUID} {
-		found, err := w.FindUser(t.Context(), who)
+		found, err := w.Admin.FindUser(t.Context(), who)
 		w.must(err)
 		if found.UUID != user.UUID {
 			t.Errorf("%s is %s", who, found.UUID)
 		}
 	}
 	for _, who := range []string{"", "none", "none@example.com", "a b", "../x", ada + "_github"} {
-		_, err := w.FindUser(t.Context(), who)
+		_, err := w.Admin.FindUser(t.Context(), who)
 		w.wantKind(err, errs.NotFound)
 	}
 
-	_, err = w.SetPassword(ctx, user.UUID, "short")
+	_, err = w.Admin.SetPassword(ctx, user.UUID, "short")
 	w.wantKind(err, errs.Invalid)
-	_, err = w.SetPassword(ctx, user.UUID, "a better password")
+	_, err = w.Admin.SetPassword(ctx, user.UUID, "a better password")
 	w.must(err)
 	if w.valid(in.Token) {
 		t.Error("a session outlives the password")
 	}
 	in = w.mustLogin(ada, "a better password", user.UUID)
-	w.must(w.DeleteUser(ctx, user.UUID))
+	w.must(w.Admin.DeleteUser(ctx, user.UUID))
 	if w.valid(in.Token) {
 		t.Error("a session outlives its user")
 	}
-	w.wantKind(w.DeleteUser(ctx, user.UUID), errs.NotFound)
+	w.wantKind(w.Admin.DeleteUser(ctx, user.UUID), errs.NotFound)
 	w.cascade()
 	if w.record("Idents", ada+"_email") != nil {
 		t.Error("the ident outlives its user")
@@ -370,15 +370,15 @@ func TestANewPasswordEndsTheDelaysOfFailedLogins(t *testing.T) {
 	w := newFixture(t, func(o *account.Options) { o.Limits.Account = 2 })
 	in := w.register(ada, password)
 	for range 2 {
-		_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 		w.wantKind(err, errs.Denied)
 	}
 	w.Close()
-	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Limited)
 	other, _ := w.newService() // another process, as a command is
 	w.clock.advance(time.Millisecond)
-	_, err = other.SetPassword(t.Context(), in.User.UUID, "a better password")
+	_, err = other.Admin.SetPassword(t.Context(), in.User.UUID, "a better password")
 	w.must(err)
 	w.mustLogin(ada, "a better password", in.User.UUID)
 }
@@ -387,13 +387,13 @@ func TestAccountsShowNoSecrets(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins), func(o *account.Options) { o.Limits.Account = 5 })
 	in := w.register(ada, password)
 	w.register("bob@example.com", password)
-	_, err := w.Login(t.Context(), credentials(ada, "a wrong password"), from)
+	_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 	w.wantKind(err, errs.Denied)
 	w.Close()
 	var all []account.Account
 	var after []byte
 	for {
-		page, next, err := w.Accounts(t.Context(), after, 1)
+		page, next, err := w.Admin.Accounts(t.Context(), after, 1)
 		w.must(err)
 		all = append(all, page...)
 		if after = next; next == nil {
@@ -403,7 +403,7 @@ func TestAccountsShowNoSecrets(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d users", len(all))
 	}
-	details, err := w.AccountDetails(t.Context(), in.User.Stored)
+	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
 	if len(details.Idents) != 1 || details.Idents[0].UUID != ada+"_email" || details.Idents[0].FailedLogins != 1 || len(details.Sessions) != 1 || details.Sessions[0].Current || !details.HasPassword {
 		t.Errorf("%+v", details)
@@ -424,13 +424,13 @@ func TestAUserWhomTheSchemaNoLongerAcceptsIsDisabled(t *testing.T) {
 	old := w.set.Store("Users").WithOptions(func(o *store.Options) { o.Schema = nil })
 	_, err := old.Update(t.Context(), object.Object{"x": []byte(`"bad"`)}, store.UpdateOptions{UUID: in.User.UUID})
 	w.must(err)
-	_, err = w.SetDisabled(t.Context(), in.User.UUID, true)
+	_, err = w.Admin.SetDisabled(t.Context(), in.User.UUID, true)
 	w.must(err)
 	if w.valid(in.Token) {
 		t.Error("a session continues")
 	}
-	_, err = w.SetAdmin(t.Context(), in.User.UUID, true)
+	_, err = w.Admin.SetAdmin(t.Context(), in.User.UUID, true)
 	w.must(err)
-	_, err = w.SetPassword(t.Context(), in.User.UUID, "a better password")
+	_, err = w.Admin.SetPassword(t.Context(), in.User.UUID, "a better password")
 	w.wantKind(err, errs.Invalid) // the schema sees whether there is a password
 }

@@ -17,7 +17,7 @@ func TestAnIdleSessionExpires(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	w.clock.advance(account.SessionIdleTimeout - time.Microsecond)
-	session, err := w.Authenticate(t.Context(), in.Token)
+	session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 	w.must(err)
 	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID || session.Visible["password"] != nil {
 		t.Fatalf("the session is %+v", session)
@@ -84,7 +84,7 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 		in.ID + strings.Repeat("\u00e9", 21) + "x", strings.ToUpper(in.Token), strings.Repeat("A", 1<<20),
 		in.ID + base64.RawURLEncoding.EncodeToString(make([]byte, 32)),
 	} {
-		if session, err := w.Authenticate(t.Context(), token); session != nil || err != nil {
+		if session, err := w.Sessions.Authenticate(t.Context(), token); session != nil || err != nil {
 			t.Errorf("%.80q: %v, %v", token, session, err)
 		}
 	}
@@ -124,13 +124,13 @@ func must[V any](v V, err error) V {
 func TestALoginEndsThePreviousSession(t *testing.T) {
 	w := newFixture(t, github)
 	in := w.register(ada, password)
-	next, err := w.Login(t.Context(), credentials(ada, password), with(in))
+	next, err := w.Login.Login(t.Context(), credentials(ada, password), with(in))
 	w.must(err)
 	w.Close()
 	if w.valid(in.Token) || !w.valid(next.Token) || next.ID == in.ID {
 		t.Error("the session of before is good, or the new one is not")
 	}
-	_, err = w.Login(t.Context(), credentials(ada, "another password"), with(next))
+	_, err = w.Login.Login(t.Context(), credentials(ada, "another password"), with(next))
 	w.wantKind(err, errs.Denied)
 	if w.Close(); !w.valid(next.Token) {
 		t.Error("a login that fails ends the session")
@@ -141,8 +141,8 @@ func TestLogout(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
-	w.must(w.Logout(t.Context(), &in.Session))
-	w.must(w.Logout(t.Context(), &in.Session))
+	w.must(w.Sessions.Logout(t.Context(), &in.Session))
+	w.must(w.Sessions.Logout(t.Context(), &in.Session))
 	if w.valid(in.Token) || !w.valid(other.Token) {
 		t.Error("the wrong session has ended")
 	}
@@ -153,12 +153,12 @@ func TestListAndRevokeSessions(t *testing.T) {
 	bob := w.register("bob@example.com", password)
 	first := w.register(ada, password)
 	w.clock.advance(time.Second)
-	second, err := w.Login(t.Context(), credentials(ada, password), account.Client{Address: "2001:db8::1", UserAgent: "phone"})
+	second, err := w.Login.Login(t.Context(), credentials(ada, password), account.Client{Address: "2001:db8::1", UserAgent: "phone"})
 	w.must(err)
 	w.clock.advance(account.SessionIdleTimeout - time.Second)
 	third := w.mustLogin(ada, password, first.User.UUID) // first has expired by now
 
-	list, err := w.ListSessions(t.Context(), &third.Session)
+	list, err := w.Sessions.List(t.Context(), &third.Session)
 	w.must(err)
 	want := []account.SessionInfo{
 		{ID: second.ID, Type: "email", Origin: account.Origin{Address: "2001:db8::1", UserAgent: "phone"}, Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z",
@@ -171,14 +171,14 @@ func TestListAndRevokeSessions(t *testing.T) {
 	}
 
 	for _, id := range []string{bob.ID, "none", "", "../x", strings.Repeat("x", 300), second.Token, "a/b"} {
-		w.wantKind(w.RevokeSession(t.Context(), &third.Session, id), errs.NotFound)
+		w.wantKind(w.Sessions.RevokeOwn(t.Context(), &third.Session, id), errs.NotFound)
 	}
-	w.must(w.RevokeSession(t.Context(), &third.Session, second.ID))
-	w.wantKind(w.RevokeSession(t.Context(), &third.Session, second.ID), errs.NotFound)
+	w.must(w.Sessions.RevokeOwn(t.Context(), &third.Session, second.ID))
+	w.wantKind(w.Sessions.RevokeOwn(t.Context(), &third.Session, second.ID), errs.NotFound)
 	if w.valid(second.Token) || !w.valid(third.Token) {
 		t.Error("the wrong session was revoked")
 	}
-	list, err = w.ListSessions(t.Context(), &third.Session)
+	list, err = w.Sessions.List(t.Context(), &third.Session)
 	w.must(err)
 	if len(list) != 1 || list[0].ID != third.ID {
 		t.Errorf("the list is %+v", list)
@@ -200,7 +200,7 @@ func TestListManySessions(t *testing.T) {
 		}
 		must(w.set.Store("Sessions").Save(t.Context(), s, ""))
 	}
-	list, err := w.ListSessions(t.Context(), &in.Session)
+	list, err := w.Sessions.List(t.Context(), &in.Session)
 	w.must(err)
 	ids := map[string]bool{}
 	for _, s := range list {
@@ -228,7 +228,7 @@ func TestADeletedUserHasNoSession(t *testing.T) {
 				t.Errorf("%d sessions and idents are left", n)
 			}
 		}
-		_, err := w.Login(t.Context(), credentials(ada, password), from)
+		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 		w.wantKind(err, errs.NotFound)
 		again := w.register(ada, "another password")
 		w.cascade() // late or redelivered: the new user and sessions stay
@@ -248,8 +248,8 @@ func TestADeletedUserHasNoSession(t *testing.T) {
 func TestDeleteExpired(t *testing.T) {
 	w := newFixture(t, github)
 	in := w.register(ada, password)
-	w.must(w.RequestRecovery(t.Context(), "bob@example.com", from))
-	_, err := w.BeginOAuth(t.Context(), "github", true, from)
+	w.must(w.Recovery.Request(t.Context(), "bob@example.com", from))
+	_, err := w.Providers.Begin(t.Context(), "github", true, from)
 	w.must(err)
 	for range 5 {
 		w.mustLogin(ada, password, in.User.UUID)
@@ -278,11 +278,11 @@ func TestDeleteExpired(t *testing.T) {
 // An expired session that is extended at the same time is kept.
 func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 	w := newFixture(t)
-	w.must(w.ResendValidation(t.Context(), "bob@example.com", from))
+	w.must(w.Registration.ResendValidation(t.Context(), "bob@example.com", from))
 	other, _ := w.newService()
 	w.clock.advance(8 * 24 * time.Hour)
 	w.backend.onStep(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
-		w.must(other.ResendValidation(t.Context(), "bob@example.com", from))
+		w.must(other.Registration.ResendValidation(t.Context(), "bob@example.com", from))
 	}))
 	if n := must(w.DeleteExpired(t.Context(), 100)); n != 0 || len(w.objects("Tokens")) != 1 {
 		t.Errorf("%d removed", n)
@@ -294,10 +294,10 @@ func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 func TestAnEndedSessionIsNotReplaced(t *testing.T) {
 	w := newFixture(t)
 	ended := w.register(ada, password)
-	if _, err := w.ChangePassword(t.Context(), password, "a new password", with(w.mustLogin(ada, password, ended.User.UUID))); err != nil {
+	if _, err := w.Recovery.ChangePassword(t.Context(), password, "a new password", with(w.mustLogin(ada, password, ended.User.UUID))); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := w.Register(t.Context(), credentials(ada, password), with(ended))
+	got, _, err := w.Registration.Register(t.Context(), credentials(ada, password), with(ended))
 	w.wantKind(err, errs.Unauthenticated)
 	if got.Token != "" {
 		t.Error("an ended session was replaced by a new one")

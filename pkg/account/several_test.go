@@ -26,16 +26,16 @@ func TestOfSeveralSecretsTheValidOneCounts(t *testing.T) {
 			t.Error("there is none")
 		}
 	}
-	waits := func(secrets []string) string { return w.PendingSecret(t.Context(), secrets) }
+	waits := func(secrets []string) string { return w.Login.PendingSecret(t.Context(), secrets) }
 	pending := w.beginLogin(ada).Secret
 	service(waits, pending)
-	_, err := w.CompleteLogin(t.Context(), pending, totpFactor(w.totpCode(e.secret, 0)), from)
+	_, err := w.Login.CompleteLogin(t.Context(), pending, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
 	service(waits, pending)
 	code, client := w.mailedCode(ada)
-	binding := func(secrets []string) string { return w.BindingSecret(t.Context(), ada, secrets) }
+	binding := func(secrets []string) string { return w.Mails.BindingSecret(t.Context(), ada, secrets) }
 	service(binding, client.Binding)
-	_, err = w.LoginByMail(t.Context(), ada, code, client)
+	_, err = w.Login.LoginByMail(t.Context(), ada, code, client)
 	w.must(err)
 	service(binding, client.Binding) // it is known for a while that it was used
 }
@@ -44,12 +44,12 @@ func TestOfSeveralDevicesTheKnownOneCounts(t *testing.T) {
 	w := newFixture(t, notices)
 	in := w.register(ada, password)
 	c := account.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: account.NewBrowser(), Devices: []string{account.NewBrowser(), in.Device}}
-	if again := must(w.Login(t.Context(), credentials(ada, password), c)); again.Device != "" {
+	if again := must(w.Login.Login(t.Context(), credentials(ada, password), c)); again.Device != "" {
 		t.Error("a device that is known gets another cookie")
 	}
 	w.wantKinds(ada)
 	c = account.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0", Device: account.NewBrowser(), Devices: []string{account.NewBrowser()}}
-	if got := must(w.Login(t.Context(), credentials(ada, password), c)); got.Device != c.Device {
+	if got := must(w.Login.Login(t.Context(), credentials(ada, password), c)); got.Device != c.Device {
 		t.Error("a new device does not get the first cookie")
 	}
 	w.wantKinds(ada, "device")
@@ -59,9 +59,9 @@ func TestOfSeveralBrowsersTheKnownOneCounts(t *testing.T) {
 	w, c := newFixture(t, validatedFirst), known()
 	form := w.registeredByToken(c)
 	again := known()
-	_, _, err := w.Register(t.Context(), form, again)
+	_, _, err := w.Registration.Register(t.Context(), form, again)
 	w.wantRepeated(err, account.ActRegistered, false)
 	again.Browsers = []string{account.NewBrowser(), c.Browser}
-	_, _, err = w.Register(t.Context(), form, again)
+	_, _, err = w.Registration.Register(t.Context(), form, again)
 	w.wantRepeated(err, account.ActRegistered, true)
 }

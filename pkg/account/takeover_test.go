@@ -29,15 +29,15 @@ func (w *fixture) add(in account.IssuedSession, address, password string) accoun
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
 	c := credentials(address, password)
-	next, _, err := w.Register(w.Context(), c, w.now(in))
+	next, _, err := w.Registration.Register(w.Context(), c, w.now(in))
 	w.must(err)
 	token := w.lastMail(address).token
 	if w.email.PostValidation {
-		must(w.FollowLink(w.Context(), address, token, w.now(next)))
+		must(w.Registration.FollowLink(w.Context(), address, token, w.now(next)))
 		return next
 	}
 	c.Token = token
-	next, _, err = w.Register(w.Context(), c, w.now(in))
+	next, _, err = w.Registration.Register(w.Context(), c, w.now(in))
 	w.must(err)
 	return next
 }
@@ -46,14 +46,14 @@ func (w *fixture) add(in account.IssuedSession, address, password string) accoun
 func (w *fixture) recoverBy(address, password string) {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestRecovery(w.Context(), address, from))
+	w.must(w.Recovery.Request(w.Context(), address, from))
 	m := w.lastMail(address)
 	for i := len(w.sender.to(address)) - 1; m.kind != "recover"; i-- {
 		m = w.sender.to(address)[i]
 	}
 	c := credentials(address, password)
 	c.Token = m.token
-	w.must(w.Recover(w.Context(), c, from))
+	w.must(w.Recovery.Recover(w.Context(), c, from))
 }
 
 // tokens returns the tokens of the mails of a kind to an address.
@@ -74,29 +74,29 @@ func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 	for name, getIn := range map[string]func(w *fixture) account.IssuedSession{
 		"recovery": func(w *fixture) account.IssuedSession {
 			w.recoverBy(ada, password)
-			return must(w.Login(w.Context(), credentials(ada, password), from))
+			return must(w.Login.Login(w.Context(), credentials(ada, password), from))
 		},
 		"login by mail": func(w *fixture) account.IssuedSession {
 			code, client := w.mailedCode(ada)
-			return must(w.LoginByMail(w.Context(), ada, code, client))
+			return must(w.Login.LoginByMail(w.Context(), ada, code, client))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, notices, deletable)
 			thief := w.register(ada, stranger)
 			elsewhere := account.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0"}
-			must(w.Login(t.Context(), credentials(ada, stranger), elsewhere))
+			must(w.Login.Login(t.Context(), credentials(ada, stranger), elsewhere))
 			thief = w.add(thief, eve, stranger)
 			w.clock.advance(w.email.MailInterval)
-			w.must(w.RequestAddressChange(t.Context(), eve+"_email", eve2, stranger, w.now(thief)))
+			w.must(w.Addresses.Request(t.Context(), eve+"_email", eve2, stranger, w.now(thief)))
 			confirm := w.lastMail(eve2).token
 			undo := slices.Concat(w.tokensOf(eve, "undo"), w.tokensOf(ada, "undo"))
 			if len(undo) != 1 {
 				t.Fatalf("%d mails by which the change can be undone", len(undo))
 			}
-			_, key, err := w.CreateKey(t.Context(), account.NewKey{Name: "deploy"}, stranger, w.now(thief))
+			_, key, err := w.Keys.Create(t.Context(), account.NewKey{Name: "deploy"}, stranger, w.now(thief))
 			w.must(err)
-			_, thief, err = w.PlanDeletion(t.Context(), stranger, w.now(thief))
+			_, thief, err = w.Deletion.Plan(t.Context(), stranger, w.now(thief))
 			w.must(err)
 
 			in := getIn(w)
@@ -116,7 +116,7 @@ func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 			before := len(w.kinds(ada))
 			code, client := w.mailedCode(ada)
 			client.Address, client.UserAgent = elsewhere.Address, elsewhere.UserAgent
-			must(w.LoginByMail(t.Context(), ada, code, client))
+			must(w.Login.LoginByMail(t.Context(), ada, code, client))
 			if got := w.kinds(ada)[before:]; !slices.Contains(got, "device") {
 				t.Errorf("a login from where the stranger has logged in is not reported: %q", got)
 			}
@@ -130,7 +130,7 @@ func TestTheAddressThatWasProvenLongestAloneCanUndo(t *testing.T) {
 	in := w.add(w.register(ada, password), bob, password)
 	thief := w.add(in, eve, password)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestAddressChange(t.Context(), eve+"_email", eve2, password, w.now(thief)))
+	w.must(w.Addresses.Request(t.Context(), eve+"_email", eve2, password, w.now(thief)))
 	confirm := w.lastMail(eve2).token
 	if n := len(w.tokensOf(eve, "undo")); n != 0 {
 		t.Errorf("an address that was added a minute ago gets %d rights to undo", n)
@@ -159,30 +159,30 @@ func TestARightToUndoEnds(t *testing.T) {
 		"a recovery by the address": {func(w *fixture, _, _ string) { w.recoverBy(ada, password) }, true},
 		"a login by a mail to the address": {func(w *fixture, _, _ string) {
 			code, client := w.mailedCode(ada)
-			must(w.LoginByMail(w.Context(), ada, code, client))
+			must(w.Login.LoginByMail(w.Context(), ada, code, client))
 		}, true},
 		"an undoing":                      {func(w *fixture, _, undo string) { w.must(w.finish(w.Service, ada, undo, from)) }, true},
-		"the mail":                        {func(w *fixture, _, undo string) { w.must(w.KeepChanges(w.Context(), ada, undo, from)) }, true},
-		"an admin":                        {func(w *fixture, user, _ string) { must(w.KeepChangesFor(w.Context(), user)) }, true},
+		"the mail":                        {func(w *fixture, _, undo string) { w.must(w.Addresses.KeepChanges(w.Context(), ada, undo, from)) }, true},
+		"an admin":                        {func(w *fixture, user, _ string) { must(w.Admin.KeepChangesFor(w.Context(), user)) }, true},
 		"the password":                    {func(w *fixture, user, _ string) { w.mustLogin(ada, password, user) }, false},
-		"the end of all sessions":         {func(w *fixture, user, _ string) { must(w.EndSessions(w.Context(), user)) }, false},
+		"the end of all sessions":         {func(w *fixture, user, _ string) { must(w.Admin.EndSessions(w.Context(), user)) }, false},
 		"a recovery by a younger address": {func(w *fixture, _, _ string) { w.recoverBy(eve, stranger) }, false},
 		"a login by a mail to a younger address": {func(w *fixture, _, _ string) {
 			code, client := w.mailedCode(eve)
-			must(w.LoginByMail(w.Context(), eve, code, client))
+			must(w.Login.LoginByMail(w.Context(), eve, code, client))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, validatedFirst, notices)
 			in := w.add(w.register(ada, password), eve, password)
 			w.clock.advance(w.email.MailInterval)
-			w.must(w.RequestAddressChange(t.Context(), eve+"_email", eve2, password, w.now(in)))
+			w.must(w.Addresses.Request(t.Context(), eve+"_email", eve2, password, w.now(in)))
 			confirm, undo := w.lastMail(eve2).token, w.lastMail(ada).token
 			c.act(w, in.User.UUID, undo)
 			err := w.finish(w.Service, ada, undo, from)
 			if c.ends {
 				w.wantKind(err, errs.Denied)
-				if me, err := w.Authenticate(t.Context(), in.Token); err == nil && me != nil && name != "the mail" && name != "an admin" {
+				if me, err := w.Sessions.Authenticate(t.Context(), in.Token); err == nil && me != nil && name != "the mail" && name != "an admin" {
 					w.wantKind(w.finish(w.Service, eve2, confirm, w.now(in)), errs.Denied)
 				}
 				return
@@ -197,9 +197,9 @@ func TestAChangeThatIsKeptIsConfirmed(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.register(ada, password)
 	confirm, undo := w.change(in, ada, newAda, password)
-	w.must(w.KeepChanges(t.Context(), ada, undo, from))
-	w.wantKind(w.KeepChanges(t.Context(), ada, undo, from), errs.Denied)
-	w.wantKind(w.KeepChanges(t.Context(), newAda, confirm, from), errs.Denied)
+	w.must(w.Addresses.KeepChanges(t.Context(), ada, undo, from))
+	w.wantKind(w.Addresses.KeepChanges(t.Context(), ada, undo, from), errs.Denied)
+	w.wantKind(w.Addresses.KeepChanges(t.Context(), newAda, confirm, from), errs.Denied)
 	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
 	w.wantAddresses(in.User.UUID, newIdent)
 }
@@ -210,14 +210,14 @@ func TestTheRemovalOfAProvenAddressIsUndone(t *testing.T) {
 	in := w.register(ada, password)
 	thief := w.add(in, eve, password)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Unlink(t.Context(), w.now(thief).Session, adaIdent))
+	w.must(w.Links.Unlink(t.Context(), w.now(thief).Session, adaIdent))
 	w.wantAddresses(in.User.UUID, eve+"_email")
 	w.wantKinds(ada, "loginAdded", "undo")
 	undo := w.lastMail(ada).token
 
 	// Whatever the thief does next ends with it.
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestAddressChange(t.Context(), eve+"_email", eve2, password, w.now(thief)))
+	w.must(w.Addresses.Request(t.Context(), eve+"_email", eve2, password, w.now(thief)))
 	w.must(w.finish(w.Service, eve2, w.lastMail(eve2).token, w.now(thief)))
 	w.must(w.finish(w.Service, ada, undo, from))
 	w.wantAddresses(in.User.UUID, adaIdent, eve+"_email") // it was there before the removal
@@ -230,9 +230,9 @@ func TestTheRemovalOfAProvenAddressIsUndone(t *testing.T) {
 	// An address that nobody has proven takes nothing along, but its owner hears of it; and a removal that is refused is no news.
 	in = w.mustLogin(ada, stranger, in.User.UUID)
 	before := len(w.kinds(ada))
-	w.must(w.Unlink(t.Context(), w.now(in).Session, eve+"_email"))
+	w.must(w.Links.Unlink(t.Context(), w.now(in).Session, eve+"_email"))
 	w.clock.advance(w.email.MailInterval)
-	w.wantKind(w.Unlink(t.Context(), w.now(in).Session, adaIdent), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), w.now(in).Session, adaIdent), errs.Conflict)
 	if got := w.kinds(ada)[before:]; !slices.Equal(got, []string{"undo"}) {
 		t.Errorf("mails %q", got)
 	}
@@ -243,12 +243,12 @@ func TestARestoredAddressKeepsItsAge(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.add(w.register(ada, password), eve, password)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Unlink(t.Context(), w.now(in).Session, adaIdent))
+	w.must(w.Links.Unlink(t.Context(), w.now(in).Session, adaIdent))
 	w.must(w.finish(w.Service, ada, w.lastMail(ada).token, from))
 	w.recoverBy(ada, password)
 	in = w.mustLogin(ada, password, in.User.UUID)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestAddressChange(t.Context(), eve+"_email", eve2, password, w.now(in)))
+	w.must(w.Addresses.Request(t.Context(), eve+"_email", eve2, password, w.now(in)))
 	if w.lastMail(ada).kind != "undo" || len(w.tokensOf(eve, "undo")) != 0 {
 		t.Error("the address that was restored is not the oldest one any more")
 	}
@@ -294,26 +294,26 @@ var acts = []struct {
 	do     func(w *fixture, in account.IssuedSession, i int) error
 }{
 	{"the password is changed", account.NoticePassword, func(w *fixture, in account.IssuedSession, _ int) error {
-		_, err := w.ChangePassword(w.Context(), password, password, w.now(in))
+		_, err := w.Recovery.ChangePassword(w.Context(), password, password, w.now(in))
 		return err
 	}},
 	{"an address is added", account.NoticeLoginAdded, func(w *fixture, in account.IssuedSession, i int) error {
 		c := credentials(fmt.Sprintf("eve%d@example.org", i), password)
-		_, _, err := w.Register(w.Context(), c, w.now(in))
+		_, _, err := w.Registration.Register(w.Context(), c, w.now(in))
 		w.must(err)
 		c.Token = w.lastMail(c.Login).token
-		_, _, err = w.Register(w.Context(), c, w.now(in))
+		_, _, err = w.Registration.Register(w.Context(), c, w.now(in))
 		return err
 	}},
 	{"an API key is made", account.NoticeKeyAdded, func(w *fixture, in account.IssuedSession, i int) error {
-		_, _, err := w.CreateKey(w.Context(), account.NewKey{Name: fmt.Sprint("key ", i)}, password, w.now(in))
+		_, _, err := w.Keys.Create(w.Context(), account.NewKey{Name: fmt.Sprint("key ", i)}, password, w.now(in))
 		return err
 	}},
 	{"an API key is revoked", account.NoticeKeyRemoved, func(w *fixture, in account.IssuedSession, i int) error {
-		info, _, err := w.IssueKey(w.Context(), in.User.Stored, account.NewKey{Name: fmt.Sprint("key ", i)})
+		info, _, err := w.Admin.IssueKey(w.Context(), in.User.Stored, account.NewKey{Name: fmt.Sprint("key ", i)})
 		w.must(err)
 		w.kinds(ada)
-		return w.RevokeKey(w.Context(), w.now(in).Session, info.ID)
+		return w.Keys.Revoke(w.Context(), w.now(in).Session, info.ID)
 	}},
 }
 
@@ -344,8 +344,8 @@ func TestAMailboxIsOneFactor(t *testing.T) {
 	withMailFactor := func(w *fixture) (account.IssuedSession, []string) {
 		w.Helper()
 		in := w.register(ada, password)
-		w.must(w.BeginEmail(w.Context(), &in.Session))
-		next, codes, err := w.ConfirmEmail(w.Context(), w.lastMail(ada).secret(), with(in))
+		w.must(w.Mails.BeginFactor(w.Context(), &in.Session))
+		next, codes, err := w.Mails.ConfirmFactor(w.Context(), w.lastMail(ada).secret(), with(in))
 		w.must(err)
 		return next, codes
 	}
@@ -356,8 +356,8 @@ func TestAMailboxIsOneFactor(t *testing.T) {
 		w.recoverBy(ada, "set by a mail")
 		w.mustLoginPending(ada, "set by a mail", account.FactorRecovery) // no code of another mail
 		// Another factor says that the user knows the password.
-		_, err := w.Login(t.Context(), credentials(ada, "set by a mail"), from)
-		second := must(w.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(codes[0]), from))
+		_, err := w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from)
+		second := must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(codes[0]), from))
 		if second.AAL != 2 || second.Missing != "" || second.User.UUID != in.User.UUID {
 			t.Errorf("%+v", second.Session)
 		}
@@ -367,15 +367,15 @@ func TestAMailboxIsOneFactor(t *testing.T) {
 	// A first password, in a session that began by a mail, is one that was set by a mail; so is one in place of such a password.
 	w := newFixture(t, validatedFirst)
 	w.recoverBy(ada2(w), "set by a mail")
-	in := must(w.Login(t.Context(), credentials(ada, "set by a mail"), from))
-	in = must(w.ChangePassword(t.Context(), "set by a mail", "set after it", w.now(in)))
-	w.wantKind(w.BeginEmail(t.Context(), w.now(in).Session), errs.Conflict)
+	in := must(w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from))
+	in = must(w.Recovery.ChangePassword(t.Context(), "set by a mail", "set after it", w.now(in)))
+	w.wantKind(w.Mails.BeginFactor(t.Context(), w.now(in).Session), errs.Conflict)
 	code, client := w.mailedCode(ada)
-	in = must(w.LoginByMail(t.Context(), ada, code, client))
-	w.wantKind(w.BeginEmail(t.Context(), w.now(in).Session), errs.Conflict)
-	must(w.SetPassword(t.Context(), in.User.UUID, password)) // by an admin
+	in = must(w.Login.LoginByMail(t.Context(), ada, code, client))
+	w.wantKind(w.Mails.BeginFactor(t.Context(), w.now(in).Session), errs.Conflict)
+	must(w.Admin.SetPassword(t.Context(), in.User.UUID, password)) // by an admin
 	in = w.mustLogin(ada, password, in.User.UUID)
-	w.must(w.BeginEmail(t.Context(), w.now(in).Session))
+	w.must(w.Mails.BeginFactor(t.Context(), w.now(in).Session))
 }
 
 // ada2 registers ada.
@@ -387,7 +387,7 @@ func ada2(w *fixture) string {
 // mustLoginPending fails unless a login by password waits for a second factor of these types.
 func (w *fixture) mustLoginPending(login, password string, factors ...string) {
 	w.Helper()
-	_, err := w.Login(w.Context(), credentials(login, password), from)
+	_, err := w.Login.Login(w.Context(), credentials(login, password), from)
 	p := account.Pending(err)
 	if p == nil {
 		w.Fatalf("the login waits for nothing: %v", err)
@@ -401,21 +401,21 @@ func (w *fixture) mustLoginPending(login, password string, factors ...string) {
 func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.register(ada, password)
-	w.must(w.BeginEmail(t.Context(), &in.Session))
-	in, codes, err := w.ConfirmEmail(t.Context(), w.lastMail(ada).secret(), with(in))
+	w.must(w.Mails.BeginFactor(t.Context(), &in.Session))
+	in, codes, err := w.Mails.ConfirmFactor(t.Context(), w.lastMail(ada).secret(), with(in))
 	w.must(err)
 	for _, code := range codes { // all are used up
-		_, err := w.Login(t.Context(), credentials(ada, password), from)
-		must(w.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(code), from))
+		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
+		must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(code), from))
 	}
 	logins := map[string]func() account.IssuedSession{
 		"by a mail": func() account.IssuedSession {
 			code, client := w.mailedCode(ada)
-			return must(w.LoginByMail(t.Context(), ada, code, client))
+			return must(w.Login.LoginByMail(t.Context(), ada, code, client))
 		},
 		"by a password that was set by a mail": func() account.IssuedSession {
 			w.recoverBy(ada, "set by a mail")
-			return must(w.Login(t.Context(), credentials(ada, "set by a mail"), from))
+			return must(w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from))
 		},
 	}
 	for name, login := range logins {
@@ -425,20 +425,20 @@ func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 			t.Errorf("%s: %+v", name, me)
 		}
 		w.wantStep(account.RequireComplete(me), errs.StepEnroll)
-		w.wantKind(w.RemoveFactor(t.Context(), me, account.FactorEmail), errs.Unauthenticated)
-		_, err = w.RenewRecoveryCodes(t.Context(), me)
+		w.wantKind(w.Enrollment.Remove(t.Context(), me, account.FactorEmail), errs.Unauthenticated)
+		_, err = w.Enrollment.RenewRecoveryCodes(t.Context(), me)
 		w.wantKind(err, errs.Unauthenticated)
-		_, _, err = w.CreateKey(t.Context(), account.NewKey{Name: "k"}, "set by a mail", with(in))
+		_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, "set by a mail", with(in))
 		w.wantKind(err, errs.Unauthenticated)
-		_, err = w.StepUp(t.Context(), "set by a mail", account.SecondFactor{Type: account.FactorEmail, Code: "123456"}, w.now(in))
+		_, err = w.StepUp.StepUp(t.Context(), "set by a mail", account.SecondFactor{Type: account.FactorEmail, Code: "123456"}, w.now(in))
 		if err == nil {
 			t.Errorf("%s: a step-up by the mailbox", name)
 		}
 	}
 
-	e, err := w.BeginTOTP(t.Context(), w.now(in).Session)
+	e, err := w.TOTP.Begin(t.Context(), w.now(in).Session)
 	w.must(err)
-	next, codes, err := w.ConfirmTOTP(t.Context(), w.totpCode(e.Secret, 0), w.now(in))
+	next, codes, err := w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), w.now(in))
 	w.must(err)
 	if next.Token != "" || len(codes) != 0 || w.now(in).Session.AAL != 1 {
 		t.Errorf("the factor counts at once: %+v, %d codes", next.Session, len(codes))
@@ -453,12 +453,12 @@ func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 	}
 	w.clock.advance(20 * time.Minute)
 	code, client := w.mailedCode(ada)
-	_, err = w.LoginByMail(t.Context(), ada, code, client)
+	_, err = w.Login.LoginByMail(t.Context(), ada, code, client)
 	p := account.Pending(err)
 	if p == nil || !slices.Equal(p.Factors, []string{account.FactorTOTP}) {
 		t.Fatalf("%v", err)
 	}
-	in = must(w.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.Secret, 0)), from))
+	in = must(w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.Secret, 0)), from))
 	if in.AAL != 2 || in.Missing != "" {
 		t.Errorf("%+v", in.Session)
 	}
@@ -472,7 +472,7 @@ func TestSimultaneousCompletionsOfOneLogin(t *testing.T) {
 		secret := w.beginLogin(ada).Secret
 		var in atomic.Int32
 		concurrently(w.twoServices(), 5, func(_ int, s *account.Service) {
-			_, err := s.CompleteLogin(t.Context(), secret, recoveryFactor(e.codes[0]), from)
+			_, err := s.Login.CompleteLogin(t.Context(), secret, recoveryFactor(e.codes[0]), from)
 			w.allowKinds(err, errs.Denied, errs.Unauthenticated, errs.Conflict, errs.Limited)
 			if err == nil {
 				in.Add(1)
@@ -503,7 +503,7 @@ func TestWhatIsLeftOfAUser(t *testing.T) {
 		"recovery":   func(w *fixture, _, _ string) { w.recoverBy(ada, "the next password") },
 		"firstProof": func(w *fixture, _, _ string) { w.recoverBy(ada, "the next password") },
 		"undoing":    func(w *fixture, _, undo string) { w.must(w.finish(w.Service, ada, undo, from)) },
-		"reset":      func(w *fixture, user, _ string) { must(w.SetPassword(w.Context(), user, "the next password")) },
+		"reset":      func(w *fixture, user, _ string) { must(w.Admin.SetPassword(w.Context(), user, "the next password")) },
 	}
 	for name, act := range acts {
 		t.Run(name, func(t *testing.T) {
@@ -515,9 +515,9 @@ func TestWhatIsLeftOfAUser(t *testing.T) {
 			e := w.enroll(w.register(ada, password))
 			in := w.add(e.IssuedSession, eve, password)
 			w.clock.advance(w.email.MailInterval)
-			w.must(w.RequestAddressChange(t.Context(), adaIdent, eve2, password, w.now(in)))
+			w.must(w.Addresses.Request(t.Context(), adaIdent, eve2, password, w.now(in)))
 			undo := slices.Concat(w.tokensOf(ada, "undo"), w.tokensOf(eve, "undo"))[0]
-			_, in, err := w.PlanDeletion(t.Context(), password, w.now(in))
+			_, in, err := w.Deletion.Plan(t.Context(), password, w.now(in))
 			w.must(err)
 			w.Close()
 			user := in.User.UUID
@@ -550,12 +550,12 @@ func TestAChangeWaitsForTheMailOfTheOneBefore(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.add(w.register(ada, password), eve, password)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestAddressChange(t.Context(), adaIdent, eve2, password, w.now(in)))
+	w.must(w.Addresses.Request(t.Context(), adaIdent, eve2, password, w.now(in)))
 	w.clock.advance(5 * w.email.MailInterval)
-	w.wantKind(w.RequestAddressChange(t.Context(), eve+"_email", "eve3@example.com", password, w.now(in)), errs.Limited)
-	w.wantKind(w.Unlink(t.Context(), w.now(in).Session, adaIdent), errs.Limited)
+	w.wantKind(w.Addresses.Request(t.Context(), eve+"_email", "eve3@example.com", password, w.now(in)), errs.Limited)
+	w.wantKind(w.Links.Unlink(t.Context(), w.now(in).Session, adaIdent), errs.Limited)
 	undo := w.tokensOf(ada, "undo")
-	w.must(w.RequestAddressChange(t.Context(), eve+"_email", "eve3@example.com", password, w.now(in)))
+	w.must(w.Addresses.Request(t.Context(), eve+"_email", "eve3@example.com", password, w.now(in)))
 	undo = append(undo, w.lastMail(ada).token)
 	if undo[0] == undo[1] {
 		t.Fatal("one mail for two changes")
@@ -572,7 +572,7 @@ func TestWrongCodesOfManyAccountsAreLimited(t *testing.T) {
 	guess := func(c account.Client) error {
 		code, client := w.mailedCode(ada)
 		c.Binding = client.Binding
-		_, err := w.LoginByMail(t.Context(), ada, wrong(code), c)
+		_, err := w.Login.LoginByMail(t.Context(), ada, wrong(code), c)
 		return err
 	}
 	guesses := 0

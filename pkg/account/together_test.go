@@ -30,22 +30,22 @@ func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 	me := &in.Session
 	for what, do := range map[string]func() error{
 		"a key": func() error {
-			_, _, err := w.CreateKey(t.Context(), account.NewKey{Name: "k"}, password, with(in))
+			_, _, err := w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, password, with(in))
 			return err
 		},
 		"a password": func() error {
-			_, err := w.ChangePassword(t.Context(), password, "another fine password", with(in))
+			_, err := w.Recovery.ChangePassword(t.Context(), password, "another fine password", with(in))
 			return err
 		},
 		"another address": func() error {
-			_, _, err := w.Register(t.Context(), credentials(bob, password), with(in))
+			_, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(in))
 			return err
 		},
-		"a change of address": func() error { return w.RequestAddressChange(t.Context(), adaIdent, newAda, password, with(in)) },
-		"an export":           func() error { _, err := w.BeginExport(t.Context(), me); return err },
-		"a deletion":          func() error { _, _, err := w.PlanDeletion(t.Context(), password, with(in)); return err },
-		"an unlinking":        func() error { return w.Unlink(t.Context(), me, adaIdent) },
-		"a token":             func() error { _, err := w.ProviderToken(t.Context(), me, adaIdent); return err },
+		"a change of address": func() error { return w.Addresses.Request(t.Context(), adaIdent, newAda, password, with(in)) },
+		"an export":           func() error { _, err := w.Exports.Begin(t.Context(), me); return err },
+		"a deletion":          func() error { _, _, err := w.Deletion.Plan(t.Context(), password, with(in)); return err },
+		"an unlinking":        func() error { return w.Links.Unlink(t.Context(), me, adaIdent) },
+		"a token":             func() error { _, err := w.Providers.ProviderToken(t.Context(), me, adaIdent); return err },
 	} {
 		var step *errs.StepUp
 		if err := do(); !errors.As(err, &step) || step.Step != errs.StepEnroll {
@@ -55,7 +55,7 @@ func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 	_, err := w.addPasskey(authenticator.New(t, authenticator.ES256, origin), "", me)
 	w.must(err)
 	in = w.enroll(in).IssuedSession
-	_, _, err = w.CreateKey(t.Context(), account.NewKey{Name: "k"}, password, with(in))
+	_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, password, with(in))
 	w.must(err)
 }
 
@@ -67,11 +67,11 @@ func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 		w.clock.advance(w.email.MailInterval)
 		client := w.requestLogin(ada, kind)
 		secret := w.lastMail(ada).secret()
-		in, err := w.LoginByMail(t.Context(), ada, secret, client)
+		in, err := w.Login.LoginByMail(t.Context(), ada, secret, client)
 		w.must(err)
 		w.clock.advance(w.email.MailInterval)
-		w.wantKind(w.BeginEmail(t.Context(), &in.Session), errs.Conflict)
-		_, _, err = w.ConfirmEmail(t.Context(), "123456", with(in))
+		w.wantKind(w.Mails.BeginFactor(t.Context(), &in.Session), errs.Conflict)
+		_, _, err = w.Mails.ConfirmFactor(t.Context(), "123456", with(in))
 		w.wantKind(err, errs.Conflict)
 	}
 }
@@ -80,8 +80,8 @@ func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 func (w *fixture) enrollEmail(in account.IssuedSession, address string) account.IssuedSession {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.BeginEmail(w.Context(), &in.Session))
-	raised, _, err := w.ConfirmEmail(w.Context(), w.lastMail(address).secret(), with(in))
+	w.must(w.Mails.BeginFactor(w.Context(), &in.Session))
+	raised, _, err := w.Mails.ConfirmFactor(w.Context(), w.lastMail(address).secret(), with(in))
 	w.must(err)
 	return raised
 }
@@ -94,27 +94,27 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 	_, err := w.addPasskey(c, "", &in.Session)
 	w.must(err)
 	in = w.enrollEmail(in, ada)
-	w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
-	w.wantKind(w.UnlinkFor(t.Context(), in.User.UUID, adaIdent), errs.Conflict)
-	in, _, err = w.Register(t.Context(), credentials(bob, password), with(in)) // which nobody has proven
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+	w.wantKind(w.Admin.UnlinkFor(t.Context(), in.User.UUID, adaIdent), errs.Conflict)
+	in, _, err = w.Registration.Register(t.Context(), credentials(bob, password), with(in)) // which nobody has proven
 	w.must(err)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.MailSecondCode(t.Context(), w.beginLogin(ada).Secret, from))
+	w.must(w.Login.MailSecondCode(t.Context(), w.beginLogin(ada).Secret, from))
 	if m := w.lastMail(ada); m.kind != "code" {
 		t.Errorf("the mail is %s", m.kind)
 	}
-	w.must(w.Unlink(t.Context(), &in.Session, adaIdent)) // the other one is the only one then
-	w.wantKind(w.Unlink(t.Context(), &in.Session, "bob@example.com_email"), errs.Conflict)
+	w.must(w.Links.Unlink(t.Context(), &in.Session, adaIdent)) // the other one is the only one then
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, "bob@example.com_email"), errs.Conflict)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.MailSecondCode(t.Context(), w.beginLogin(bob).Secret, from))
+	w.must(w.Login.MailSecondCode(t.Context(), w.beginLogin(bob).Secret, from))
 	if m := w.lastMail(bob); m.kind != "code" {
 		t.Errorf("the mail is %s", m.kind)
 	}
-	w.wantKind(w.Unlink(t.Context(), &in.Session, "bob@example.com_email"), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, "bob@example.com_email"), errs.Conflict)
 	session, err := w.loginByPasskey(c)
 	w.must(err)
-	w.must(w.RemoveFactor(t.Context(), &session.Session, account.FactorEmail))
-	w.must(w.Unlink(t.Context(), &session.Session, "bob@example.com_email"))
+	w.must(w.Enrollment.Remove(t.Context(), &session.Session, account.FactorEmail))
+	w.must(w.Links.Unlink(t.Context(), &session.Session, "bob@example.com_email"))
 }
 
 // A code proves the address to which it was sent, and no other one: neither the address of a later mail, nor one that the user has not
@@ -122,15 +122,15 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 func TestACodeProvesTheAddressThatItWasSentTo(t *testing.T) {
 	w := newFixture(t)
 	first := w.register(ada, password)
-	w.must(w.BeginEmail(t.Context(), &first.Session))
+	w.must(w.Mails.BeginFactor(t.Context(), &first.Session))
 	code := w.lastMail(ada).secret()
 	second := w.mustLogin(ada, password, first.User.UUID)
-	second, _, err := w.Register(t.Context(), credentials(bob, password), with(second)) // the address of somebody else
+	second, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(second)) // the address of somebody else
 	w.must(err)
-	w.must(w.Unlink(t.Context(), &second.Session, adaIdent))
+	w.must(w.Links.Unlink(t.Context(), &second.Session, adaIdent))
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.BeginEmail(t.Context(), &second.Session))
-	_, _, err = w.ConfirmEmail(t.Context(), code, with(first))
+	w.must(w.Mails.BeginFactor(t.Context(), &second.Session))
+	_, _, err = w.Mails.ConfirmFactor(t.Context(), code, with(first))
 	w.wantKind(err, errs.Conflict)
 	if proven := w.record("Idents", "bob@example.com_email")["_proven"]; string(proven) == "true" {
 		t.Error("an address is proven to which no code was sent")
@@ -143,7 +143,7 @@ func TestAUUIDIsNoSecretOfALogin(t *testing.T) {
 	in := w.enrollEmail(w.register(ada, password), ada)
 	before := w.objects("Tokens")
 	for _, secret := range []string{in.User.UUID, ada, in.ID} {
-		_, err := w.CompleteLogin(t.Context(), secret, emailFactor("123456"), from)
+		_, err := w.Login.CompleteLogin(t.Context(), secret, emailFactor("123456"), from)
 		w.wantKind(err, errs.Unauthenticated)
 	}
 	for i, after := range w.objects("Tokens") {
@@ -160,7 +160,7 @@ func TestCodesOfMailsFollowAChangeOfAddress(t *testing.T) {
 	confirm, _ := w.change(in, ada, newAda, password)
 	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.MailSecondCode(t.Context(), w.beginLogin(newAda).Secret, from))
+	w.must(w.Login.MailSecondCode(t.Context(), w.beginLogin(newAda).Secret, from))
 	if m := w.lastMail(newAda); m.kind != "code" {
 		t.Errorf("the mail is %s", m.kind)
 	}
@@ -173,9 +173,9 @@ func TestPasskeysBecomeNoFactorWhileTheLastIsRemoved(t *testing.T) {
 	other, _ := w.newService()
 	var unlinked error
 	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
-		unlinked = other.Unlink(t.Context(), &in.Session, own)
+		unlinked = other.Links.Unlink(t.Context(), &in.Session, own)
 	}))
-	_, err := w.AddPasskeyFactor(t.Context(), &in.Session)
+	_, err := w.Passkeys.AddFactor(t.Context(), &in.Session)
 	w.backend.onStep(nil)
 	w.must(unlinked)
 	w.wantKind(err, errs.Conflict)
@@ -190,7 +190,7 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 		owners, thiefs := authenticator.New(t, authenticator.ES256, origin), authenticator.New(t, authenticator.ES256, origin)
 		added, err := w.addPasskey(owners, "", &in.Session)
 		w.must(err)
-		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
+		_, err = w.Passkeys.AddFactor(t.Context(), &in.Session)
 		w.must(err)
 		in, err = w.loginByPasskey(owners)
 		w.must(err)
@@ -198,10 +198,10 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 		w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
 		_, err = w.addPasskey(thiefs, "", w.now(in).Session)
 		w.must(err)
-		w.must(w.Unlink(t.Context(), w.now(in).Session, added.UUID))
+		w.must(w.Links.Unlink(t.Context(), w.now(in).Session, added.UUID))
 		w.must(w.finish(w.Service, ada, undo, from))
 		w.wantAddresses(in.User.UUID, adaIdent)
-		w.must(w.Recover(t.Context(), w.recoveryOf(ada, "the next password"), from))
+		w.must(w.Recovery.Recover(t.Context(), w.recoveryOf(ada, "the next password"), from))
 		w.mustLogin(ada, "the next password", in.User.UUID) // there is no passkey that could be asked for
 	})
 	t.Run("recovery codes and a deletion", func(t *testing.T) {
@@ -209,9 +209,9 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 		e := w.enroll(w.register(ada, password))
 		confirm, undo := w.change(e.IssuedSession, ada, newAda, password)
 		w.must(w.finish(w.Service, newAda, confirm, w.now(e.IssuedSession)))
-		codes, err := w.RenewRecoveryCodes(t.Context(), w.now(e.IssuedSession).Session)
+		codes, err := w.Enrollment.RenewRecoveryCodes(t.Context(), w.now(e.IssuedSession).Session)
 		w.must(err)
-		_, _, err = w.PlanDeletion(t.Context(), password, w.now(e.IssuedSession))
+		_, _, err = w.Deletion.Plan(t.Context(), password, w.now(e.IssuedSession))
 		w.must(err)
 		w.must(w.finish(w.Service, ada, undo, from))
 		if o := w.record("Users", e.User.UUID); o["_deleteAt"] != nil || o["_deletionPlanned"] != nil {
@@ -220,10 +220,10 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 		if n := len(w.recorder.of(event.AuthDeletionUndone, "Users")); n != 1 {
 			t.Errorf("%d events", n)
 		}
-		w.must(w.Recover(t.Context(), w.recoveryOf(ada, password), from))
-		_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(codes[0]), from)
+		w.must(w.Recovery.Recover(t.Context(), w.recoveryOf(ada, password), from))
+		_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(codes[0]), from)
 		w.wantKind(err, errs.Invalid)
-		_, err = w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
+		_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 		w.must(err)
 	})
 	t.Run("a deletion of before", func(t *testing.T) {
@@ -243,13 +243,13 @@ func TestAPasswordThatComesWithAnAddressIsNoticed(t *testing.T) {
 	w := newFixture(t, notices)
 	w.register(ada, password)
 	code, client := w.mailedCode(ada)
-	in, err := w.LoginByMail(t.Context(), ada, code, client) // removes the password, which was perhaps a stranger's
+	in, err := w.Login.LoginByMail(t.Context(), ada, code, client) // removes the password, which was perhaps a stranger's
 	w.must(err)
 	w.wantKinds(ada)
-	in, _, err = w.Register(t.Context(), credentials(bob, "a second password"), with(in))
+	in, _, err = w.Registration.Register(t.Context(), credentials(bob, "a second password"), with(in))
 	w.must(err)
 	w.wantKinds(ada, "loginAdded", "password")
-	_, _, err = w.Register(t.Context(), credentials("ada@example.org", "a second password"), with(in))
+	_, _, err = w.Registration.Register(t.Context(), credentials("ada@example.org", "a second password"), with(in))
 	w.must(err)
 	w.wantKinds(ada, "loginAdded", "password", "loginAdded")
 }
@@ -261,13 +261,13 @@ func TestOfTwoFactorsThatAreRemovedAtOnceOneStays(t *testing.T) {
 		in := w.enroll(w.register(ada, password)).IssuedSession
 		_, err := w.addPasskey(authenticator.New(t, authenticator.ES256, origin), "", &in.Session)
 		w.must(err)
-		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
+		_, err = w.Passkeys.AddFactor(t.Context(), &in.Session)
 		w.must(err)
 		me := w.now(in).Session
 		concurrently(w.twoServices(), 2, func(i int, s *account.Service) {
-			w.allowKinds(s.RemoveFactor(t.Context(), me, []string{account.FactorTOTP, account.FactorPasskey}[i]), errs.Conflict)
+			w.allowKinds(s.Enrollment.Remove(t.Context(), me, []string{account.FactorTOTP, account.FactorPasskey}[i]), errs.Conflict)
 		})
-		if n := len(w.Factors(t.Context(), w.now(in).Session).Factors); n != 1 {
+		if n := len(w.Enrollment.Factors(t.Context(), w.now(in).Session).Factors); n != 1 {
 			t.Fatalf("%d factors are left", n)
 		}
 	}
@@ -286,7 +286,7 @@ func TestAUserWhoIsDeletedDuringAStepUp(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := w.StepUp(t.Context(), password, account.SecondFactor{}, with(in))
+	_, err := w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(in))
 	w.backend.onStep(nil)
 	w.wantKind(err, errs.Unauthenticated)
 	if w.record("Users", in.User.UUID) != nil {
@@ -322,24 +322,24 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 	added, err := w.addPasskey(second, "", &in.Session)
 	w.must(err)
 	expect("factorAdded")
-	w.must(w.Unlink(t.Context(), &in.Session, added.UUID))
+	w.must(w.Links.Unlink(t.Context(), &in.Session, added.UUID))
 	expect("factorRemoved")
-	w.must(w.RemoveFactor(t.Context(), &in.Session, account.FactorTOTP))
+	w.must(w.Enrollment.Remove(t.Context(), &in.Session, account.FactorTOTP))
 	expect("factorRemoved")
-	_, err = w.AddPasskeyFactor(t.Context(), w.now(in).Session)
+	_, err = w.Passkeys.AddFactor(t.Context(), w.now(in).Session)
 	w.must(err)
 	expect("factorAdded")
 	// What did not happen is not reported.
-	_, err = w.AddPasskeyFactor(t.Context(), w.now(in).Session)
+	_, err = w.Passkeys.AddFactor(t.Context(), w.now(in).Session)
 	w.wantKind(err, errs.Exists)
-	w.wantKind(w.RemoveFactor(t.Context(), w.now(in).Session, account.FactorTOTP), errs.NotFound)
-	w.wantKind(w.Unlink(t.Context(), w.now(in).Session, authenticator.Encode(c.ID)+"_passkey"), errs.Conflict)
+	w.wantKind(w.Enrollment.Remove(t.Context(), w.now(in).Session, account.FactorTOTP), errs.NotFound)
+	w.wantKind(w.Links.Unlink(t.Context(), w.now(in).Session, authenticator.Encode(c.ID)+"_passkey"), errs.Conflict)
 	w.wantKinds(ada, want...)
 	w.clock.advance(account.NoticePeriod)
-	_, err = w.ResetFactors(t.Context(), in.User.UUID)
+	_, err = w.Admin.ResetFactors(t.Context(), in.User.UUID)
 	w.must(err)
 	expect("factorRemoved")
-	w.must(w.UnlinkFor(t.Context(), in.User.UUID, authenticator.Encode(c.ID)+"_passkey"))
+	w.must(w.Admin.UnlinkFor(t.Context(), in.User.UUID, authenticator.Encode(c.ID)+"_passkey"))
 	expect("factorRemoved")
 	in = w.mustLogin(ada, password, in.User.UUID)
 	in = w.enrollEmail(in, ada)
@@ -358,12 +358,12 @@ func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
 	of := func(address string) store.Call {
 		return store.Call{Origin: event.OriginHTTP, Actor: &admin, Ctx: event.Ctx{Address: address, UserAgent: firefox}}
 	}
-	must(w.SetPassword(store.WithCall(t.Context(), of("2.125.160.216")), in.User.UUID, "the password of an admin"))
+	must(w.Admin.SetPassword(store.WithCall(t.Context(), of("2.125.160.216")), in.User.UUID, "the password of an admin"))
 	if m := w.lastMail(ada); m.kind != "password" || strings.Contains(m.Text, "2.125.160.216") || strings.Contains(m.Text, "Firefox") || strings.Contains(m.Text, "United Kingdom") {
 		t.Errorf("%s: %q", m.kind, m.Text)
 	}
 	in = w.mustLogin(ada, "the password of an admin", in.User.UUID)
-	_, err := w.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin", password, with(in))
+	_, err := w.Recovery.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin", password, with(in))
 	w.must(err)
 	if m := w.lastMail(ada); m.kind != "password" || !strings.Contains(m.Text, "89.160.20.112") || !strings.Contains(m.Text, "Firefox on Linux") || !strings.Contains(m.Text, "Linköping, Sweden") {
 		t.Errorf("%s: %q", m.kind, m.Text)
@@ -373,10 +373,10 @@ func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
 func TestAnExportedAccountHasSecondFactorsAndPasskeys(t *testing.T) {
 	w, in, c := withPasskey(t)
 	e := w.enroll(in)
-	_, err := w.AddPasskeyFactor(t.Context(), &e.Session)
+	_, err := w.Passkeys.AddFactor(t.Context(), &e.Session)
 	w.must(err)
 	me := w.now(e.IssuedSession).Session
-	exported, err := w.ExportAccount(t.Context(), me)
+	exported, err := w.Exports.Account(t.Context(), me)
 	w.must(err)
 	text, err := json.Marshal(exported)
 	w.must(err)
@@ -406,7 +406,7 @@ func TestCodesAreAcceptedAfterTheClockWasSetBack(t *testing.T) {
 	w := newFixture(t)
 	e := w.enroll(w.register(ada, password))
 	complete := func(steps int) error {
-		_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, steps)), from)
+		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, steps)), from)
 		return err
 	}
 	w.clock.advance(24 * time.Hour)
@@ -426,7 +426,7 @@ func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 		in, c := w.register(ada, password), authenticator.New(t, authenticator.ES256, origin)
 		_, err := w.addPasskey(c, "", &in.Session)
 		w.must(err)
-		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
+		_, err = w.Passkeys.AddFactor(t.Context(), &in.Session)
 		w.must(err)
 		w.clock.advance(time.Minute)
 		return w, c
@@ -435,22 +435,22 @@ func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 	p := w.beginLogin(ada)
 	err := error(nil)
 	for i := 0; i < 20 && err == nil; i++ {
-		_, err = w.SecondPasskeyOptions(t.Context(), p.Secret, from)
+		_, err = w.Login.SecondPasskeyOptions(t.Context(), p.Secret, from)
 	}
 	w.wantKind(err, errs.Limited)
 
 	w, c := fixture()
 	for range 20 { // what succeeds costs nothing
 		p := w.beginLogin(ada)
-		options, err := w.SecondPasskeyOptions(t.Context(), p.Secret, from)
+		options, err := w.Login.SecondPasskeyOptions(t.Context(), p.Secret, from)
 		w.must(err)
 		answer := account.SecondFactor{Type: account.FactorPasskey, Passkey: account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}}
-		in, err := w.CompleteLogin(t.Context(), p.Secret, answer, from)
+		in, err := w.Login.CompleteLogin(t.Context(), p.Secret, answer, from)
 		w.must(err)
-		options, err = w.SecondPasskeyOptions(t.Context(), "", with(in))
+		options, err = w.Login.SecondPasskeyOptions(t.Context(), "", with(in))
 		w.must(err)
 		answer.Passkey = account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}
-		_, err = w.StepUp(t.Context(), "", answer, with(in))
+		_, err = w.StepUp.StepUp(t.Context(), "", answer, with(in))
 		w.must(err)
 	}
 }
@@ -461,10 +461,10 @@ func TestAPasskeyThatWasBegunBeforeTheSecondFactorNeedsIt(t *testing.T) {
 	in := w.register(ada, password)
 	stolen := w.mustLogin(ada, password, in.User.UUID)
 	c := authenticator.New(t, authenticator.ES256, origin)
-	challenge, err := w.BeginPasskey(t.Context(), &stolen.Session)
+	challenge, err := w.Passkeys.BeginRegistration(t.Context(), &stolen.Session)
 	w.must(err)
 	w.enroll(in)
-	_, err = w.AddPasskey(t.Context(), "", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
+	_, err = w.Passkeys.Add(t.Context(), "", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
 	w.wantStep(err, errs.StepSecondFactor)
 }
 
@@ -474,13 +474,13 @@ func TestLoginsThatWereBegunBeforeTheSecondFactorNeedIt(t *testing.T) {
 	in := w.register(ada, password)
 	stolen := w.mustLogin(ada, password, in.User.UUID)
 	confirm, _ := w.change(stolen, ada, newAda, password)
-	flow, err := w.BeginOAuth(t.Context(), "github", true, w.now(stolen))
+	flow, err := w.Providers.Begin(t.Context(), "github", true, w.now(stolen))
 	w.must(err)
 	to, err := url.Parse(flow.URL)
 	w.must(err)
 	w.enroll(in)
 	w.wantStep(w.finish(w.Service, newAda, confirm, w.now(stolen)), errs.StepSecondFactor)
-	_, _, err = w.FinishOAuth(t.Context(), url.Values{"state": {to.Query().Get("state")}, "code": {"thief"}}, flow.Secret, w.now(stolen))
+	_, _, err = w.Login.FinishProvider(t.Context(), url.Values{"state": {to.Query().Get("state")}, "code": {"thief"}}, flow.Secret, w.now(stolen))
 	w.wantStep(err, errs.StepSecondFactor)
 	w.wantAddresses(in.User.UUID, adaIdent)
 }
@@ -493,16 +493,16 @@ func TestOnlyWhoHasAFirstFactorDelaysTheSecond(t *testing.T) {
 	c := authenticator.New(t, authenticator.ES256, origin)
 	for range 20 {
 		for _, secret := range []string{"", "guessed", w.beginLogin("eve@example.com").Secret} {
-			_, _ = w.CompleteLogin(t.Context(), secret, totpFactor("000000"), from)
+			_, _ = w.Login.CompleteLogin(t.Context(), secret, totpFactor("000000"), from)
 		}
-		_, _ = w.StepUp(t.Context(), "", totpFactor("000000"), with(eve.IssuedSession))
-		_, _ = w.Login(t.Context(), credentials(ada, "a wrong password"), from)
-		_, _ = w.LoginByMail(t.Context(), ada, "000000", w.requestLoginUnlessLimited(ada))
+		_, _ = w.StepUp.StepUp(t.Context(), "", totpFactor("000000"), with(eve.IssuedSession))
+		_, _ = w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, _ = w.Login.LoginByMail(t.Context(), ada, "000000", w.requestLoginUnlessLimited(ada))
 		_, _ = w.loginByPasskey(c)
 		w.clock.advance(w.email.MailInterval)
 	}
 	w.clock.advance(16 * time.Minute) // those of the first factor
-	_, err := w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
+	_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
 	w.Close()
 	if !slices.Contains(w.audited(e.User.UUID), event.AuthLoginFailed) {
@@ -511,7 +511,7 @@ func TestOnlyWhoHasAFirstFactorDelaysTheSecond(t *testing.T) {
 }
 
 func (w *fixture) requestLoginUnlessLimited(login string) account.Client {
-	pending, err := w.RequestLogin(w.Context(), login, account.MethodCode, from)
+	pending, err := w.Mails.RequestLogin(w.Context(), login, account.MethodCode, from)
 	w.allowKinds(err, errs.Limited)
 	return bound(from, pending)
 }

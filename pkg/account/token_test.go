@@ -18,7 +18,7 @@ const adaBox = "ada@example.com_mail"
 // followLink follows the link of a mail.
 func (w *fixture) followLink(login, token string) (account.LinkOutcome, error) {
 	w.Helper()
-	return w.FollowLink(w.Context(), login, token, from)
+	return w.Registration.FollowLink(w.Context(), login, token, from)
 }
 
 // A command line would take such a token for a flag.
@@ -33,7 +33,7 @@ func TestNoSecretBeginsWithAHyphen(t *testing.T) {
 func TestATokenExpires(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	c := credentials(ada, password)
-	_, _, err := w.Register(t.Context(), c, from)
+	_, _, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	c.Token = w.lastMail(ada).token
 	w.clock.advance(w.email.TokenTTL - time.Microsecond)
@@ -45,7 +45,7 @@ func TestATokenExpires(t *testing.T) {
 		_, err = w.followLink(ada, c.Token)
 		w.wantKind(err, errs.Denied)
 	}
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)
 	if len(w.objects("Users")) > 0 {
 		t.Error("registered with a token that is too old")
@@ -57,14 +57,14 @@ func TestATokenExpires(t *testing.T) {
 func TestTheTokenOfALateMailIsValid(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	c := credentials(ada, password)
-	_, _, err := w.Register(t.Context(), c, from)
+	_, _, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	w.clock.advance(3 * 24 * time.Hour)
 	must(w.DeleteExpired(t.Context(), 100))
 	c.Token = w.lastMail(ada).token
 	w.clock.advance(w.email.TokenTTL - time.Second)
 	must(w.DeleteExpired(t.Context(), 100))
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 }
 
@@ -74,13 +74,13 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 	w.register("bob@example.com", password)
 	validation := w.lastMail(ada).token
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	recovery := w.lastMail(ada).token
 
 	recoverWith := func(login, token string) error {
 		c := credentials(login, "another password")
 		c.Token = token
-		return w.Recover(t.Context(), c, from)
+		return w.Recovery.Recover(t.Context(), c, from)
 	}
 	w.wantKind(recoverWith(ada, validation), errs.Denied)
 	w.wantKind(recoverWith("bob@example.com", recovery), errs.Denied)
@@ -108,7 +108,7 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 func TestOnlyTheHashOfAMailedTokenIsStored(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	c := credentials(ada, password)
-	_, _, err := w.Register(t.Context(), c, from)
+	_, _, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	token := w.lastMail(ada).token
 	box := w.record("Tokens", adaBox)
@@ -120,10 +120,10 @@ func TestOnlyTheHashOfAMailedTokenIsStored(t *testing.T) {
 		t.Fatalf("kept %s", box.Encode())
 	}
 	c.Token = strings.Trim(hash, `"`)
-	_, _, err = w.Register(t.Context(), c, from)
+	_, _, err = w.Registration.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)
 	c.Token = token
-	in, _, err := w.Register(t.Context(), c, from)
+	in, _, err := w.Registration.Register(t.Context(), c, from)
 	w.must(err)
 	w.Close()
 	w.recorder.mu.Lock()
@@ -138,10 +138,10 @@ func TestOnlyTheHashOfAMailedTokenIsStored(t *testing.T) {
 func TestMailsAreLimitedByInterval(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password) // requests the first
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	for _, ask := range []func() error{
-		func() error { return w.ResendValidation(t.Context(), ada, from) },
-		func() error { return w.RequestRecovery(t.Context(), "Ada@example.com", from) },
+		func() error { return w.Registration.ResendValidation(t.Context(), ada, from) },
+		func() error { return w.Recovery.Request(t.Context(), "Ada@example.com", from) },
 	} {
 		w.clock.advance(w.email.MailInterval)
 		w.must(ask())
@@ -158,8 +158,8 @@ func TestMailsAreLimitedByInterval(t *testing.T) {
 		w.clock.advance(time.Second)
 		w.must(ask())
 	}
-	w.must(w.RequestRecovery(t.Context(), "bob@example.com", from)) // another address
-	w.wantKind(w.RequestRecovery(t.Context(), "bob@example.com", from), errs.Limited)
+	w.must(w.Recovery.Request(t.Context(), "bob@example.com", from)) // another address
+	w.wantKind(w.Recovery.Request(t.Context(), "bob@example.com", from), errs.Limited)
 	if n := w.countMails("bob@example.com"); n != 0 {
 		t.Errorf("%d mails to unknown logins", n)
 	}
@@ -170,7 +170,7 @@ func TestResendValidation(t *testing.T) {
 	w.register(ada, password)
 	first := w.lastMail(ada).token
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
 	second := w.lastMail(ada)
 	if second.kind != "validate" || second.token == first {
 		t.Errorf("%+v", second)
@@ -179,23 +179,23 @@ func TestResendValidation(t *testing.T) {
 	_, err := w.followLink(ada, second.token)
 	w.wantKind(err, errs.Denied) // one use takes all
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
 	if n := w.countMails(ada); n != 2 {
 		t.Errorf("%d mails, though the address is validated", n)
 	}
-	w.wantKind(w.ResendValidation(t.Context(), "", from), errs.Invalid)
-	w.wantKind(w.ResendValidation(t.Context(), "none", from), errs.Invalid)
+	w.wantKind(w.Registration.ResendValidation(t.Context(), "", from), errs.Invalid)
+	w.wantKind(w.Registration.ResendValidation(t.Context(), "none", from), errs.Invalid)
 }
 
 func TestNoValidationMailIsSentWhenSkipped(t *testing.T) {
 	w := newFixture(t, func(o *account.Options) { o.Email.SkipValidation = true })
 	w.register(ada, password)
-	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
 	if n := w.countMails(ada); n != 0 {
 		t.Errorf("%d mails", n)
 	}
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.RequestRecovery(t.Context(), ada, from))
+	w.must(w.Recovery.Request(t.Context(), ada, from))
 	if m := w.lastMail(ada); m.kind != "recover" {
 		t.Errorf("%+v", m)
 	}
@@ -204,14 +204,14 @@ func TestNoValidationMailIsSentWhenSkipped(t *testing.T) {
 // A registration succeeds even if its mail can't be requested.
 func TestARegistrationSucceedsWithoutItsMail(t *testing.T) {
 	w := newFixture(t)
-	w.must(w.ResendValidation(t.Context(), ada, from)) // takes the turn of the mail
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from)) // takes the turn of the mail
 	in := w.register(ada, password)
 	w.mustLogin(ada, password, in.User.UUID)
 	if n := w.countMails(ada); n != 0 {
 		t.Errorf("%d mails", n)
 	}
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
 	must(w.followLink(ada, w.lastMail(ada).token))
 }
 
@@ -233,10 +233,10 @@ func TestARepeatedEventSendsNoSecondMail(t *testing.T) {
 	w.register(ada, password)
 	token := w.lastMail(ada).token
 	first := w.mailRequests(adaBox)[0]
-	w.must(w.DeliverMail(t.Context(), first))
+	w.must(w.Post.Deliver(t.Context(), first))
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.ResendValidation(t.Context(), ada, from))
-	w.must(w.DeliverMail(t.Context(), first)) // whose request is not the last any more
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
+	w.must(w.Post.Deliver(t.Context(), first)) // whose request is not the last any more
 	if n := w.countMails(ada); n != 2 {
 		t.Errorf("%d mails, want 2", n)
 	}
@@ -248,21 +248,21 @@ func TestARepeatedEventSendsNoSecondMail(t *testing.T) {
 	// The mailbox may have been deleted.
 	must(w.DeleteExpired(t.Context(), 100))
 	w.must(w.set.Store("Tokens").Delete(t.Context(), adaBox, 0))
-	w.must(w.DeliverMail(t.Context(), first))
+	w.must(w.Post.Deliver(t.Context(), first))
 }
 
 func TestOnlyTheLatestRequestSendsAMail(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.Registration.ResendValidation(t.Context(), ada, from))
 	asked := w.mailRequests(adaBox)
-	w.must(w.DeliverMail(t.Context(), asked[0]))
+	w.must(w.Post.Deliver(t.Context(), asked[0]))
 	if n := len(w.sender.to(ada)); n != 0 {
 		t.Errorf("%d mails", n)
 	}
-	w.must(w.DeliverMail(t.Context(), asked[1]))
-	w.must(w.DeliverMail(t.Context(), asked[0]))
+	w.must(w.Post.Deliver(t.Context(), asked[1]))
+	w.must(w.Post.Deliver(t.Context(), asked[0]))
 	if n := len(w.sender.to(ada)); n != 1 {
 		t.Errorf("%d mails", n)
 	}
@@ -274,7 +274,7 @@ func TestDeliveryIsRetried(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	ask := func() {
 		t.Helper()
-		_, _, err := w.Register(t.Context(), credentials(ada, password), from)
+		_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), from)
 		w.must(err)
 	}
 	ask()
@@ -287,15 +287,15 @@ func TestDeliveryIsRetried(t *testing.T) {
 	attempts := func(n int, fail, last error) {
 		w.sender.failWith(fail, last)
 		for range n {
-			w.wantKind(w.DeliverMail(t.Context(), e), errs.Unavailable)
+			w.wantKind(w.Post.Deliver(t.Context(), e), errs.Unavailable)
 		}
 	}
 	attempts(20, away, nil)
 	attempts(1, nil, away)
 	attempts(3, away, nil)
 	w.sender.failWith(nil, nil)
-	w.must(w.DeliverMail(t.Context(), e))
-	w.must(w.DeliverMail(t.Context(), e))
+	w.must(w.Post.Deliver(t.Context(), e))
+	w.must(w.Post.Deliver(t.Context(), e))
 	all := w.sender.to(ada)
 	if len(all) != 3 {
 		t.Fatalf("%d mails, want 3", len(all))
@@ -314,13 +314,13 @@ func TestDeliveryIsRetried(t *testing.T) {
 // A permanent error does not prevent the next request from being sent.
 func TestAPermanentErrorEndsDelivery(t *testing.T) {
 	w := newFixture(t, validatedFirst)
-	_, _, err := w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.must(err)
 	w.sender.failWith(errs.New(errs.Invalid, "refused"), nil)
 	w.wantKind(w.deliverMails(), errs.Invalid)
 	w.sender.failWith(nil, nil)
 	w.clock.advance(w.email.MailInterval)
-	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
 	w.must(err)
 	if n := w.countMails(ada); n != 1 {
 		t.Errorf("%d mails", n)

@@ -39,7 +39,7 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 				case s.write != nil && !s.after && !ofLogin && held.Add(1) == 1: // the verification uses the code up, or counts it
 					go func() {
 						defer close(ended)
-						_, err = w.CompleteLogin(context.WithValue(w.Context(), again{}, true), pending.Secret, answer, c)
+						_, err = w.Login.CompleteLogin(context.WithValue(w.Context(), again{}, true), pending.Secret, answer, c)
 					}()
 					select {
 					case <-waits:
@@ -53,7 +53,7 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 				}
 				return nil
 			})
-			_, first := w.CompleteLogin(t.Context(), pending.Secret, answer, c)
+			_, first := w.Login.CompleteLogin(t.Context(), pending.Secret, answer, c)
 			<-ended
 			w.backend.onStep(nil)
 			if right {
@@ -64,10 +64,10 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 			w.wantPlain(first)
 			w.wantPlain(err)
 			for range 3 {
-				_, err = w.CompleteLogin(t.Context(), pending.Secret, totpFactor("12345"), c)
+				_, err = w.Login.CompleteLogin(t.Context(), pending.Secret, totpFactor("12345"), c)
 				w.wantPlain(err)
 			}
-			_, err = w.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), c)
+			_, err = w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), c)
 			w.must(err) // the fifth try, as the two at once were one
 		})
 	}

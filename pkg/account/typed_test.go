@@ -51,7 +51,7 @@ func TestCodesOfMailsAreTakenHoweverTheyAreTyped(t *testing.T) {
 		w := newFixture(t)
 		w.register(ada, password)
 		code, client := w.mailedCode(ada)
-		must(w.LoginByMail(t.Context(), ada, typed(code), client))
+		must(w.Login.LoginByMail(t.Context(), ada, typed(code), client))
 	}, asTyped, asTypedCode, asTypedDigits)
 }
 
@@ -59,7 +59,7 @@ func TestCodesOfAppsAreTakenHoweverTheyAreTyped(t *testing.T) {
 	typings(t, func(t *testing.T, typed func(string) string) {
 		w := newFixture(t)
 		e := w.enroll(w.register(ada, password))
-		must(w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(typed(w.totpCode(e.secret, 0))), from))
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(typed(w.totpCode(e.secret, 0))), from))
 	}, asTyped, asTypedCode, asTypedDigits)
 }
 
@@ -67,9 +67,9 @@ func TestRecoveryCodesAreTakenHoweverTheyAreTyped(t *testing.T) {
 	typings(t, func(t *testing.T, typed func(string) string) {
 		w := newFixture(t)
 		e := w.enroll(w.register(ada, password))
-		must(w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(strings.ToLower(typed(e.codes[0]))), from))
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(strings.ToLower(typed(e.codes[0]))), from))
 		w.clock.advance(time.Minute)
-		must(w.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(typed(strings.ReplaceAll(e.codes[1], "-", ""))), from))
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(typed(strings.ReplaceAll(e.codes[1], "-", ""))), from))
 	}, asTyped, asTypedCode)
 }
 
@@ -77,20 +77,20 @@ func TestRecoveryCodesAreTakenHoweverTheyAreTyped(t *testing.T) {
 func TestTokensOfMailsAreTakenHoweverTheyAreTyped(t *testing.T) {
 	typings(t, func(t *testing.T, typed func(string) string) {
 		w := newFixture(t, validatedFirst)
-		_, _, err := w.Register(t.Context(), credentials(ada, password), from)
+		_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), from)
 		w.must(err)
 		c := credentials(ada, password)
 		c.Token = typed(w.lastMail(ada).token)
-		_, _, err = w.Register(t.Context(), c, from)
+		_, _, err = w.Registration.Register(t.Context(), c, from)
 		w.must(err)
 
 		w.clock.advance(w.email.MailInterval)
 		r := w.requestRecovery(ada, "a new password")
 		r.Token = typed(r.Token)
-		w.must(w.Recover(t.Context(), r, from))
+		w.must(w.Recovery.Recover(t.Context(), r, from))
 
 		w.clock.advance(w.email.MailInterval)
 		client := w.requestLogin(ada, account.MethodLink)
-		must(w.LoginByMail(t.Context(), ada, typed(w.lastMail(ada).token), client))
+		must(w.Login.LoginByMail(t.Context(), ada, typed(w.lastMail(ada).token), client))
 	}, asTyped)
 }

@@ -35,30 +35,30 @@ func TestUnlink(t *testing.T) {
 	w.must(err)
 	me := &in.Session
 	for _, not := range []string{"bob@example.com_email", "none", "", "../x", "a/b", in.User.UUID} {
-		w.wantKind(w.Unlink(t.Context(), me, not), errs.NotFound)
+		w.wantKind(w.Links.Unlink(t.Context(), me, not), errs.NotFound)
 	}
-	w.must(w.Unlink(t.Context(), me, adaIdent))
-	w.wantKind(w.Unlink(t.Context(), me, adaIdent), errs.NotFound)
-	w.wantKind(w.Unlink(t.Context(), me, "1815_github"), errs.Conflict)
+	w.must(w.Links.Unlink(t.Context(), me, adaIdent))
+	w.wantKind(w.Links.Unlink(t.Context(), me, adaIdent), errs.NotFound)
+	w.wantKind(w.Links.Unlink(t.Context(), me, "1815_github"), errs.Conflict)
 	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"1815_github"}) {
 		t.Errorf("ways in: %v", got)
 	}
-	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
 	back, err := w.loginByProvider("1815", from)
 	w.must(err)
 	if back.User.UUID != in.User.UUID || !w.valid(in.Token) {
 		t.Error("the way in that is left does not work, or the session has ended")
 	}
-	w.wantKind(w.Unlink(t.Context(), &bob.Session, "bob@example.com_email"), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), &bob.Session, "bob@example.com_email"), errs.Conflict)
 
 	// An ident that is linked again counts, even if it was not deleted yet.
 	for range 2 {
-		_, _, err = w.Register(t.Context(), credentials(ada, password), with(back))
+		_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), with(back))
 		w.must(err)
 	}
-	w.must(w.Unlink(t.Context(), me, "1815_github"))
-	w.wantKind(w.Unlink(t.Context(), me, adaIdent), errs.Conflict)
+	w.must(w.Links.Unlink(t.Context(), me, "1815_github"))
+	w.wantKind(w.Links.Unlink(t.Context(), me, adaIdent), errs.Conflict)
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
@@ -72,19 +72,19 @@ func TestAnInterruptedUnlinkCanBeRepeated(t *testing.T) {
 		w.must(err)
 		broken := errors.New("broken")
 		w.backend.onStep(failWrites("Idents", broken))
-		if err := w.Unlink(t.Context(), &in.Session, "1815_github"); !errors.Is(err, broken) {
+		if err := w.Links.Unlink(t.Context(), &in.Session, "1815_github"); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
 		w.backend.onStep(nil)
-		w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+		w.wantKind(w.Links.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 		if again == "link" {
 			in, err = w.loginByProvider("1815", with(in))
 			w.must(err)
-			w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
+			w.must(w.Links.Unlink(t.Context(), &in.Session, adaIdent))
 			continue
 		}
-		w.must(w.Unlink(t.Context(), &in.Session, "1815_github"))
-		w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+		w.must(w.Links.Unlink(t.Context(), &in.Session, "1815_github"))
+		w.wantKind(w.Links.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 		w.mustLogin(ada, password, in.User.UUID)
 	}
 }
@@ -97,7 +97,7 @@ func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
 	in := w.register(ada, password)
 	in, err := w.loginByProvider("1815", with(in))
 	w.must(err)
-	w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
+	w.must(w.Links.Unlink(t.Context(), &in.Session, adaIdent))
 
 	condemned, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	release := sync.OnceFunc(func() { close(goOn) })
@@ -107,7 +107,7 @@ func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
 		switch {
 		case s.uuid != adaIdent || s.write == nil:
 		case s.write.Body != nil && s.after && linked.CompareAndSwap(false, true):
-			go func() { done <- other.Unlink(t.Context(), &in.Session, adaIdent) }()
+			go func() { done <- other.Links.Unlink(t.Context(), &in.Session, adaIdent) }()
 			<-condemned
 		case s.write.Body == nil && !s.after && unlinking.CompareAndSwap(false, true):
 			close(condemned)
@@ -115,9 +115,9 @@ func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
 		}
 		return nil
 	})
-	_, _, err = w.Register(t.Context(), credentials(ada, password), with(in))
+	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), with(in))
 	w.must(err)
-	w.wantKind(w.Unlink(t.Context(), &in.Session, "1815_github"), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, "1815_github"), errs.Conflict)
 	release()
 	w.must(<-done)
 	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"1815_github"}) {
@@ -129,7 +129,7 @@ func TestALaggingIndexDoesNotCountAsAnIdent(t *testing.T) {
 	w := newFixture(t, github)
 	in := w.register(ada, password)
 	w.backend.lagIndex("Idents", driver.Record{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)})
-	w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
@@ -147,11 +147,11 @@ func TestTheLastIdentIsNeverRemoved(t *testing.T) {
 		var racing sync.WaitGroup
 		for _, s := range []*account.Service{w.Service, other} {
 			for _, ident := range []string{login + "_email", code + "_github"} {
-				racing.Go(func() { w.allowKinds(s.Unlink(t.Context(), &in.Session, ident), errs.NotFound, errs.Conflict) })
+				racing.Go(func() { w.allowKinds(s.Links.Unlink(t.Context(), &in.Session, ident), errs.NotFound, errs.Conflict) })
 			}
 		}
 		racing.Go(func() {
-			_, _, err := other.Register(t.Context(), credentials(login, password), with(in))
+			_, _, err := other.Registration.Register(t.Context(), credentials(login, password), with(in))
 			w.allowKinds(err, errs.Conflict)
 		})
 		racing.Wait()

@@ -14,14 +14,14 @@ func TestUnsentMailsAreSent(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	request := func(login string) {
 		t.Helper()
-		_, mailed, err := w.Register(t.Context(), credentials(login, "a fine password"), from)
+		_, mailed, err := w.Registration.Register(t.Context(), credentials(login, "a fine password"), from)
 		if err != nil || !mailed {
 			t.Fatal(mailed, err)
 		}
 	}
 	send := func(want int) {
 		t.Helper()
-		if n, err := w.SendUnsent(t.Context(), 0); err != nil || n != want {
+		if n, err := w.Post.SendUnsent(t.Context(), 0); err != nil || n != want {
 			t.Errorf("%d sent, want %d, %v", n, want, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestUnsentMailsAreSent(t *testing.T) {
 
 	down := errs.New(errs.Unavailable, "the mail server is down")
 	w.sender.failWith(down, nil)
-	if n, err := w.SendUnsent(t.Context(), 0); n != 0 || !errors.Is(err, down) {
+	if n, err := w.Post.SendUnsent(t.Context(), 0); n != 0 || !errors.Is(err, down) {
 		t.Errorf("%d sent while the server is down, %v", n, err)
 	}
 	w.sender.failWith(nil, nil)
@@ -59,7 +59,7 @@ func TestUnsentMailsAreSent(t *testing.T) {
 	request("waiting@example.com")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n, err := w.SendUnsent(ctx, time.Hour); n != 0 || !errors.Is(err, context.Canceled) {
+	if n, err := w.Post.SendUnsent(ctx, time.Hour); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d sent while they are left to the listener, %v", n, err)
 	}
 }

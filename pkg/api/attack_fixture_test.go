@@ -179,7 +179,7 @@ func (p *attackFixture) deliverMails(to, subject string) string {
 		next := p.outbox.events[0]
 		p.outbox.events = p.outbox.events[1:]
 		p.outbox.mu.Unlock()
-		p.must(p.auth.DeliverMail(p.Context(), &next))
+		p.must(p.auth.Post.Deliver(p.Context(), &next))
 	}
 	defer p.outbox.mu.Unlock()
 	for i := len(p.outbox.mails) - 1; i >= 0; i-- {
@@ -320,7 +320,7 @@ func (b *browser) session() *account.Session {
 	b.f.must(err)
 	for _, c := range b.Jar.Cookies(at) {
 		if c.Name == "belfry" {
-			s, err := b.f.auth.Authenticate(b.f.Context(), c.Value)
+			s, err := b.f.auth.Sessions.Authenticate(b.f.Context(), c.Value)
 			b.f.must(err)
 			return s
 		}

@@ -20,7 +20,7 @@ func TestSessionsOfAUserAreLimited(t *testing.T) {
 		ada = again
 	}
 	p.auth.Close()
-	list, err := p.auth.ListSessions(t.Context(), ada.session())
+	list, err := p.auth.Sessions.List(t.Context(), ada.session())
 	p.must(err)
 	if len(list) != 100 || !list[len(list)-1].Current {
 		t.Errorf("%d sessions", len(list))

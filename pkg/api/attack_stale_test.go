@@ -21,10 +21,10 @@ func TestADelayedRequestOfAnEndedSessionSetsNoPassword(t *testing.T) {
 	stale := account.Client{Session: thief.session()}
 	owner.recover("ada@example.com", "the password of the owner")
 
-	if _, err := p.auth.ChangePassword(t.Context(), "the password of the thief", "again that of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "the password of the thief", "again that of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief changes the password: %v", err)
 	}
-	_, _, err := p.auth.Register(t.Context(), account.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
+	_, _, err := p.auth.Registration.Register(t.Context(), account.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
 	if !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief adds an address: %v", err)
 	}
@@ -43,10 +43,10 @@ func TestADelayedRequestOfAnEndedSessionSetsNoFirstPassword(t *testing.T) {
 	stale := account.Client{Session: owner.session()}
 	owner.wantStatus(owner.request("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`), http.StatusNoContent)
 
-	if _, err := p.auth.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password: %v", err)
 	}
-	if _, _, err := p.auth.Register(t.Context(), account.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, _, err := p.auth.Registration.Register(t.Context(), account.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password with an address: %v", err)
 	}
 	owner.wantStatus(owner.request("PUT", "/auth/email", `{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)

@@ -113,10 +113,10 @@ func New(o Options) *Server {
 		}
 		sessions, origins = login.NewSessions(o.Login.Service), o.Login.Origins()
 		if o.Admin == nil {
-			o.Admin = o.Login.Service.IsAdmin
+			o.Admin = o.Login.Service.Sessions.IsAdmin
 		}
 		if o.Audit == nil {
-			o.Audit = o.Login.Service.MayAudit
+			o.Audit = o.Login.Service.Sessions.MayAudit
 		}
 	}
 	filters := []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
@@ -179,7 +179,7 @@ func New(o Options) *Server {
 
 // siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
 func siteOf(o Options) pages.Options {
-	if o.Site != nil || !o.Login.Service.HasApplications() {
+	if o.Site != nil || !o.Login.Service.Sessions.HasApplications() {
 		return *cmp.Or(o.Site, &pages.Options{})
 	}
 	templates, err := pages.Load("")

@@ -41,7 +41,7 @@ func (a *serving) activity(ctx context.Context, user, cursor string, n int) (pag
 		if err != nil || e.UUID != user || e.Store != users || !e.Event.IsAuth() {
 			continue // another publisher's, which no subject makes one of this user
 		}
-		page = append(page, a.auth.ActivityOf(&e))
+		page = append(page, a.auth.Sessions.ActivityOf(&e))
 	}
 	if more {
 		next = a.sealer.Seal(activityCursor(user), binary.BigEndian.AppendUint64(nil, entries[len(entries)-1].Sequence))

@@ -277,7 +277,7 @@ func (a *App) deleteAccounts(ctx context.Context) {
 	defer done()
 	for n := cleanAtOnce; n >= cleanAtOnce; {
 		var err error
-		if n, err = now.auth.DeleteDue(ctx, cleanAtOnce); err != nil && ctx.Err() == nil {
+		if n, err = now.auth.Deletion.DeleteDue(ctx, cleanAtOnce); err != nil && ctx.Err() == nil {
 			a.log.Error("deleting accounts whose users have planned that", "error", err)
 			return
 		}

@@ -156,7 +156,7 @@ func (a *serving) complete(o *store.Options) {
 	o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
 	o.Logger = a.log
 	if o.Name == a.config.Authentication.UserStore {
-		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return a.auth.AnnounceDeletion(ctx, user) }
+		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return a.auth.Admin.AnnounceDeletion(ctx, user) }
 	}
 	if len(o.Search) > 0 {
 		o.Searcher = search.NewClient(a.bus.Conn())

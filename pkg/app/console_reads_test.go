@@ -123,10 +123,10 @@ func startPopulation(t *testing.T) *population {
 		}
 	}
 	service := c.app.current.auth
-	user := must(service.CreateUser(t.Context(), account.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
-	session := must(service.Login(t.Context(), account.Credentials{Login: "ada@example.com", Password: "a fine password"}, account.Client{}))
+	user := must(service.Admin.CreateUser(t.Context(), account.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
+	session := must(service.Login.Login(t.Context(), account.Credentials{Login: "ada@example.com", Password: "a fine password"}, account.Client{}))
 	c.user, c.admin = user.UUID, session.Token
-	if _, err := service.SendRecovery(t.Context(), c.user, ""); err != nil {
+	if _, err := service.Admin.SendRecovery(t.Context(), c.user, ""); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -164,7 +164,7 @@ func (c *population) grow(n int) {
 			if _, err := children.Save(c.Context(), must(object.Parse([]byte(`{"title":"A child","parent":"all"}`))), fmt.Sprintf("c-%05d", i)); err != nil {
 				return err
 			}
-			_, err := c.app.current.auth.CreateUser(c.Context(), account.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
+			_, err := c.app.current.auth.Admin.CreateUser(c.Context(), account.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
 			return err
 		})
 	}

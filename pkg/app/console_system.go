@@ -20,7 +20,7 @@ import (
 
 // consoleUsers returns what the view Users needs.
 func (a *serving) consoleUsers() *console.Users {
-	return &console.Users{Accounts: a.auth, Store: a.config.Authentication.UserStore, Mails: a.auth.EmailEnabled()}
+	return &console.Users{Accounts: a.auth.Admin, Store: a.config.Authentication.UserStore, Mails: a.auth.EmailEnabled()}
 }
 
 // measured is what the console shows of the time before, also of that before a reload.

@@ -16,13 +16,13 @@ func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 		return "", nil
 	}
 	if !printLink {
-		missing, err := now.auth.NeedsFirstAdmin(ctx)
+		missing, err := now.auth.FirstAdmin.Needed(ctx)
 		if !missing || err != nil {
 			return "", err
 		}
 		return "there is none yet; make one with: belfry user create ADDRESS --admin", nil
 	}
-	token, expires, err := now.auth.OfferFirstAdmin(ctx)
+	token, expires, err := now.auth.FirstAdmin.Offer(ctx)
 	if token == "" || err != nil {
 		return "", err
 	}

@@ -68,7 +68,7 @@ var mailPatience = 15 * time.Second
 func (a *App) sendUnsent(ctx context.Context) error {
 	now, done := a.use()
 	defer done()
-	sent, err := now.auth.SendUnsent(ctx, mailPatience)
+	sent, err := now.auth.Post.SendUnsent(ctx, mailPatience)
 	if sent > 0 {
 		a.log.Info("mails whose events were missed are sent", "mails", sent)
 	}

@@ -125,7 +125,7 @@ func manageUsers(ctx context.Context, users *account.Service, q UserRequest) (*U
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: agent}})
 	if q.Act == ListUsers {
-		page, next, err := users.Accounts(ctx, q.After, userPage)
+		page, next, err := users.Admin.Accounts(ctx, q.After, userPage)
 		return &UserReply{Users: page, Next: next}, err
 	}
 	user, err := manageUser(ctx, users, q)
@@ -134,20 +134,20 @@ func manageUsers(ctx context.Context, users *account.Service, q UserRequest) (*U
 	}
 	reply := &UserReply{}
 	if q.Act == CreateKey {
-		key, token, err := users.IssueKey(ctx, user, q.Key)
+		key, token, err := users.Admin.IssueKey(ctx, user, q.Key)
 		if err != nil {
 			return nil, err
 		}
 		reply.Key, reply.Token = &key, token
 	}
 	if q.Act == RecoverUser {
-		if reply.Address, err = users.SendRecovery(ctx, user.UUID, q.Address); err != nil {
+		if reply.Address, err = users.Admin.SendRecovery(ctx, user.UUID, q.Address); err != nil {
 			return nil, err
 		}
 	}
-	a, err := users.AccountDetails(ctx, user)
+	a, err := users.Admin.AccountDetails(ctx, user)
 	if err == nil && q.Act == DeleteUser {
-		err = users.DeleteUser(ctx, user.UUID)
+		err = users.Admin.DeleteUser(ctx, user.UUID)
 	}
 	reply.Users = []account.Account{a}
 	return reply, err
@@ -163,9 +163,9 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 				return store.Stored{}, err
 			}
 		}
-		return users.CreateUser(ctx, account.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
+		return users.Admin.CreateUser(ctx, account.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
 	}
-	user, err := users.FindUser(ctx, q.User)
+	user, err := users.Admin.FindUser(ctx, q.User)
 	if err != nil {
 		return user, err
 	}
@@ -174,25 +174,25 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 		return user, nil
 	case EndSessions:
 		if q.Session != "" {
-			return user, users.EndSession(ctx, user.UUID, q.Session)
+			return user, users.Admin.EndSession(ctx, user.UUID, q.Session)
 		}
-		return users.EndSessions(ctx, user.UUID)
+		return users.Admin.EndSessions(ctx, user.UUID)
 	case KeepChanges:
-		return users.KeepChangesFor(ctx, user.UUID)
+		return users.Admin.KeepChangesFor(ctx, user.UUID)
 	case UndoDelete:
-		return users.UndoDeletionFor(ctx, user.UUID)
+		return users.Admin.UndoDeletionFor(ctx, user.UUID)
 	case UnlinkIdent:
-		return user, users.UnlinkFor(ctx, user.UUID, q.Ident)
+		return user, users.Admin.UnlinkFor(ctx, user.UUID, q.Ident)
 	case ResetFactors:
-		return users.ResetFactors(ctx, user.UUID)
+		return users.Admin.ResetFactors(ctx, user.UUID)
 	case RevokeKey:
-		return user, users.EndKey(ctx, user.UUID, q.Revoked)
+		return user, users.Admin.EndKey(ctx, user.UUID, q.Revoked)
 	case GrantAdmin, RevokeAdmin:
-		return users.SetAdmin(ctx, user.UUID, q.Act == GrantAdmin)
+		return users.Admin.SetAdmin(ctx, user.UUID, q.Act == GrantAdmin)
 	case DisableUser, EnableUser:
-		return users.SetDisabled(ctx, user.UUID, q.Act == DisableUser)
+		return users.Admin.SetDisabled(ctx, user.UUID, q.Act == DisableUser)
 	case SetPassword:
-		return users.SetPassword(ctx, user.UUID, q.Password)
+		return users.Admin.SetPassword(ctx, user.UUID, q.Password)
 	default:
 		return user, errs.New(errs.Invalid, "the belfry that serves the data does not know %q: use the command of its version", q.Act)
 	}

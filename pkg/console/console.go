@@ -102,7 +102,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options)
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
 		get("/*", c.nothing),
 	}
-	if service.PasskeysEnabled() {
+	if service.Passkeys.Enabled() {
 		routes = append(routes, forAnyone(post("/login/passkey", c.logInByPasskey)),
 			forScript(forAnyone(post("/second-factor/passkey", c.secondChallenge))), forScript(forStep(post("/step-up/passkey", c.stepUpChallenge))))
 	}

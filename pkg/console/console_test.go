@@ -45,9 +45,9 @@ func TestOnlyAdminsSeeTheConsole(t *testing.T) {
 func TestAnAPIKeyOfAnAdminDoesNotOpenTheConsole(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
-	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
-	_, key, err := f.Auth.IssueKey(t.Context(), ada, account.NewKey{Name: "backup"})
+	_, key, err := f.Auth.Admin.IssueKey(t.Context(), ada, account.NewKey{Name: "backup"})
 	f.Must(err)
 	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+key), http.StatusForbidden)
 	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+f.Admin), http.StatusOK)
@@ -56,9 +56,9 @@ func TestAnAPIKeyOfAnAdminDoesNotOpenTheConsole(t *testing.T) {
 func TestAnAdminWhoIsNoAdminAnyMoreIsOut(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
-	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
-	_, err = f.Auth.SetAdmin(t.Context(), ada.UUID, false)
+	_, err = f.Auth.Admin.SetAdmin(t.Context(), ada.UUID, false)
 	f.Must(err)
 	is(t, f.get(f.Admin, "/console/objects"), http.StatusForbidden)
 }

@@ -24,7 +24,7 @@ type firstForm struct {
 // the same whether or not there is an admin.
 func (c *Console) firstPage(r *request) error {
 	token, from := r.Query("token"), c.sessions.KnownBrowser(r.Exchange, r.client())
-	if err := c.service.CheckFirstAdmin(r.Context(), token, from); err != nil {
+	if err := c.service.FirstAdmin.Check(r.Context(), token, from); err != nil {
 		return c.firstAgain(r, err)
 	}
 	c.sessions.SetBrowser(r.Exchange, from) // so that a double click of the form is known
@@ -49,7 +49,7 @@ func (c *Console) makeFirst(r *request) error {
 	var session account.IssuedSession
 	from := c.sessions.KnownBrowser(r.Exchange, r.client())
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.CreateFirstAdmin(ctx, f.Token, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		session, err = c.service.FirstAdmin.Create(ctx, f.Token, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	switch errs.KindOf(err) {

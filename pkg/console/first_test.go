@@ -24,7 +24,7 @@ func startEmpty(t *testing.T, change ...any) (*fixture, string) {
 	o := console.Options{Objects: &console.Objects{}}
 	change = append(change, func(a *account.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
 	f := &fixture{Front: apitest.StartLogin(t, 1, change...)[0]}
-	token, _, err := f.Auth.OfferFirstAdmin(t.Context())
+	token, _, err := f.Auth.FirstAdmin.Offer(t.Context())
 	f.Must(err)
 	return f, token
 }
@@ -110,7 +110,7 @@ func TestALinkForTheFirstAdminEndsWithAnAdminWhoIsMadeOtherwise(t *testing.T) {
 	t.Parallel()
 	f, token := startEmpty(t)
 	is(t, f.get("", "/console/first?token="+token), http.StatusOK)
-	_, err := f.Auth.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := f.Auth.Admin.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	f.Must(err)
 	is(t, f.get("", "/console/first?token="+token), http.StatusForbidden)
 	is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password")), http.StatusForbidden)

@@ -40,9 +40,9 @@ func start(t *testing.T, o console.Options, change ...any) *fixture {
 	f := &fixture{Front: apitest.StartLogin(t, 1, change...)[0]}
 	f.Admin = f.Register("ada@example.com", "a fine password")
 	f.User = f.Register("bob@example.com", "another password")
-	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
-	_, err = f.Auth.SetAdmin(t.Context(), ada.UUID, true)
+	_, err = f.Auth.Admin.SetAdmin(t.Context(), ada.UUID, true)
 	f.Must(err)
 	return f
 }

@@ -20,7 +20,7 @@ type loginForm struct {
 }
 
 func (c *Console) form(next string) loginForm {
-	f := loginForm{Email: c.service.EmailEnabled(), Passkeys: c.service.PasskeysEnabled(), Providers: c.service.ProviderNames()}
+	f := loginForm{Email: c.service.EmailEnabled(), Passkeys: c.service.Passkeys.Enabled(), Providers: c.service.Providers.ProviderNames()}
 	if inConsole(next) {
 		f.Next = next
 	}
@@ -54,9 +54,9 @@ func (c *Console) logIn(r *request) error {
 	}
 	f := c.form(values.Get("next"))
 	f.Login = strings.TrimSpace(values.Get("login"))
-	from, logIn := r.client(), c.service.Login
+	from, logIn := r.client(), c.service.Login.Login
 	if !f.Email {
-		logIn = c.service.LoginAdmin
+		logIn = c.service.Login.LoginAdmin
 	}
 	var session account.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
@@ -88,7 +88,7 @@ func (c *Console) logInByPasskey(r *request) error {
 	}
 	var session account.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.LoginByPasskey(ctx, answer, r.client())
+		session, err = c.service.Login.LoginByPasskey(ctx, answer, r.client())
 		return err
 	})
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *request) name() string {
 	if logins := loginsIn(r.Session.Visible["idents"]); len(logins) > 0 {
 		return strings.TrimSuffix(logins[0], "_email")
 	}
-	address, err := r.console.service.Address(r.Context(), r.Session.User.UUID)
+	address, err := r.console.service.Users.Address(r.Context(), r.Session.User.UUID)
 	if err != nil {
 		r.RecordError(err) // the page is shown all the same
 	}

@@ -51,7 +51,7 @@ func (c *Console) objects(o *Objects) view {
 	if o == nil {
 		return view{}
 	}
-	v := &objectsView{admins: c.service, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
+	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
 	const one = "/objects/:store/object/:uuid"
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),

@@ -182,7 +182,7 @@ func (r *request) renew(ctx context.Context) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	if session == nil || session.ID != r.Session.ID || !r.console.service.IsAdmin(r.Context(), session) {
+	if session == nil || session.ID != r.Session.ID || !r.console.service.Sessions.IsAdmin(r.Context(), session) {
 		return nil, errs.New(errs.Denied, "your session ended during the upload, or you are no admin any more")
 	}
 	call := store.CallOf(ctx)

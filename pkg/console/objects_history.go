@@ -99,7 +99,7 @@ func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
 		address, known := addresses[p.UUID]
 		if !known {
 			var err error
-			if address, err = r.console.service.Address(ctx, p.UUID); err != nil {
+			if address, err = r.console.service.Users.Address(ctx, p.UUID); err != nil {
 				return err
 			}
 			addresses[p.UUID] = address

@@ -119,7 +119,7 @@ func TestAdminsSeeAndChangeObjectsWhateverTheRules(t *testing.T) {
 		t.Errorf("a field that was removed is still there: %s", now.Body)
 	}
 	e := l.outbox.events[len(l.outbox.events)-1]
-	ada, err := l.Auth.FindUser(t.Context(), "ada@example.com")
+	ada, err := l.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	l.Must(err)
 	if e.Event != event.StoreUpdated || e.Actor == nil || *e.Actor != ada.UUID || e.Origin != event.OriginHTTP {
 		t.Errorf("the event of an edit: %+v", e)

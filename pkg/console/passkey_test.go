@@ -23,9 +23,9 @@ func (f *fixture) addPasskey(token string) *authenticator.Credential {
 	f.Helper()
 	session := f.client(token).Session
 	c := authenticator.New(f.T, authenticator.ES256, ownOrigin)
-	challenge, err := f.Auth.BeginPasskey(f.Context(), session)
+	challenge, err := f.Auth.Passkeys.BeginRegistration(f.Context(), session)
 	f.Must(err)
-	_, err = f.Auth.AddPasskey(f.Context(), "Laptop", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
+	_, err = f.Auth.Passkeys.Add(f.Context(), "Laptop", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
 	f.Must(err)
 	return c
 }
@@ -81,7 +81,7 @@ func TestAPasskeyIsTheSecondFactorAtTheConsole(t *testing.T) {
 	f := startUsers(t, withPasskeys)
 	c, bobs := f.addPasskey(f.Admin), f.addPasskey(f.User)
 	for _, token := range []string{f.Admin, f.User} {
-		_, err := f.Auth.AddPasskeyFactor(t.Context(), f.client(token).Session)
+		_, err := f.Auth.Passkeys.AddFactor(t.Context(), f.client(token).Session)
 		f.Must(err)
 	}
 	cookie := f.logIn(ada, adasPassword, "")[1]

@@ -106,7 +106,7 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 	err := failed
 	var factors []string
 	if !errors.Is(failed, errs.Unauthenticated) {
-		factors, err = c.service.PendingFactors(r.Context(), c.pending(r))
+		factors, err = c.service.Login.PendingFactors(r.Context(), c.pending(r))
 	}
 	if err != nil {
 		if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
@@ -114,7 +114,7 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 		}
 		return r.failLogin(c.form(next), err)
 	}
-	p := proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}.asked(next, factors, c.service.PasskeysEnabled())
+	p := proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}.asked(next, factors, c.service.Passkeys.Enabled())
 	status := http.StatusOK
 	if failed != nil {
 		if p, status = p.refused(r, failed); status == 0 {
@@ -126,7 +126,7 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 
 // pending is the secret of the login that waits for its second factor, "" for none.
 func (c *Console) pending(r *request) string {
-	return c.service.PendingSecret(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie))
+	return c.service.Login.PendingSecret(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie))
 }
 
 func (c *Console) forgetSecond(r *request) { c.sessions.SetCookie(r.Exchange, secondCookie, "", -1) }
@@ -139,7 +139,7 @@ func (c *Console) completeLogin(r *request) error {
 	}
 	var session account.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.CompleteLogin(ctx, c.pending(r), f.SecondFactor, r.client())
+		session, err = c.service.Login.CompleteLogin(ctx, c.pending(r), f.SecondFactor, r.client())
 		return err
 	})
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Console) mailSecondCode(r *request) error {
 	}
 	from := r.client()
 	from.Session = nil // the code is for the login, or for nothing
-	if err := c.service.MailSecondCode(r.Context(), c.pending(r), from); err != nil {
+	if err := c.service.Login.MailSecondCode(r.Context(), c.pending(r), from); err != nil {
 		return c.showSecond(r, f.next, false, err)
 	}
 	r.seeOther(sentTo(secondPath, f.next))
@@ -174,7 +174,7 @@ func (c *Console) secondChallenge(r *request) error {
 }
 
 func (c *Console) sendChallenge(r *request, secret string, from account.Client) error {
-	challenge, err := c.service.SecondPasskeyOptions(r.Context(), secret, from)
+	challenge, err := c.service.Login.SecondPasskeyOptions(r.Context(), secret, from)
 	if err != nil {
 		return err
 	}

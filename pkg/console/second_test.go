@@ -47,7 +47,7 @@ func (p phone) code(t *testing.T) string {
 // client returns the client of a session.
 func (f *fixture) client(token string) account.Client {
 	f.Helper()
-	session, err := f.Auth.Authenticate(f.Context(), token)
+	session, err := f.Auth.Sessions.Authenticate(f.Context(), token)
 	f.Must(err)
 	if session == nil {
 		f.Fatal("the session is not valid")
@@ -59,10 +59,10 @@ func (f *fixture) client(token string) account.Client {
 func (f *fixture) enroll(c *clock, token string) (phone, string) {
 	f.Helper()
 	from := f.client(token)
-	e, err := f.Auth.BeginTOTP(f.Context(), from.Session)
+	e, err := f.Auth.TOTP.Begin(f.Context(), from.Session)
 	f.Must(err)
 	p := phone{clock: c, secret: e.Secret}
-	issued, codes, err := f.Auth.ConfirmTOTP(f.Context(), p.code(f.T), from)
+	issued, codes, err := f.Auth.TOTP.Confirm(f.Context(), p.code(f.T), from)
 	f.Must(err)
 	p.codes = codes
 	return p, issued.Token
@@ -143,7 +143,7 @@ func TestALoginAtTheConsoleNeedsTheSecondFactor(t *testing.T) {
 	ends(t, f.post("", secondURL, factor("totp", p.code(t), ""), cookie...), "took too long")
 
 	cookie = f.logIn(ada, adasPassword, "")
-	_, err := f.Auth.SetDisabled(t.Context(), f.uuidOf(ada), true)
+	_, err := f.Auth.Admin.SetDisabled(t.Context(), f.uuidOf(ada), true)
 	f.Must(err)
 	r = is(t, f.post("", secondURL, factor("totp", p.code(t), ""), cookie...), http.StatusForbidden)
 	shows(t, r, "this account is disabled", `action="/console/login"`)
@@ -178,7 +178,7 @@ func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 	p, _ := f.enroll(c, f.Admin)
 	cookie := f.logIn(ada, adasPassword, "")
 	leads(t, f.post("", secondURL, factor("totp", p.code(t), ""), cookie...), "/console")
-	_, err := f.Auth.SetAdmin(t.Context(), f.uuidOf(ada), false)
+	_, err := f.Auth.Admin.SetAdmin(t.Context(), f.uuidOf(ada), false)
 	f.Must(err)
 	r := is(t, f.post("", "/console/login", first("", ada, adasPassword)), http.StatusForbidden)
 	if len(r.Cookies()) != 0 {
@@ -189,7 +189,7 @@ func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 // withMailFactor makes an admin whose second factor is a code of a mail, and returns the token of a session of before.
 func (f *fixture) withMailFactor(users *store.Store, login string) string {
 	f.Helper()
-	user, err := f.Auth.CreateUser(f.Context(), account.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
+	user, err := f.Auth.Admin.CreateUser(f.Context(), account.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
 	f.Must(err)
 	token := f.LogIn(login, adasPassword)
 	_, err = users.Mutate(f.Context(), user.UUID, func(store.Stored) (store.Mutation, error) {

@@ -36,11 +36,11 @@ func (c *Console) showStepUp(r *request, next string, mailed bool, failed error)
 		r.Session, r.admin = nil, false
 		return r.failLogin(c.form(next), failed)
 	}
-	factors, password, err := c.service.StepUpBy(r.Context(), r.Session)
+	factors, password, err := c.service.StepUp.StepUpBy(r.Context(), r.Session)
 	if err != nil {
 		return err
 	}
-	p := proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}.asked(next, factors, c.service.PasskeysEnabled())
+	p := proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}.asked(next, factors, c.service.Passkeys.Enabled())
 	status := http.StatusOK
 	if failed != nil {
 		if p, status = p.refused(r, failed); status == 0 {
@@ -56,7 +56,7 @@ func (c *Console) stepUp(r *request) error {
 	if err != nil {
 		return err
 	}
-	session, err := c.service.StepUp(r.Context(), f.password, f.SecondFactor, r.client())
+	session, err := c.service.StepUp.StepUp(r.Context(), f.password, f.SecondFactor, r.client())
 	if err != nil {
 		return c.showStepUp(r, f.next, f.Type == account.FactorEmail, err)
 	}
@@ -70,7 +70,7 @@ func (c *Console) mailStepUpCode(r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.service.MailSecondCode(r.Context(), "", r.client()); err != nil {
+	if err := c.service.Login.MailSecondCode(r.Context(), "", r.client()); err != nil {
 		return c.showStepUp(r, f.next, false, err)
 	}
 	r.seeOther(sentTo(stepUpPath, f.next))

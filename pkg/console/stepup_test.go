@@ -97,7 +97,7 @@ func TestAnAdminResetsTheSecondFactorsOfOtherAdminsAlone(t *testing.T) {
 	if !f.account(ada).HasFactor {
 		t.Error("they are reset")
 	}
-	_, err := f.Auth.SetAdmin(t.Context(), f.uuidOf(bob), true)
+	_, err := f.Auth.Admin.SetAdmin(t.Context(), f.uuidOf(bob), true)
 	f.Must(err)
 	f.enroll(c, f.User)
 	leads(t, f.post(adas, "/console/users/"+f.uuidOf(bob)+"/factors", ""), "/console/users/"+f.uuidOf(bob))
@@ -140,7 +140,7 @@ func TestWhoCanNotProveWhoTheyAreLogsInAgain(t *testing.T) {
 	leads(t, f.get("", stepUpURL), "/console/login?next=%2Fconsole%2Fstep-up")
 	is(t, f.get(f.User, stepUpURL), http.StatusForbidden)
 	is(t, f.post(f.User, stepUpURL, "password=another+password"), http.StatusForbidden)
-	_, key, err := f.Auth.IssueKey(t.Context(), f.client(f.Admin).Session.User.Stored, account.NewKey{Name: "backup"})
+	_, key, err := f.Auth.Admin.IssueKey(t.Context(), f.client(f.Admin).Session.User.Stored, account.NewKey{Name: "backup"})
 	f.Must(err)
 	is(t, f.post("", stepUpURL, "password=a+fine+password", "Authorization", "Bearer "+key), http.StatusForbidden)
 }

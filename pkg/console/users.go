@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -22,7 +23,7 @@ type Users struct {
 	Mails    bool   // mails can be sent to users
 }
 
-// Accounts manages users on behalf of the caller whom a context carries. *account.Service does.
+// Accounts manages users on behalf of the caller whom a context carries. *admin.Admin does.
 type Accounts interface {
 	Accounts(ctx context.Context, after []byte, limit int) (page []account.Account, next []byte, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
@@ -41,7 +42,7 @@ type Accounts interface {
 	KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error)
 }
 
-var _ Accounts = (*account.Service)(nil)
+var _ Accounts = (*admin.Admin)(nil)
 
 const (
 	usersPage = 50  // users of a page

@@ -172,7 +172,7 @@ func (v *usersView) unlink(r *request) error {
 // resetFactors needs a recent login of the admin: a stolen session of theirs must not become a way into the accounts of others.
 func (v *usersView) resetFactors(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
-		if err := r.console.service.RequireFresh(ctx, r.Session); err != nil {
+		if err := r.console.service.Sessions.RequireFresh(ctx, r.Session); err != nil {
 			return "", err
 		}
 		if _, err := v.Accounts.ResetFactors(ctx, user.UUID); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/account/places"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/console"
@@ -23,16 +24,16 @@ func startUsers(t *testing.T, change ...any) *fixture {
 	t.Helper()
 	users := &lateAccounts{}
 	f := start(t, console.Options{Users: &console.Users{Accounts: users, Store: "Users", Mails: true}}, change...)
-	users.Service = f.Auth
+	users.Admin = f.Auth.Admin
 	return f
 }
 
-type lateAccounts struct{ *account.Service }
+type lateAccounts struct{ *admin.Admin }
 
 // uuidOf returns the uuid of a user.
 func (f *fixture) uuidOf(who string) string {
 	f.Helper()
-	user, err := f.Auth.FindUser(f.Context(), who)
+	user, err := f.Auth.Admin.FindUser(f.Context(), who)
 	f.Must(err)
 	return user.UUID
 }
@@ -40,9 +41,9 @@ func (f *fixture) uuidOf(who string) string {
 // account returns a user as admins see them.
 func (f *fixture) account(who string) account.Account {
 	f.Helper()
-	user, err := f.Auth.FindUser(f.Context(), who)
+	user, err := f.Auth.Admin.FindUser(f.Context(), who)
 	f.Must(err)
-	a, err := f.Auth.AccountDetails(f.Context(), user)
+	a, err := f.Auth.Admin.AccountDetails(f.Context(), user)
 	f.Must(err)
 	return a
 }
@@ -50,9 +51,9 @@ func (f *fixture) account(who string) account.Account {
 // link adds an address to the user of a session.
 func (f *fixture) link(token, address string) {
 	f.Helper()
-	session, err := f.Auth.Authenticate(f.Context(), token)
+	session, err := f.Auth.Sessions.Authenticate(f.Context(), token)
 	f.Must(err)
-	_, _, err = f.Auth.Register(f.Context(), account.Credentials{Login: address, Password: "another password"}, account.Client{Session: session})
+	_, _, err = f.Auth.Registration.Register(f.Context(), account.Credentials{Login: address, Password: "another password"}, account.Client{Session: session})
 	f.Must(err)
 }
 
@@ -99,7 +100,7 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 		t.Errorf("bob was changed: %+v", a)
 	}
 	f.Me(f.User).Want(http.StatusOK)
-	if page, _, err := f.Auth.Accounts(t.Context(), nil, 10); err != nil || len(page) != 2 {
+	if page, _, err := f.Auth.Admin.Accounts(t.Context(), nil, 10); err != nil || len(page) != 2 {
 		t.Errorf("%d users, %v", len(page), err)
 	}
 }
@@ -118,7 +119,7 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 		}
 	}
 	for i := range 60 {
-		_, err := f.Auth.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
+		_, err := f.Auth.Admin.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
 		f.Must(err)
 	}
 	seen := map[string]bool{}
@@ -152,9 +153,9 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
-	user, err := f.Auth.FindUser(t.Context(), bob)
+	user, err := f.Auth.Admin.FindUser(t.Context(), bob)
 	f.Must(err)
-	_, token, err := f.Auth.IssueKey(t.Context(), user, account.NewKey{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
+	_, token, err := f.Auth.Admin.IssueKey(t.Context(), user, account.NewKey{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+user.UUID), http.StatusOK)
 	shows(t, r, "bob@example.com_email", "not validated", "&lt;img src=x&gt;", `method == &#34;GET&#34;`, "End the session", "Make an admin", "Disable the user", `href="/console/objects/Users/object/`+user.UUID)
@@ -184,7 +185,7 @@ func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 	}
 	f := startUsers(t, func(o *account.Options) { o.Places = database })
 	from := account.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
-	_, err = f.Auth.Login(t.Context(), account.Credentials{Login: bob, Password: "another password"}, from)
+	_, err = f.Auth.Login.Login(t.Context(), account.Credentials{Login: bob, Password: "another password"}, from)
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(bob)), http.StatusOK)
 	shows(t, r, "89.160.20.112, Linköping, Sweden", "Firefox on Linux: Mozilla/5.0", "Firefox/140.0 &lt;b&gt;")
@@ -328,7 +329,7 @@ func TestAnAdminDoesNotDeleteThemselvesAsAnObject(t *testing.T) {
 func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t, func(o *console.Objects) { o.Stores[2].Users = true })
-	_, err := l.Auth.SetAdmin(t.Context(), l.uuidOf(bob), true)
+	_, err := l.Auth.Admin.SetAdmin(t.Context(), l.uuidOf(bob), true)
 	l.Must(err)
 	l.save("Authors", "austen", `{}`)
 	l.save("Authors", "alone", `{}`)
@@ -373,7 +374,7 @@ func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
 	f := startUsers(t)
 	page := "/console/users/" + f.uuidOf(bob)
 	is(t, f.post(f.Admin, page+"/changes", ""), http.StatusConflict)
-	f.Must(f.Auth.RequestAddressChange(t.Context(), bob+"_email", "bob@example.org", "another password", f.client(f.User)))
+	f.Must(f.Auth.Addresses.Request(t.Context(), bob+"_email", "bob@example.org", "another password", f.client(f.User)))
 	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "was to be replaced by bob@example.org", "Whoever reads the mails of "+bob, "Keep the changes of address")
 	is(t, f.post(f.LogIn(bob, "another password"), page+"/changes", ""), http.StatusForbidden)
 	leads(t, f.post(f.Admin, page+"/changes", ""), page)
@@ -390,7 +391,7 @@ func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 		t.Errorf("a page without a plan shows %s", text)
 	}
 	is(t, f.post(f.Admin, page+"/deletion", ""), http.StatusConflict)
-	plan, _, err := f.Auth.PlanDeletion(t.Context(), "another password", f.client(f.User))
+	plan, _, err := f.Auth.Deletion.Plan(t.Context(), "another password", f.client(f.User))
 	f.Must(err)
 	at, err := time.Parse(time.RFC3339Nano, plan.Deleted)
 	f.Must(err)

@@ -41,7 +41,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	t.Parallel()
 	v := &runs{}
 	f := start(t, console.Options{Verify: v})
-	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
 	first := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
 	if shows(t, first, `action="/console/verify"`); strings.Contains(first.Text, "Last run") || strings.Contains(first.Text, "hx-trigger") {

@@ -167,7 +167,7 @@ type flow struct {
 // begin starts a flow and requests the provider's page.
 func (d *serviceFixture) begin(name string, from account.Client) flow {
 	d.Helper()
-	begun, err := d.BeginOAuth(d.Context(), name, true, from)
+	begun, err := d.Providers.Begin(d.Context(), name, true, from)
 	d.must(err)
 	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(d.Context(), http.MethodGet, begun.URL, http.NoBody)))
 	d.must(err)
@@ -189,7 +189,7 @@ func must[T any](v T, err error) T {
 
 // finish passes the callback to a service.
 func (f flow) finish(ctx context.Context, s *account.Service, from account.Client) (account.IssuedSession, error) {
-	in, _, err := s.FinishOAuth(ctx, f.query, f.secret, from)
+	in, _, err := s.Login.FinishProvider(ctx, f.query, f.secret, from)
 	return in, err
 }
 
@@ -277,7 +277,7 @@ func TestASlowProvider(t *testing.T) {
 	impatient := d.newService(200 * time.Millisecond)
 	slow := func(at provider.Endpoint, name string) {
 		d.providers.Slow(at)
-		_, err := impatient.BeginOAuth(t.Context(), name, true, account.Client{})
+		_, err := impatient.Providers.Begin(t.Context(), name, true, account.Client{})
 		d.wantKind(err, errs.Unavailable)
 		d.providers.Up()
 	}

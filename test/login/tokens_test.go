@@ -78,7 +78,7 @@ func (k *keepingFixture) login(name, id string) (*account.Session, string) {
 // token returns a token that the provider accepts.
 func (k *keepingFixture) token(s *account.Service, me *account.Session, ident, name string) account.ProviderToken {
 	k.Helper()
-	token, err := s.ProviderToken(k.Context(), me, ident)
+	token, err := s.Providers.ProviderToken(k.Context(), me, ident)
 	k.must(err)
 	if !k.providers.Accepts(name, token.AccessToken) {
 		k.Fatal("the provider does not accept the token")
@@ -128,7 +128,7 @@ func TestProviderTokens(t *testing.T) {
 		}
 		k.wantSealed(ident)
 		k.advance(time.Hour - 30*time.Second)
-		next, err := k.ProviderToken(t.Context(), me, ident)
+		next, err := k.Providers.ProviderToken(t.Context(), me, ident)
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -152,7 +152,7 @@ func TestATokenWithoutARefreshTokenExpires(t *testing.T) {
 	k := newKeepingFixture(t)
 	me, ident := k.login("linkedin", "1")
 	k.advance(60*24*time.Hour + time.Minute)
-	_, err := k.ProviderToken(t.Context(), me, ident)
+	_, err := k.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.NotFound)
 }
 
@@ -168,7 +168,7 @@ func TestOneProcessRefreshesAtATime(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range tokens {
 			all.Go(func() {
-				token, err := services[i%len(services)].ProviderToken(t.Context(), me, ident)
+				token, err := services[i%len(services)].Providers.ProviderToken(t.Context(), me, ident)
 				if err != nil {
 					t.Errorf("round %d: %v", round, err)
 				}
@@ -198,7 +198,7 @@ func TestARefreshOutlivesItsRequest(t *testing.T) {
 		<-waiting
 		cancel()
 	}()
-	_, err := k.ProviderToken(ctx, me, ident)
+	_, err := k.Providers.ProviderToken(ctx, me, ident)
 	k.wantKind(err, errs.Canceled)
 	before := k.requests()
 	release()
@@ -222,7 +222,7 @@ func TestALeaseExpires(t *testing.T) {
 	before := k.requests()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = k.ProviderToken(ctx, me, ident)
+	_, err = k.Providers.ProviderToken(ctx, me, ident)
 	k.wantKind(err, errs.Canceled)
 	if k.requests() != before {
 		t.Error("two processes refresh at once")
@@ -239,7 +239,7 @@ func TestALoginDuringARefreshWins(t *testing.T) {
 	waiting, release := k.providers.Slow(provider.Token)
 	done := make(chan error, 1)
 	go func(s *account.Service) {
-		_, err := s.ProviderToken(t.Context(), me, ident)
+		_, err := s.Providers.ProviderToken(t.Context(), me, ident)
 		done <- err
 	}(k.Service)
 	<-waiting
@@ -280,19 +280,19 @@ func TestTokensThatTheProviderRefuses(t *testing.T) {
 	me, ident := k.login("gitlab", "1")
 	k.advance(time.Hour)
 	k.providers.Down(provider.Token)
-	_, err := k.ProviderToken(t.Context(), me, ident)
+	_, err := k.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.Unavailable)
 	k.providers.TokenError(401, `{"error":"invalid_client"}`)
-	_, err = k.ProviderToken(t.Context(), me, ident)
+	_, err = k.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.Internal)
 	k.providers.TokenError(200, `{"access_token":"`+strings.Repeat("x", 100<<10)+`"}`)
-	_, err = k.ProviderToken(t.Context(), me, ident)
+	_, err = k.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.Unavailable)
 	k.providers.Up()
 	k.token(k.Service, me, ident, "gitlab") // nothing is lost
 	k.advance(time.Hour)
 	k.providers.Revoke()
-	_, err = k.ProviderToken(t.Context(), me, ident)
+	_, err = k.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.NotFound)
 	if k.hasTokens(ident) {
 		t.Error("tokens are kept that are worth nothing")
@@ -308,7 +308,7 @@ func TestTokensThatExpireAtOnce(t *testing.T) {
 	k.advance(time.Hour)
 	k.providers.TokenError(200, `{"access_token":"short","token_type":"Bearer","expires_in":1,"refresh_token":"next"}`)
 	before := k.requests()
-	token, err := k.ProviderToken(t.Context(), me, ident)
+	token, err := k.Providers.ProviderToken(t.Context(), me, ident)
 	if err != nil || token.AccessToken != "short" || k.requests() != before+1 {
 		t.Errorf("%v, %d refreshes", err, k.requests()-before)
 	}
@@ -324,7 +324,7 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 		me    *account.Session
 		ident string
 	}{{stranger, ident}, {me, other}, {me, "unknown_gitlab"}, {me, ""}, {me, "../x"}, {plain, unkept}, {plain, ident}} {
-		_, err := k.ProviderToken(t.Context(), c.me, c.ident)
+		_, err := k.Providers.ProviderToken(t.Context(), c.me, c.ident)
 		k.wantKind(err, errs.NotFound)
 	}
 	if k.hasTokens(unkept) {
@@ -332,7 +332,7 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 	}
 	key := *me
 	key.Key = &account.Key{Name: "k"}
-	_, err := k.ProviderToken(t.Context(), &key, ident)
+	_, err := k.Providers.ProviderToken(t.Context(), &key, ident)
 	k.wantKind(err, errs.Denied)
 	k.token(k.Service, me, ident, "gitlab")
 
@@ -342,8 +342,8 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 	k.must(err)
 	linked := identOf("9", "amazon")
 	k.token(k.Service, me, linked, "amazon")
-	k.must(k.Unlink(t.Context(), me, linked))
-	_, err = k.ProviderToken(t.Context(), me, linked)
+	k.must(k.Links.Unlink(t.Context(), me, linked))
+	_, err = k.Providers.ProviderToken(t.Context(), me, linked)
 	k.wantKind(err, errs.NotFound)
 	for _, o := range k.objects(k.stores.Idents) {
 		if uuid, _ := o.Text("uuid"); uuid == linked {
@@ -360,11 +360,11 @@ func TestASessionThatEndsDuringARefreshGetsNoToken(t *testing.T) {
 	waiting, release := k.providers.Slow(provider.Token)
 	done := make(chan error, 1)
 	go func() {
-		_, err := k.ProviderToken(t.Context(), me, ident)
+		_, err := k.Providers.ProviderToken(t.Context(), me, ident)
 		done <- err
 	}()
 	<-waiting
-	k.must(k.Logout(t.Context(), me))
+	k.must(k.Sessions.Logout(t.Context(), me))
 	release()
 	k.wantKind(<-done, errs.Unauthenticated)
 	in, _ := k.login("gitlab", "1")
@@ -377,14 +377,14 @@ func TestTokensAreSealedAgainWithTheNextKey(t *testing.T) {
 	me, ident := k.login("gitlab", "1")
 	next := seal.Key{Secret: seal.NewKey()}
 	alone := k.keep(0, next)
-	_, err := alone.ProviderToken(t.Context(), me, ident)
+	_, err := alone.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.NotFound)
 	if !k.hasTokens(ident) {
 		t.Fatal("tokens are lost whose key is not configured")
 	}
 	k.token(k.keep(0, k.key, next), me, ident, "gitlab")
 	k.token(alone, me, ident, "gitlab")
-	_, err = k.ProviderToken(t.Context(), me, ident)
+	_, err = k.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.NotFound)
 }
 
@@ -397,7 +397,7 @@ func TestTokensAreSealedForTheirIdent(t *testing.T) {
 		return store.Mutation{Fields: object.Object{"_tokens": k.ident(ident)["_tokens"]}}, nil
 	})
 	k.must(err)
-	_, err = k.ProviderToken(t.Context(), thief, other)
+	_, err = k.Providers.ProviderToken(t.Context(), thief, other)
 	k.wantKind(err, errs.NotFound)
 }
 
@@ -417,7 +417,7 @@ func TestTokensAreRemovedWhereTheyAreKeptNoMore(t *testing.T) {
 	me, ident := k.login("github", "1")
 	k.token(k.Service, me, ident, "github")
 	discarding := k.newService(0)
-	_, err := discarding.ProviderToken(t.Context(), me, ident)
+	_, err := discarding.Providers.ProviderToken(t.Context(), me, ident)
 	k.wantKind(err, errs.NotFound)
 	k.Service = discarding
 	k.login("github", "1")

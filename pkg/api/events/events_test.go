@@ -283,7 +283,7 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 			"disabling": func(f *apitest.Front, token string) {
 				var me struct{ UUID string }
 				f.Me(token).JSON(&me)
-				_, err := f.Auth.SetDisabled(f.Context(), me.UUID, true)
+				_, err := f.Auth.Admin.SetDisabled(f.Context(), me.UUID, true)
 				f.Must(err)
 			},
 		} {

@@ -46,9 +46,9 @@ func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
 		case err != nil:
 			return err
 		case remove:
-			return h.doneOr(x, "factor-removed", h.service.RemoveFactor(x.Context(), me, kind))
+			return h.doneOr(x, "factor-removed", h.service.Enrollment.Remove(x.Context(), me, kind))
 		case kind == account.FactorPasskey:
-			codes, err := h.service.AddPasskeyFactor(x.Context(), me)
+			codes, err := h.service.Passkeys.AddFactor(x.Context(), me)
 			if err != nil {
 				return err
 			}
@@ -56,13 +56,13 @@ func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
 		case confirm:
 			return h.confirmFactorForm(x, f, kind)
 		case kind == account.FactorEmail:
-			if err := unlessMailed(true, h.service.BeginEmail(x.Context(), me)); err != nil {
+			if err := unlessMailed(true, h.service.Mails.BeginFactor(x.Context(), me)); err != nil {
 				return err
 			}
 			redirect(x, http.StatusSeeOther, withQuery(h.account, setupParameter, kind))
 			return nil
 		}
-		e, err := h.service.BeginTOTP(x.Context(), me)
+		e, err := h.service.TOTP.Begin(x.Context(), me)
 		if err != nil {
 			return err
 		}
@@ -81,9 +81,9 @@ func (h *handler) confirmFactorForm(x *kit.Exchange, f form, kind string) error 
 	if err != nil {
 		return err
 	}
-	confirm := h.service.ConfirmTOTP
+	confirm := h.service.TOTP.Confirm
 	if kind == account.FactorEmail {
-		confirm = h.service.ConfirmEmail
+		confirm = h.service.Mails.ConfirmFactor
 	}
 	session, codes, err := confirm(x.Context(), values[0], client)
 	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited) {
@@ -110,7 +110,7 @@ func qrURL(png []byte) string {
 
 func (h *handler) renewRecoveryCodesForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(me *account.Session, _ form) error {
-		codes, err := h.service.RenewRecoveryCodes(x.Context(), me)
+		codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (h *handler) endSessionForm(x *kit.Exchange) error {
 		if err := f.requireRemove(); err != nil {
 			return err
 		}
-		if err := h.service.RevokeSession(x.Context(), me, id); err != nil {
+		if err := h.service.Sessions.RevokeOwn(x.Context(), me, id); err != nil {
 			return err
 		}
 		if id == me.ID {
@@ -178,7 +178,7 @@ func (h *handler) deletionForm(x *kit.Exchange) error {
 			return err
 		}
 		if undo {
-			return h.doneOr(x, "deletion-undone", h.service.UndoDeletion(x.Context(), me))
+			return h.doneOr(x, "deletion-undone", h.service.Deletion.Undo(x.Context(), me))
 		}
 		plan, session, err := h.planDeletionOf(x, f)
 		if err != nil {
@@ -220,5 +220,5 @@ func (h *handler) proveAgain(x *kit.Exchange, f form) (account.IssuedSession, er
 	if err != nil {
 		return account.IssuedSession{}, err
 	}
-	return h.service.StepUp(x.Context(), values[0], factor, client)
+	return h.service.StepUp.StepUp(x.Context(), values[0], factor, client)
 }

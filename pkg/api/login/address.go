@@ -32,7 +32,7 @@ func (h *handler) requestChange(x *kit.Exchange, f form, ident string) error {
 	if err != nil {
 		return err
 	}
-	return h.service.RequestAddressChange(x.Context(), ident, values[0], values[1], client)
+	return h.service.Addresses.Request(x.Context(), ident, values[0], values[1], client)
 }
 
 // finishAddress confirms or undoes a change of address, or ends the right to undo it, by the token of a mail.
@@ -81,9 +81,9 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if keep {
-			return h.service.KeepChanges(ctx, login, values[0], client)
+			return h.service.Addresses.KeepChanges(ctx, login, values[0], client)
 		}
-		undone, err = h.service.FinishAddressChange(ctx, login, values[0], client)
+		undone, err = h.service.Addresses.Finish(ctx, login, values[0], client)
 		return err
 	})
 	if err == nil && f.html {

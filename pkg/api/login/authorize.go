@@ -43,7 +43,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	app, err := h.service.ApplicationOf(query)
+	app, err := h.service.Sessions.ApplicationOf(query)
 	if app == nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 	if provider == "" || provider == "email" || app.Native() && !h.fromOwnPage(x) {
 		return h.askForLogin(x, app, query)
 	}
-	flow, err := h.service.BeginOAuth(x.Context(), provider, false, client)
+	flow, err := h.service.Providers.Begin(x.Context(), provider, false, client)
 	if err != nil {
 		return h.sendToApplication(x, account.IssuedSession{Application: app}, err, http.StatusFound)
 	}
@@ -92,7 +92,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, i
 	if err != nil {
 		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
 	}
-	app, err := h.service.ApplicationOf(query)
+	app, err := h.service.Sessions.ApplicationOf(query)
 	if app == nil {
 		return err
 	}
@@ -133,9 +133,9 @@ func (h *handler) issueCode(x *kit.Exchange, f form, app *account.Application, r
 	mailed := false
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if register {
-			session, mailed, err = h.service.Register(ctx, c, client)
+			session, mailed, err = h.service.Registration.Register(ctx, c, client)
 		} else {
-			session, err = h.service.Login(ctx, c, client)
+			session, err = h.service.Login.Login(ctx, c, client)
 		}
 		return err
 	})
@@ -258,7 +258,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *account.Application, query u
 		page.RegisterURL = page.LoginURL + "&" + registerParameter + "=true"
 	}
 	page.Register = page.Register && page.RegisterURL != ""
-	for _, name := range h.service.ProviderNames() {
+	for _, name := range h.service.Providers.ProviderNames() {
 		page.Providers[name] = page.LoginURL + "&" + providerParameter + "=" + url.QueryEscape(name)
 	}
 	body, err := h.authorizePage(page)
@@ -267,7 +267,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *account.Application, query u
 	}
 	// Browsers hold redirects after a form to form-action as well.
 	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " + actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
-	if h.service.PasskeysEnabled() {
+	if h.service.Passkeys.Enabled() {
 		policy += "; script-src 'self'; connect-src 'self'"
 	}
 	x.SendPage(policy, body)

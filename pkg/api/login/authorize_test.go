@@ -351,9 +351,9 @@ func TestErrorsOfAnExchange(t *testing.T) {
 		fails(name, f.Do("POST", "/auth/token", form.Encode(), "Content-Type", "", "Content-Type", formType), c.want, secret)
 	}
 	secret := code()
-	session, err := f.Auth.Authenticate(t.Context(), f.LogIn("ada@example.com", "a fine password"))
+	session, err := f.Auth.Sessions.Authenticate(t.Context(), f.LogIn("ada@example.com", "a fine password"))
 	f.Must(err)
-	_, err = f.Auth.SetDisabled(t.Context(), session.User.UUID, true)
+	_, err = f.Auth.Admin.SetDisabled(t.Context(), session.User.UUID, true)
 	f.Must(err)
 	fails("disabled", exchange(f, secret, site), "invalid_grant", secret)
 	f.Do("POST", "/auth/token", "x", "Content-Type", "", "Content-Type", "text/plain").Want(415)

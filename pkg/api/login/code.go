@@ -58,7 +58,7 @@ func (h *handler) sendLogin(x *kit.Exchange, f form) error {
 	if err != nil {
 		return err
 	}
-	pending, err := h.service.RequestLogin(x.Context(), login, values[0], client)
+	pending, err := h.service.Mails.RequestLogin(x.Context(), login, values[0], client)
 	if err == nil {
 		h.cookies.set(x, bindingCookie, pending.Binding, int(pending.TTL.Seconds()))
 	} else if err = unlessMailed(f.html && client.Cookie, err); err != nil {
@@ -92,7 +92,7 @@ func (h *handler) boundClient(x *kit.Exchange, login, secret string) (account.Cl
 
 // binding returns the secret of the cookie of a login by mail to an address, "" for none.
 func (h *handler) binding(x *kit.Exchange, login string) string {
-	return h.service.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
+	return h.service.Mails.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
 }
 
 // loginByMail logs in by the code, or the token of the link, of a mail.
@@ -130,7 +130,7 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 	}
 	var session account.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.LoginByMail(ctx, login, code, client)
+		session, err = h.service.Login.LoginByMail(ctx, login, code, client)
 		return err
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ const deletionPath = "/auth/deletion"
 func (h *handler) mountDeletion(r *kit.Router) {
 	r.HandleGet(deletionPath, h.calls.Limit(kit.Read, h.plannedDeletion))
 	r.Handle(http.MethodDelete, deletionPath, h.calls.Limit(kit.Write, h.undoDeletion))
-	if h.service.CanDeleteAccounts() {
+	if h.service.Deletion.Enabled() {
 		r.Handle(http.MethodPost, deletionPath, h.calls.Limit(kit.Write, h.planDeletion))
 	}
 }
@@ -74,7 +74,7 @@ func (h *handler) planDeletionOf(x *kit.Exchange, f form) (account.DeletionPlan,
 	if err != nil {
 		return account.DeletionPlan{}, account.IssuedSession{}, err
 	}
-	return h.service.PlanDeletion(x.Context(), values[0], client)
+	return h.service.Deletion.Plan(x.Context(), values[0], client)
 }
 
 // setAfterPlan sets the cookie of the session that continues after a deletion was planned, or removes it if none does.
@@ -92,7 +92,7 @@ func (h *handler) plannedDeletion(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	plan, err := h.service.PlannedDeletion(session)
+	plan, err := h.service.Deletion.Planned(session)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (h *handler) undoDeletion(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service.UndoDeletion(x.Context(), session); err != nil {
+	if err := h.service.Deletion.Undo(x.Context(), session); err != nil {
 		return err
 	}
 	return x.SendStatus(http.StatusNoContent)

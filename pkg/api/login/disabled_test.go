@@ -15,9 +15,9 @@ func TestADisabledAccountLooksLikeAnyOtherToStrangers(t *testing.T) {
 		f, other := both[0], both[1]
 		token := f.Register("ada@example.com", "a fine password")
 		f.Register("bob@example.com", "a fine password")
-		user, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+		user, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 		f.Must(err)
-		_, err = f.Auth.SetDisabled(t.Context(), user.UUID, true)
+		_, err = f.Auth.Admin.SetDisabled(t.Context(), user.UUID, true)
 		f.Must(err)
 		for _, c := range [][3]string{
 			{"POST", "/auth/email", `{"login":"WHO@example.com","password":"a wrong password"}`},
@@ -49,7 +49,7 @@ func TestADisabledAccountLooksLikeAnyOtherToStrangers(t *testing.T) {
 			front.Do("GET", "/auth/me", "", "Cookie", "belfry="+token).Want(401)
 			front.Do("DELETE", "/auth/sessions/"+token[:22], "", "Authorization", "Bearer "+token).Want(401)
 		}
-		_, err = other.Auth.SetDisabled(t.Context(), user.UUID, false)
+		_, err = other.Auth.Admin.SetDisabled(t.Context(), user.UUID, false)
 		f.Must(err)
 		f.Me(token).Want(401)
 		f.Me(f.LogIn("ada@example.com", "a fine password")).Want(200)

@@ -77,7 +77,7 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	}
 	if f.html && register && c.Token == "" && client.Session != nil && !h.service.ValidatesFirst() {
 		// The form was sent again, in the session that it has begun, which continues.
-		if has, err := h.service.HasAddress(x.Context(), client.Session, c.Login); has || err != nil {
+		if has, err := h.service.Registration.HasAddress(x.Context(), client.Session, c.Login); has || err != nil {
 			return err
 		}
 	}
@@ -89,9 +89,9 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	mailed := false
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		if register {
-			session, mailed, err = h.service.Register(ctx, c, client)
+			session, mailed, err = h.service.Registration.Register(ctx, c, client)
 		} else {
-			session, err = h.service.Login(ctx, c, client)
+			session, err = h.service.Login.Login(ctx, c, client)
 		}
 		return err
 	})
@@ -154,7 +154,7 @@ func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s account.Iss
 }
 
 func (h *handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
-	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body}
+	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.Sessions.LoggedIn(ctx, &s.Session).Body}
 }
 
 // issued is the representation of a session that has just been issued.
@@ -209,14 +209,14 @@ func (h *handler) newPassword(x *kit.Exchange, f form) (account.IssuedSession, e
 	if err != nil {
 		return account.IssuedSession{}, err
 	}
-	return h.service.ChangePassword(x.Context(), values[0], values[1], client)
+	return h.service.Recovery.ChangePassword(x.Context(), values[0], values[1], client)
 }
 
 // resendValidation requests the validation mail again; where addresses are validated
 // first, the mail of a registration.
 func (h *handler) resendValidation(x *kit.Exchange) error {
 	return h.answer(x, h.register, func(f form) (outcome, error) {
-		return mailSent, h.requestMail(x, f, h.service.ResendValidation)
+		return mailSent, h.requestMail(x, f, h.service.Registration.ResendValidation)
 	})
 }
 
@@ -227,7 +227,7 @@ func (h *handler) requestRecovery(x *kit.Exchange) error {
 		if token := string(f.Object["token"]); f.html && token != "" && token != `""` {
 			return passwordSet, h.setPassword(x, f)
 		}
-		return mailSent, h.requestMail(x, f, h.service.RequestRecovery)
+		return mailSent, h.requestMail(x, f, h.service.Recovery.Request)
 	})
 }
 
@@ -310,7 +310,7 @@ func (h *handler) setPassword(x *kit.Exchange, f form) error {
 	if f.html {
 		client = knownBrowser(client)
 	}
-	err = h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) })
+	err = h.write(x, func(ctx context.Context) error { return h.service.Recovery.Recover(ctx, c, client) })
 	if err == nil && f.html {
 		h.cookies.setBrowser(x, client)
 	}
@@ -327,7 +327,7 @@ func (h *handler) followLink(x *kit.Exchange) error {
 		return h.redirectFailure(x, err, formReason(err))
 	}
 	client.Binding, client.Cookie = h.binding(x, login), true
-	landing, err := h.service.FollowLink(x.Context(), login, token, client)
+	landing, err := h.service.Registration.FollowLink(x.Context(), login, token, client)
 	if err == nil && landing.HasForm() {
 		h.cookies.setBrowser(x, knownBrowser(client)) // so that a double click of the form is known
 	}

@@ -20,12 +20,12 @@ func (h *handler) export(x *kit.Exchange) error {
 	if !h.fromTrustedPage(x) {
 		return errs.New(errs.Denied, "a page of another origin began the export: open it from a page of this service")
 	}
-	run, err := h.service.BeginExport(x.Context(), session)
+	run, err := h.service.Exports.Begin(x.Context(), session)
 	if err != nil {
 		return err
 	}
 	defer run.End(x.Context())
-	account, err := h.service.ExportAccount(x.Context(), session)
+	account, err := h.service.Exports.Account(x.Context(), session)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (h *handler) factors(x *kit.Exchange) error {
 		return err
 	}
 	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(h.service.Factors(x.Context(), session))
+	return x.SendJSON(h.service.Enrollment.Factors(x.Context(), session))
 }
 
 // enrollment is an authenticator app that is being set up.
@@ -30,7 +30,7 @@ func (h *handler) beginTOTP(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	e, err := h.service.BeginTOTP(x.Context(), session)
+	e, err := h.service.TOTP.Begin(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (h *handler) beginEmail(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service.BeginEmail(x.Context(), session); err != nil {
+	if err := h.service.Mails.BeginFactor(x.Context(), session); err != nil {
 		return err
 	}
 	return x.SendStatus(http.StatusAccepted)
@@ -60,7 +60,7 @@ func (h *handler) addPasskeyFactor(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	codes, err := h.service.AddPasskeyFactor(x.Context(), session)
+	codes, err := h.service.Passkeys.AddFactor(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (h *handler) addPasskeyFactor(x *kit.Exchange) error {
 }
 
 func (h *handler) confirmTOTP(x *kit.Exchange) error {
-	return h.confirmFactor(x, h.service.ConfirmTOTP)
+	return h.confirmFactor(x, h.service.TOTP.Confirm)
 }
 
 func (h *handler) confirmEmail(x *kit.Exchange) error {
-	return h.confirmFactor(x, h.service.ConfirmEmail)
+	return h.confirmFactor(x, h.service.Mails.ConfirmFactor)
 }
 
 // confirmFactor adds a second factor by a code.
@@ -122,7 +122,7 @@ func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	codes, err := h.service.RenewRecoveryCodes(x.Context(), session)
+	codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (h *handler) removeFactor(x *kit.Exchange, kind string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service.RemoveFactor(x.Context(), session, kind); err != nil {
+	if err := h.service.Enrollment.Remove(x.Context(), session, kind); err != nil {
 		return err
 	}
 	return x.SendStatus(http.StatusNoContent)

@@ -95,9 +95,9 @@ func TestAuthForms(t *testing.T) {
 	}
 	// Only who knows the password learns that the account is disabled.
 	f.Do("POST", "/auth/email", "register=on&login=eve%40example.com&password=a+fine+password", "Content-Type", "", "Content-Type", formType).Want(303)
-	disabled, err := f.Auth.FindUser(t.Context(), "eve@example.com")
+	disabled, err := f.Auth.Admin.FindUser(t.Context(), "eve@example.com")
 	f.Must(err)
-	_, err = f.Auth.SetDisabled(t.Context(), disabled.UUID, true)
+	_, err = f.Auth.Admin.SetDisabled(t.Context(), disabled.UUID, true)
 	f.Must(err)
 	for password, reason := range map[string]string{"a+fine+password": "disabled", "a+wrong+password": "denied"} {
 		f.Do("POST", "/auth/email", "login=eve%40example.com&password="+password, "Content-Type", "", "Content-Type", formType).

@@ -47,7 +47,7 @@ func (h *handler) createKey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	info, token, err := h.service.CreateKey(x.Context(), k, values[3], client)
+	info, token, err := h.service.Keys.Create(x.Context(), k, values[3], client)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (h *handler) keys(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	list, err := h.service.ListKeys(x.Context(), session)
+	list, err := h.service.Keys.List(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *handler) revokeKey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service.RevokeKey(x.Context(), session, id); err != nil {
+	if err := h.service.Keys.Revoke(x.Context(), session, id); err != nil {
 		return err
 	}
 	return x.SendStatus(http.StatusNoContent)

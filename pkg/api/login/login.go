@@ -45,7 +45,7 @@ type Options struct {
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *kit.Origins {
 	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
-	if o.Service.PostsCallback() {
+	if o.Service.Providers.PostsCallback() {
 		origins.Open(account.CallbackPath)
 	}
 	return origins
@@ -99,7 +99,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodPut, "/auth/factors/email", calls.Limit(kit.Write, h.confirmEmail))
 		r.Handle(http.MethodPost, "/auth/second-factor/code", h.sendSecondCode)
 	}
-	if h.service.PasskeysEnabled() {
+	if h.service.Passkeys.Enabled() {
 		r.Handle(http.MethodPut, "/auth/factors/passkey", calls.Limit(kit.Write, h.addPasskeyFactor))
 		r.Handle(http.MethodPost, "/auth/second-factor/passkey", h.secondPasskey)
 	}
@@ -120,24 +120,24 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodPost, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddressForm))
 		r.Handle(http.MethodPost, "/auth/email/address", h.finishAddress)
 	}
-	if code, link := h.service.MailLogins(); code || link {
+	if code, link := h.service.Mails.Logins(); code || link {
 		r.Handle(http.MethodPost, codePath, h.requestLogin)
 		r.Handle(http.MethodPut, codePath, h.loginByMail)
 	}
-	if h.service.PasskeysEnabled() {
+	if h.service.Passkeys.Enabled() {
 		h.mountPasskeys(r, calls)
 	}
-	for _, name := range h.service.ProviderNames() {
+	for _, name := range h.service.Providers.ProviderNames() {
 		r.HandleNavigation("/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
 	}
-	if h.service.KeepsTokens() {
+	if h.service.Providers.KeepsTokens() {
 		r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
 	}
 	r.HandleNavigation(account.CallbackPath, h.callback)
-	if h.service.PostsCallback() {
+	if h.service.Providers.PostsCallback() {
 		r.Handle(http.MethodPost, account.CallbackPath, h.postedCallback)
 	}
-	if h.service.HasApplications() {
+	if h.service.Sessions.HasApplications() {
 		r.HandleNavigation(authorizePath, h.authorize)
 		r.Handle(http.MethodPost, tokenPath, h.token)
 		mountMetadata(r, h.service.Base())
@@ -155,10 +155,10 @@ func (h *handler) providers(x *kit.Exchange) error {
 	if h.service.EmailEnabled() {
 		add("email", "/auth/email")
 	}
-	if h.service.PasskeysEnabled() {
+	if h.service.Passkeys.Enabled() {
 		add(account.PasskeyType, "/auth/passkey")
 	}
-	for _, name := range h.service.ProviderNames() {
+	for _, name := range h.service.Providers.ProviderNames() {
 		add(name, "/auth/"+name)
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
@@ -171,7 +171,7 @@ func (h *handler) me(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	user, err := h.service.VisibleUser(x.Context(), session)
+	user, err := h.service.Sessions.VisibleUser(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (h *handler) sessions(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	list, err := h.service.ListSessions(x.Context(), session)
+	list, err := h.service.Sessions.List(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (h *handler) revoke(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service.RevokeSession(x.Context(), session, id); err != nil {
+	if err := h.service.Sessions.RevokeOwn(x.Context(), session, id); err != nil {
 		return err
 	}
 	if id == session.ID {
@@ -265,7 +265,7 @@ func (h *handler) unlink(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.write(x, func(ctx context.Context) error { return h.service.Unlink(ctx, session, uuid) }); err != nil {
+	if err := h.write(x, func(ctx context.Context) error { return h.service.Links.Unlink(ctx, session, uuid) }); err != nil {
 		return err
 	}
 	return x.SendStatus(http.StatusNoContent)
@@ -277,7 +277,7 @@ func (h *handler) providerToken(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	token, err := h.service.ProviderToken(x.Context(), session, uuid)
+	token, err := h.service.Providers.ProviderToken(x.Context(), session, uuid)
 	if err != nil {
 		return err
 	}

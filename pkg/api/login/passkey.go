@@ -112,7 +112,7 @@ func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	c, err := h.service.BeginPasskeyLogin(x.Context(), client)
+	c, err := h.service.Passkeys.BeginLogin(x.Context(), client)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (h *handler) enterByPasskey(x *kit.Exchange, f form) error {
 	}
 	var session account.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.LoginByPasskey(ctx, a, client)
+		session, err = h.service.Login.LoginByPasskey(ctx, a, client)
 		return err
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func (h *handler) issueCodeByPasskey(x *kit.Exchange, f form, app *account.Appli
 		return session, err
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.LoginByPasskey(ctx, a, client)
+		session, err = h.service.Login.LoginByPasskey(ctx, a, client)
 		return err
 	})
 	return session, err
@@ -187,7 +187,7 @@ func (h *handler) passkeys(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	list, err := h.service.ListPasskeys(x.Context(), session)
+	list, err := h.service.Passkeys.List(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (h *handler) beginPasskey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	c, err := h.service.BeginPasskey(x.Context(), session)
+	c, err := h.service.Passkeys.BeginRegistration(x.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session
 		return added, err
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
-		added, err = h.service.AddPasskey(ctx, values[0], a, session)
+		added, err = h.service.Passkeys.Add(ctx, values[0], a, session)
 		return err
 	})
 	return added, err
@@ -260,7 +260,7 @@ func (h *handler) renamePasskey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	renamed, err := h.service.RenamePasskey(x.Context(), session, uuid, values[0])
+	renamed, err := h.service.Passkeys.Rename(x.Context(), session, uuid, values[0])
 	if err != nil {
 		return err
 	}
@@ -293,12 +293,12 @@ func (h *handler) changePasskey(x *kit.Exchange, f form, session *account.Sessio
 		return "", err
 	}
 	if remove {
-		return "passkey-removed", h.write(x, func(ctx context.Context) error { return h.service.Unlink(ctx, session, uuid) })
+		return "passkey-removed", h.write(x, func(ctx context.Context) error { return h.service.Links.Unlink(ctx, session, uuid) })
 	}
 	values, err := f.take("name")
 	if err != nil {
 		return "", err
 	}
-	_, err = h.service.RenamePasskey(x.Context(), session, uuid, values[0])
+	_, err = h.service.Passkeys.Rename(x.Context(), session, uuid, values[0])
 	return "passkey-renamed", err
 }

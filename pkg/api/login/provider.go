@@ -25,7 +25,7 @@ func (h *handler) begin(x *kit.Exchange, provider string) error {
 		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "origin"))
 		return nil
 	}
-	flow, err := h.service.BeginOAuth(x.Context(), provider, true, client)
+	flow, err := h.service.Providers.Begin(x.Context(), provider, true, client)
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
@@ -65,7 +65,7 @@ func providerReason(err error) string {
 func (h *handler) callback(x *kit.Exchange) error {
 	query := x.Query()
 	name := account.FlowName(query)
-	secret := h.service.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
+	secret := h.service.Providers.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
 	if secret != "" {
 		h.cookies.removeFlow(x, name)
 	}
@@ -77,7 +77,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 	var session account.IssuedSession
 	var provider string
 	err = h.write(x, func(ctx context.Context) (err error) {
-		session, provider, err = h.service.FinishOAuth(ctx, query, secret, client)
+		session, provider, err = h.service.Login.FinishProvider(ctx, query, secret, client)
 		return err
 	})
 	switch {

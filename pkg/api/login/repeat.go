@@ -99,8 +99,8 @@ func (h *handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
 	if provider == "" {
 		provider = "email"
 	}
-	if secret := h.service.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == account.ActLoggedIn && secret != "" {
-		if factors, err := h.service.PendingFactors(x.Context(), secret); err == nil {
+	if secret := h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == account.ActLoggedIn && secret != "" {
+		if factors, err := h.service.Login.PendingFactors(x.Context(), secret); err == nil {
 			return withQuery(h.second, "factors", strings.Join(factors, " "))
 		}
 	}

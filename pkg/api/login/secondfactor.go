@@ -65,11 +65,11 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	}
 	if client.Cookie {
 		// Of a login that is completed, if the browser has none that waits.
-		secret = h.service.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
+		secret = h.service.Login.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
 	var session account.IssuedSession
 	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.CompleteLogin(ctx, secret, factor, client)
+		session, err = h.service.Login.CompleteLogin(ctx, secret, factor, client)
 		return err
 	})
 	if h.repeated(x, err, f.html) {
@@ -116,7 +116,7 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	err = unlessMailed(f.html, h.service.MailSecondCode(x.Context(), secret, client))
+	err = unlessMailed(f.html, h.service.Login.MailSecondCode(x.Context(), secret, client))
 	switch {
 	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
 		switch target := withQuery(h.account, "mail", "sent"); {
@@ -176,7 +176,7 @@ func (h *handler) secondPasskey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	c, err := h.service.SecondPasskeyOptions(x.Context(), secret, client)
+	c, err := h.service.Login.SecondPasskeyOptions(x.Context(), secret, client)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client acco
 	}
 	client, err = h.client(x)
 	if secret = values[0]; secret == "" {
-		secret, client.Cookie = h.service.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
+		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
 	}
 	return secret, client, err
 }

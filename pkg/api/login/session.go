@@ -40,7 +40,7 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*account.Session, error) {
 	var session *account.Session
 	var err error
 	for i := 0; i < len(tokens) && err == nil && session == nil; i++ {
-		session, err = s.service.Authenticate(x.Context(), tokens[i])
+		session, err = s.service.Sessions.Authenticate(x.Context(), tokens[i])
 		if session != nil && session.Key != nil && !ok {
 			session = nil // an API key is no cookie: browsers would send it for pages of others
 		}
@@ -79,15 +79,15 @@ func (s *Sessions) Cookie(x *kit.Exchange, name string) []string {
 // next one that the browser sends would count.
 func (s *Sessions) LogOut(x *kit.Exchange, session *account.Session) error {
 	if session != nil {
-		if err := s.service.Logout(x.Context(), session); err != nil {
+		if err := s.service.Sessions.Logout(x.Context(), session); err != nil {
 			return err
 		}
 	}
 	if _, ok := x.BearerToken(); !ok {
 		for _, token := range s.cookies.values(x.Request, sessionCookie) {
-			other, err := s.service.Authenticate(x.Context(), token)
+			other, err := s.service.Sessions.Authenticate(x.Context(), token)
 			if err == nil && other != nil && other.Key == nil {
-				err = s.service.Logout(x.Context(), other)
+				err = s.service.Sessions.Logout(x.Context(), other)
 			}
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ const (
 const maxTokens = 4
 
 func cookiesFor(service *account.Service) cookies {
-	c := cookies{path: service.Base().CookiePath(), names: service.CookieNames}
+	c := cookies{path: service.Base().CookiePath(), names: service.Sessions.CookieNames}
 	if service.Base().Secure() {
 		c.prefix, c.secure, c.path = "__Host-", true, "/"
 	}

@@ -105,9 +105,9 @@ func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error)
 	}
 	a.LoggedIn, a.Step, a.Password, a.HasPassword = true, o.StepUp.Step, o.StepUp.Password, o.HasPassword
 	a.Policy, a.RecoveryCodes, a.ByMail = o.Factors.Policy, o.Factors.RecoveryCodes, h.service.EmailEnabled()
-	a.Export, a.Deletable = h.export, h.service.CanDeleteAccounts()
+	a.Export, a.Deletable = h.export, h.service.Deletion.Enabled()
 	for _, proof := range o.StepUp.Factors {
-		if proof != account.FactorPasskey || h.service.PasskeysEnabled() {
+		if proof != account.FactorPasskey || h.service.Passkeys.Enabled() {
 			a.Proofs = append(a.Proofs, proof)
 		}
 	}

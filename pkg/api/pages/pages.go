@@ -65,7 +65,7 @@ type handler struct {
 
 // Mount adds the routes of the pages.
 func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options) {
-	if len(o.Paths) > 0 || service.HasApplications() {
+	if len(o.Paths) > 0 || service.Sessions.HasApplications() {
 		r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
 	}
 	if len(o.Paths) == 0 {
@@ -94,8 +94,8 @@ func baseView(service *account.Service, links Links) View {
 		Base: base.Path(), Host: hostOf(service.BaseURL()), Style: base.Below(stylePath), Links: links.below(base), Actions: actionsOf(service).below(base),
 		AddressFirst: service.ValidatesFirst(),
 	}
-	v.Codes, v.MailLinks = service.MailLogins()
-	for _, name := range service.ProviderNames() {
+	v.Codes, v.MailLinks = service.Mails.Logins()
+	for _, name := range service.Providers.ProviderNames() {
 		v.Providers = append(v.Providers, Provider{name, title(name), base.Below("/auth/" + name)})
 	}
 	return v
@@ -105,7 +105,7 @@ func baseView(service *account.Service, links Links) View {
 func (o Options) Authorize(service *account.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
 	v := baseView(service, o.Links)
 	v.Application, v.Reason, v.Message = app, reason, message
-	if service.PasskeysEnabled() {
+	if service.Passkeys.Enabled() {
 		v.Script = v.Base + scriptPath
 	}
 	for i := range v.Providers {
@@ -162,7 +162,7 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 			return err
 		}
 	}
-	if h.service.PasskeysEnabled() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
+	if h.service.Passkeys.Enabled() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
 		v.Script, policy = v.Base+scriptPath, scriptPolicy(policy)
 	}
 	body, err := h.templates.render(name, v)

@@ -214,7 +214,7 @@ func actionsOf(service *account.Service) Actions {
 	if !service.EmailEnabled() {
 		return Actions{Logout: all.Logout}
 	}
-	if code, link := service.MailLogins(); !code && !link {
+	if code, link := service.Mails.Logins(); !code && !link {
 		all.MailLogin = ""
 	}
 	return all

@@ -1,0 +1,242 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"belfry/pkg/account/flow/addresses"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/account/users"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// The methods of this file and of account.go manage users for admins. They check no
+// rights: the caller has asked IsAdmin, or holds the data folder. The origin and the actor
+// of the call that ctx carries go into the events. An actor who would stop being an admin is
+// refused with Conflict.
+
+// FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound when there is none.
+func (s *Admin) FindUser(ctx context.Context, who string) (store.Stored, error) {
+	ctx = record.AsService(ctx, "")
+	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, an e-mail address with which somebody logs in, or the uuid of an ident", who)
+	if _, err := record.KnownAddress(who); strings.Contains(who, "@") && err == nil {
+		user, _, err := s.DB.FindOwner(ctx, record.AddressIdentity(who))
+		if err != nil || user.UUID != "" {
+			return user.Stored, err
+		}
+	}
+	if !object.ValidUUID(who) {
+		return store.Stored{}, missing
+	}
+	user, err := s.DB.Users.Get(ctx, who)
+	if !errors.Is(err, errs.NotFound) {
+		return user, err
+	}
+	ident, err := s.DB.Idents.Read(ctx, who)
+	if err == nil {
+		user, err = s.DB.Users.Get(ctx, ident.User)
+	}
+	if errors.Is(err, errs.NotFound) {
+		return store.Stored{}, missing
+	}
+	return user, err
+}
+
+// NewUser is a user whom an admin creates.
+type NewUser struct {
+	Login     string        // an e-mail address
+	Password  string        // "": none until the user recovers the account
+	Fields    object.Object // those that a program may set
+	Admin     bool
+	Validated bool // the address counts as validated
+	Machine   bool // no address and no password: the user has API keys alone
+}
+
+// CreateUser creates a user with an address, and the event Register; or a machine. Errors:
+// Invalid for an address, a password or fields that can't be used; Exists when the address is taken.
+func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error) {
+	// A form can have what no JSON of a client may, such as a NUL.
+	if _, err := object.Parse(u.Fields.Encode()); err != nil {
+		return store.Stored{}, err
+	}
+	if u.Machine {
+		if u.Login != "" || u.Password != "" || u.Validated {
+			return store.Stored{}, errs.New(errs.Invalid, "a machine has neither an address nor a password: it has API keys")
+		}
+		if err := s.beforeAdmin(ctx, u.Admin); err != nil {
+			return store.Stored{}, err
+		}
+		return s.DB.Users.Save(record.Managing(ctx), s.NewUser(u), object.NewUUID())
+	}
+	if _, err := addresses.NormalizeAddress(u.Login); err != nil {
+		return store.Stored{}, err
+	}
+	if err := s.beforeAdmin(ctx, u.Admin); err != nil {
+		return store.Stored{}, err
+	}
+	ctx = record.Managing(ctx)
+	id := record.AddressIdentity(u.Login)
+	id.Validated = u.Validated
+	reg := users.New{Identity: users.Identity{Identity: id}, Fields: s.NewUser(u), Datas: object.Object{}}
+	reg.Datas.Set("login", id.ID)
+	if u.Password != "" {
+		if err := s.Passwords.CheckNew(ctx, record.FieldPassword, u.Password, append([]string{u.Login}, passwords.Names(u.Fields)...)); err != nil {
+			return store.Stored{}, err
+		}
+		hash, err := s.Passwords.Hash(ctx, u.Password)
+		if err != nil {
+			return store.Stored{}, err
+		}
+		reg.Fields.Set(record.FieldPassword, hash)
+	}
+	user, err := s.Users.CreateAs(ctx, func(string) context.Context { return ctx }, reg)
+	return user.Stored, err
+}
+
+// beforeAdmin ends the links for the first admin if a user is about to be made an admin.
+func (s *Admin) beforeAdmin(ctx context.Context, admin bool) error {
+	if !admin {
+		return nil
+	}
+	return s.Users.EndFirstAdmin(record.AsService(ctx, ""))
+}
+
+// NewUser returns the fields of a new user, without a password.
+func (s *Admin) NewUser(u NewUser) object.Object {
+	fields := s.DB.Users.SettableByInterceptor(u.Fields)
+	if u.Admin {
+		fields.Set("admin", true)
+		fields.Set("_admin", true)
+	}
+	return fields
+}
+
+// SetAdmin makes a user an admin, or no longer, as far as the rule of the configuration is
+// about the field admin. NotFound.
+func (s *Admin) SetAdmin(ctx context.Context, uuid string, admin bool) (store.Stored, error) {
+	if err := s.beforeAdmin(ctx, admin); err != nil {
+		return store.Stored{}, err
+	}
+	if !admin && sessions.IsOneself(ctx, uuid) {
+		return store.Stored{}, sessions.OneselfError("take away your own rights of an admin")
+	}
+	return s.Sessions.ChangeUser(ctx, uuid, func(user *record.User) error {
+		if !user.SetAdmin(admin) {
+			return record.ErrUnchanged
+		}
+		return nil
+	})
+}
+
+// SetDisabled disables a user, or enables them. Disabling ends all sessions of the user,
+// atomically with the mark; they have to log in again once they are enabled. NotFound.
+func (s *Admin) SetDisabled(ctx context.Context, uuid string, disabled bool) (store.Stored, error) {
+	if disabled && sessions.IsOneself(ctx, uuid) {
+		return store.Stored{}, sessions.OneselfError("disable yourself")
+	}
+	if disabled {
+		user, err := s.DB.Users.Read(record.Managing(ctx), uuid)
+		if err != nil {
+			return user.Stored, err
+		}
+		if !user.MarkedDisabled {
+			if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticeDisabled, Always: true}); err != nil {
+				return store.Stored{}, err
+			}
+		}
+	}
+	return s.Sessions.ChangeUser(ctx, uuid, func(user *record.User) error {
+		if !user.SetDisabled(disabled) {
+			return record.ErrUnchanged
+		}
+		if disabled {
+			user.EndSessions()
+			user.Publish(s.DB.Audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: record.ReasonDisabled}))
+		}
+		return nil
+	})
+}
+
+// SetPassword sets a password, ends all sessions of the user, and ends the delays after
+// failed logins. Errors: Invalid for a password that must not be set; NotFound.
+func (s *Admin) SetPassword(ctx context.Context, uuid, password string) (store.Stored, error) {
+	user, err := s.DB.Users.Read(record.Managing(ctx), uuid)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	own, err := s.Passwords.OwnOf(ctx, user)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	if err := s.Passwords.CheckNew(ctx, record.FieldPassword, password, own); err != nil {
+		return store.Stored{}, err
+	}
+	hash, err := s.Passwords.Hash(ctx, password)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticePassword, Always: true}); err != nil {
+		return store.Stored{}, err
+	}
+	changed, err := s.Sessions.ChangeUser(ctx, uuid, func(user *record.User) error {
+		user.Publish(s.DB.AuditPassword(*user, record.ReasonAdmin))
+		user.ForgetDevices()
+		user.SetPassword(hash, false)
+		return nil
+	})
+	if err != nil {
+		return changed, err
+	}
+	for ident, err := range s.DB.Idents.Owned(record.Managing(ctx), uuid) {
+		if err != nil {
+			return changed, err
+		}
+		s.Guesses.Accounts.Succeed(ident.UUID)
+		if ident.Failures.Count == 0 {
+			continue
+		}
+		_, err := s.DB.Idents.Change(record.Managing(ctx), ident.UUID, func(i *record.Ident) error {
+			i.Failures = record.Failures{At: s.DB.Now()}
+			return nil
+		})
+		if record.IgnoreNotFound(err) != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// DeleteUser deletes a user; the cascade deletes their idents and sessions. NotFound.
+func (s *Admin) DeleteUser(ctx context.Context, uuid string) error {
+	if sessions.IsOneself(ctx, uuid) {
+		return sessions.OneselfError("delete yourself")
+	}
+	user, err := s.DB.Users.Get(record.Managing(ctx), uuid)
+	if err != nil {
+		return err
+	}
+	if err := s.AnnounceDeletion(ctx, user); err != nil {
+		return err
+	}
+	return s.DB.Users.Delete(record.Managing(ctx), uuid, 0)
+}
+
+// AnnounceDeletion requests the notice about a client that deletes the object of a user, as a store of users that is exposed may
+// allow. Limited as an announcement is, where users do so themselves.
+func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error {
+	user, err := s.DB.Users.Of(stored)
+	if err != nil {
+		return err
+	}
+	if notices.ActsForOthers(ctx, user.UUID) {
+		return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeDeleted, Always: true})
+	}
+	return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeDeletion})
+}

@@ -1,0 +1,29 @@
+// Package addresses replaces addresses of accounts, and undoes that.
+package addresses
+
+import (
+	"log/slog"
+
+	"belfry/pkg/account/flow/changes"
+	"belfry/pkg/account/flow/links"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+)
+
+// Flow replaces addresses.
+type Flow struct {
+	DB      *record.Stores
+	Guesses *guess.Guesses
+	Log     *slog.Logger
+
+	Changes   *changes.Changes
+	Links     *links.Flow
+	Notices   *notices.Notices
+	Passwords *passwords.Method
+	Post      *post.Post
+	Sessions  *sessions.Sessions
+}

@@ -1,0 +1,96 @@
+package changes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/store/object"
+)
+
+// ChangesOf returns the changes of a user that can be confirmed or undone still.
+func (s *Changes) ChangesOf(user record.User) []record.AddressChange {
+	before := record.Timestamp(s.DB.Now().Add(-s.Post.UndoTTL()))
+	return slices.DeleteFunc(slices.Clone(user.Changes), func(c record.AddressChange) bool { return c.At <= before })
+}
+
+// New returns a change of the address of an ident, with who may undo it.
+func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (record.AddressChange, error) {
+	found, err := s.DB.StandingsOf(ctx, user)
+	c := record.AddressChange{ID: object.NewUUID(), Ident: ident, To: to, At: record.Timestamp(s.DB.Now()), Holder: found.Owner()}
+	c.Proven = found.Since(c.Holder) != ""
+	for _, a := range found.All {
+		if record.AddressIdentity(a.Address).UUID() == ident {
+			c.From, c.Since = a.Address, a.Since
+		}
+	}
+	return c, err
+}
+
+// AboutChange sets in a mailbox what its mail is about.
+func AboutChange(user record.User, c record.AddressChange) func(*record.Mailbox) {
+	return func(m *record.Mailbox) {
+		m.Change = &record.PendingChange{Mail: m.Request.ID, User: user.UUID, Epoch: user.Epoch, Change: c.ID, Proven: c.Proven}
+	}
+}
+
+// OfferUndo requests the mail by which a change can be undone, before the change is recorded. Where nobody may undo it, whoever can be
+// reached gets a notice. Limited until the mail of the change before was sent: none takes the place of another.
+func (s *Changes) OfferUndo(ctx context.Context, user record.User, c record.AddressChange) error {
+	if c.Holder == "" {
+		return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeAddress, About: c.To})
+	}
+	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.Holder, post.UndoMailbox), Address: c.Holder, Why: record.PurposeUndo, With: AboutChange(user, c),
+		Delay: func(mailbox record.Mailbox) time.Duration {
+			wait := s.Post.MailDelay(mailbox, s.DB.Now())
+			if _, unsent := s.Post.UnsentIn(mailbox); unsent {
+				wait = max(wait, unsentDelay)
+			}
+			return max(wait, s.undoDelay(mailbox, user.UUID, c))
+		},
+	})
+}
+
+// undoDelay is how long a change has to wait because the mailbox of its holder is full of tokens that undo others. Whoever has made the
+// owner's address free can register it again, in account after account where nobody has proven it: what was mailed first stays, and such
+// a token gives way to that of an address which was proven.
+func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.AddressChange) time.Duration {
+	now, first := s.DB.Now(), ""
+	own, others := 0, 0
+	for _, t := range mailbox.Tokens {
+		switch {
+		case t.For != record.PurposeUndo || t.Until <= record.Timestamp(now):
+		case t.User == user:
+			own++
+		case !t.Proven && c.Proven:
+			return 0
+		default:
+			others++
+			if first == "" || t.Until < first {
+				first = t.Until
+			}
+		}
+	}
+	if min(own, post.MaxChanges-1)+others < post.MaxMailedTokens { // more of the own ones are of changes that have ended
+		return 0
+	}
+	return record.Time(first).Sub(now)
+}
+
+const (
+	// unsentDelay is after what time a client tries again meanwhile.
+	unsentDelay = 10 * time.Second
+)
+
+// CheckChanges reports Limited for a user who has requested too many changes.
+func (s *Changes) CheckChanges(user record.User) error {
+	all := s.ChangesOf(user)
+	if len(all) < post.MaxChanges {
+		return nil
+	}
+	return guess.Limited("too many changes of address", record.Time(all[0].At).Add(s.Post.UndoTTL()).Sub(s.DB.Now()))
+}

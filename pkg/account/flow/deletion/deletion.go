@@ -1,0 +1,195 @@
+package deletion
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// Users plan the deletion of their accounts. The plan is in the user's record, and the write that makes it ends all
+// sessions and API keys. Until the time of the plan the user can log in and take it back. After that nobody can, and
+// DeleteDue deletes the user at the revision at which it has read the plan: of a deletion and whatever else happens to the
+// user at once, one is first.
+
+// Config says how users may delete their accounts.
+type Config struct {
+	Grace time.Duration // between the request and the deletion; 0: at once
+}
+
+// DeletionIndex is the field by which DeleteDue finds users: the store of users needs an index on it.
+const DeletionIndex = record.FieldDeleteAt
+
+const (
+	// overdueAfter is how long after its time a planned deletion is deferred. Nothing has been executed for so long, or the
+	// users are those of a backup: who has taken a plan back since then has to do so again, and needs time for it.
+	overdueAfter = 24 * time.Hour
+
+	// minDeferral is how long a deletion is deferred at least.
+	minDeferral = 24 * time.Hour
+)
+
+// Plan is a deletion that a user has planned.
+type Plan = record.DeletionPlan
+
+// errPlanless distinguishes an account without a plan from one that is not there.
+var errPlanless = errors.New("no deletion is planned")
+
+func NoPlanError() error {
+	return errs.Wrap(errPlanless, errs.NotFound, "the deletion of the account is not planned")
+}
+
+// Enabled reports whether users can plan the deletion of their accounts.
+func (s *Flow) Enabled() bool { return s.Config != nil }
+
+// Plan plans the deletion of the account of the user who is logged in, and returns when that will be. A user with a
+// password has to give it. All other sessions and all API keys end with the write of the plan; the session that is returned
+// replaces that of the request. It has no token if the account is deleted at once, or if the deletion was planned before:
+// then nothing changes.
+//
+// Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users for
+// deletions; Conflict for an admin; NotFound where users can't delete their accounts; Limited.
+func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) (Plan, sessions.Issued, error) {
+	me := from.Session
+	if s.Config == nil {
+		return Plan{}, sessions.Issued{}, errs.New(errs.NotFound, "users can't delete their accounts here")
+	}
+	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
+		return Plan{}, sessions.Issued{}, err
+	}
+	if s.Sessions.IsAdmin(ctx, me) {
+		return Plan{}, sessions.Issued{}, sessions.OneselfError("delete yourself")
+	}
+	if err := s.mayDelete(ctx, me); err != nil {
+		return Plan{}, sessions.Issued{}, err
+	}
+	if err := s.Guesses.Take(from.Address); err != nil {
+		return Plan{}, sessions.Issued{}, err
+	}
+	if sessions.HasPassword(me) {
+		if err := s.Passwords.VerifyCurrent(ctx, me, password); err != nil {
+			return Plan{}, sessions.Issued{}, err
+		}
+	}
+	ctx = record.AsService(ctx, me.User.UUID)
+	if err := s.Sessions.CheckActive(ctx, me); err != nil {
+		return Plan{}, sessions.Issued{}, err
+	}
+	next, err := s.successorOf(ctx, me)
+	if err != nil {
+		return Plan{}, sessions.Issued{}, err
+	}
+	if me.User.Plan() == nil {
+		if err := s.Notices.Announce(ctx, me.User, notices.Announcement{Kind: notices.NoticeDeletion}); err != nil {
+			return Plan{}, sessions.Issued{}, err
+		}
+	}
+	plan, user, err := s.writePlan(ctx, me)
+	if err != nil {
+		return Plan{}, sessions.Issued{}, err
+	}
+	s.Guesses.Return(from.Address)
+	if user.SameEpoch(me.User) {
+		return plan, sessions.Issued{}, nil // it was planned before
+	}
+	if s.Config.Grace == 0 {
+		// If this fails, DeleteDue does it: the account is closed already.
+		_, err := s.deleteDue(context.WithoutCancel(ctx), user.UUID)
+		return plan, sessions.Issued{}, err
+	}
+	session, err := s.Sessions.Save(ctx, user, next, from)
+	return plan, session, err
+}
+
+// mayDelete asks the rule of the store of users: where it denies that users delete themselves, they plan no deletion either.
+func (s *Flow) mayDelete(ctx context.Context, me *sessions.Session) error {
+	call := store.CallOf(ctx)
+	call.Client, call.User, call.Session, call.Origin = true, me.Visible, me.ForRules(), event.OriginHTTP
+	_, err := s.DB.Users.GetAuthorized(store.WithCall(ctx, call), me.User.UUID, policy.Delete, nil)
+	if errors.Is(err, errs.NotFound) {
+		return sessions.EndedError()
+	}
+	return err
+}
+
+// successorOf returns a session that continues one of the user: with the same proof, of the same application.
+func (s *Flow) successorOf(ctx context.Context, me *sessions.Session) (sessions.New, error) {
+	session, err := s.DB.Sessions.Read(ctx, me.ID)
+	if errors.Is(err, errs.NotFound) {
+		err = sessions.EndedError()
+	}
+	return sessions.New{Id: secret.Random(sessions.IdSize), Proof: session.Proven(), Application: session.Application}, err
+}
+
+// writePlan writes the plan, which ends all sessions, or returns the one that is there.
+func (s *Flow) writePlan(ctx context.Context, me *sessions.Session) (plan Plan, user record.User, err error) {
+	user, err = s.Sessions.ChangeCurrent(ctx, me, func(now *record.User) error {
+		if there := now.Plan(); there != nil {
+			plan = *there
+			return record.ErrUnchanged
+		}
+		now.DeletionPlanned, now.Deferred = s.DB.Now(), false
+		now.DeleteAt = now.DeletionPlanned.Add(s.Config.Grace)
+		plan = *now.Plan()
+		now.EndSessions()
+		now.Publish(s.DB.Audit(event.AuthDeletionPlanned, now.UUID, event.AuthDetails{Session: me.ID, Due: plan.Deleted}))
+		return nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		err = sessions.EndedError()
+	}
+	return plan, user, err
+}
+
+// Planned returns the plan to delete the account of the user who is logged in. NotFound when there is none.
+func (s *Flow) Planned(me *sessions.Session) (Plan, error) {
+	if err := sessions.RequireLogin(me); err != nil {
+		return Plan{}, err
+	}
+	if plan := me.User.Plan(); plan != nil {
+		return *plan, nil
+	}
+	return Plan{}, NoPlanError()
+}
+
+// Undo takes back the plan of the user who is logged in. What the plan has ended stays so. Errors: NotFound when there
+// is no plan; Unauthenticated once its time has passed; Denied for an API key.
+func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
+	if err := sessions.RequireLogin(me); err != nil {
+		return err
+	}
+	_, err := s.RemovePlan(record.AsService(ctx, me.User.UUID), me.User.UUID, event.AuthDetails{Session: me.ID}, func(now record.User) error {
+		switch {
+		case !now.SameEpoch(me.User), now.IsDue(s.DB.Now()):
+			return sessions.EndedError()
+		case now.Plan() == nil:
+			return NoPlanError()
+		}
+		return nil
+	})
+	if errors.Is(err, errs.NotFound) && !errors.Is(err, errPlanless) {
+		err = sessions.EndedError()
+	}
+	return err
+}
+
+// RemovePlan removes the plan of a user, unless check refuses that.
+func (s *Flow) RemovePlan(ctx context.Context, uuid string, details event.AuthDetails, check func(record.User) error) (store.Stored, error) {
+	user, err := s.DB.Users.Change(ctx, uuid, func(now *record.User) error {
+		if err := check(*now); err != nil {
+			return err
+		}
+		now.EndPlan()
+		now.Publish(s.DB.Audit(event.AuthDeletionUndone, uuid, details))
+		return nil
+	})
+	return user.Stored, err
+}

@@ -1,0 +1,24 @@
+// Package deletion deletes the accounts of users who ask for it.
+package deletion
+
+import (
+	"log/slog"
+
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+)
+
+// Flow deletes accounts.
+type Flow struct {
+	DB      *record.Stores
+	Guesses *guess.Guesses
+	Log     *slog.Logger
+	Config  *Config // nil: users can't delete their accounts
+
+	Notices   *notices.Notices
+	Passwords *passwords.Method
+	Sessions  *sessions.Sessions
+}

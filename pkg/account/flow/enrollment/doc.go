@@ -1,0 +1,16 @@
+// Package enrollment adds and removes the second factors of users.
+package enrollment
+
+import (
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+)
+
+// Flow adds and removes second factors.
+type Flow struct {
+	DB *record.Stores
+
+	Notices  *notices.Notices
+	Sessions *sessions.Sessions
+}

@@ -1,0 +1,146 @@
+package enrollment
+
+import (
+	"context"
+
+	"belfry/pkg/account/method/recoverycodes"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store/object"
+)
+
+// UsableFactors returns the types with which a login can be completed at a time: what proves the first factor, which may be a mailbox, is no
+// second one.
+func UsableFactors(f record.Factors, mailbox bool, now string) (all []string) {
+	for _, one := range f.List() {
+		if (one.Type != record.FactorEmail || !mailbox) && one.From <= now {
+			all = append(all, one.Type)
+		}
+	}
+	if f.Any() && len(f.Recovery) > 0 {
+		all = append(all, record.FactorRecovery)
+	}
+	return all
+}
+
+// FactorInfo is a second factor as its user sees it.
+type FactorInfo struct {
+	Type    string `json:"type"`
+	Created string `json:"created"`
+	From    string `json:"from,omitempty"` // since when it counts, of one that was added without a second factor
+}
+
+// Factors are the second factors of a user as they see them.
+type Factors struct {
+	Policy        string       `json:"policy"` // of the configuration for the user: off, optional or required
+	Factors       []FactorInfo `json:"factors"`
+	RecoveryCodes int          `json:"recoveryCodes"` // that were not used
+}
+
+// Factors returns the second factors of the user who is logged in.
+func (s *Flow) Factors(ctx context.Context, me *sessions.Session) Factors {
+	return s.FactorsInfo(ctx, me.User, me.Visible)
+}
+
+func (s *Flow) FactorsInfo(ctx context.Context, user record.User, visible object.Object) Factors {
+	info := Factors{Policy: s.Sessions.MfaOf(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(user.Factors.Recovery)}
+	for _, one := range user.Factors.List() {
+		info.Factors = append(info.Factors, FactorInfo{one.Type, one.Created, one.From})
+	}
+	return info
+}
+
+// errFactorExists is returned when a user has a factor of the type already, perhaps since a moment ago.
+func errFactorExists(factor string) error {
+	return errs.New(errs.Exists, "there is a second factor of the type %s already: remove it first", factor)
+}
+
+// RequireEnrollable reports whether the user who is logged in may add a second factor of a type.
+func (s *Flow) RequireEnrollable(ctx context.Context, me *sessions.Session, factor string) error {
+	if err := s.Sessions.RequireFreshToEnroll(ctx, me); err != nil {
+		return err
+	}
+	if s.Sessions.MfaOf(ctx, me.Visible) == sessions.MFAOff {
+		return errs.New(errs.Conflict, "second factors are turned off here (authentication.mfa)")
+	}
+	if me.User.Factors.Has(factor) {
+		return errFactorExists(factor)
+	}
+	return nil
+}
+
+// Add adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
+// returned and stored nowhere; in a limited session there are none, and the factor counts from a later time. Of two that add a factor
+// of the same type at once, one does. check is asked with the user as of the write; nil: nothing.
+func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Factor, check func(now record.User) error) (codes []string, err error) {
+	factor.Created = record.Timestamp(s.DB.Now())
+	if me.Limited {
+		factor.From = record.Timestamp(s.DB.Now().Add(sessions.EnrollDelay))
+	}
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeFactorAdded}); err != nil {
+		return nil, err
+	}
+	err = s.changeFactors(ctx, me, func(now *record.User) error {
+		codes = nil
+		if now.Factors.Has(factor.Type) {
+			return errFactorExists(factor.Type)
+		}
+		if check != nil {
+			if err := check(*now); err != nil {
+				return err
+			}
+		}
+		now.Factors.Add(factor)
+		if len(now.Factors.Recovery) == 0 && !me.Limited {
+			codes, now.Factors.RecoveryCreated = recoverycodes.Renew(now), factor.Created
+		}
+		now.Publish(s.DB.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: factor.Type, Session: me.ID}))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return codes, nil
+}
+
+// changeFactors changes the second factors of the user who is logged in, unless the session has ended.
+func (s *Flow) changeFactors(ctx context.Context, me *sessions.Session, change func(*record.User) error) error {
+	if err := s.Sessions.CheckActive(record.AsService(ctx, me.User.UUID), me); err != nil {
+		return err
+	}
+	_, err := s.Sessions.ChangeCurrent(ctx, me, change)
+	return err
+}
+
+// Remove removes a second factor of the user who is logged in. With the last one the recovery codes end. NotFound
+// when they have none of the type; Conflict when it is the last one and the configuration requires one.
+func (s *Flow) Remove(ctx context.Context, me *sessions.Session, kind string) error {
+	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
+		return err
+	}
+	required := s.Sessions.MfaOf(ctx, me.Visible) == sessions.MFARequired
+	if !me.User.Factors.Has(kind) {
+		return errNoSuchFactor(kind)
+	}
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeFactorRemoved}); err != nil {
+		return err
+	}
+	return s.changeFactors(ctx, me, func(now *record.User) error {
+		if !now.Factors.Has(kind) {
+			return errNoSuchFactor(kind)
+		}
+		now.Factors.Remove(kind)
+		if required && !now.Factors.Any() {
+			return errs.New(errs.Conflict, "this is your last second factor, and one is required here: add another one first")
+		}
+		now.Publish(s.DB.Audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}))
+		return nil
+	})
+}
+
+func errNoSuchFactor(kind string) error {
+	return errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
+}

@@ -1,0 +1,30 @@
+// Package firstadmin makes the first admin by a link.
+package firstadmin
+
+import (
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/account/users"
+	"belfry/pkg/store/policy"
+)
+
+// Flow makes the first admin.
+type Flow struct {
+	DB      *record.Stores
+	Guesses *guess.Guesses
+	Admins  *policy.UserRule // may be nil
+
+	Admin     *admin.Admin
+	Login     *logins.Flow
+	Uses      *once.Uses
+	Passwords *passwords.Method
+	Post      *post.Post
+	Sessions  *sessions.Sessions
+	Users     *users.Users
+}

@@ -1,0 +1,74 @@
+package links
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/record"
+	"belfry/pkg/errs"
+)
+
+// Restore gives a user the ident of an address again. A stranger may have registered the address since without
+// having it. The ident gets another revision in any case, so that a confirmation in progress does not remove it.
+func (s *Flow) Restore(ctx context.Context, user string, id record.Identity, since string) error {
+	again := id.Ident()
+	again.User, again.ProvenAt = user, since
+	for range record.Attempts {
+		_, err := s.DB.Idents.Create(ctx, id.UUID(), again)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, errs.Exists) {
+			return err
+		}
+		owner, ident, err := s.DB.FindOwner(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case owner.UUID == user:
+			if err := s.Validate(ctx, ident.UUID, true); !errors.Is(err, errs.NotFound) {
+				return err
+			}
+			continue // it was removed meanwhile
+		case owner.UUID != "" && ident.Proven:
+			return id.ErrTaken()
+		case owner.UUID != "":
+			if _, err := s.Sessions.EndAll(ctx, owner.UUID); record.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err := s.Notices.Announce(ctx, owner, notices.Announcement{Kind: notices.NoticeLoginRemoved, About: id.ID, Always: true}); err != nil {
+				return err
+			}
+		}
+		if ident.UUID == "" {
+			continue
+		}
+		if err := record.IgnoreStale(s.DB.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+			return err
+		}
+	}
+	return record.ErrContention()
+}
+
+// RemoveYounger removes an ident if it is of a user, and was added at a time or after it, however often it is written meanwhile. One that
+// was restored is as old as what it restores.
+func (s *Flow) RemoveYounger(ctx context.Context, user, ident, than string) error {
+	for range record.Attempts {
+		i, err := s.DB.Idents.Read(ctx, ident)
+		if err != nil {
+			return record.IgnoreNotFound(err)
+		}
+		created := i.Created
+		if i.Proven && i.ProvenAt != "" {
+			created = min(created, i.ProvenAt)
+		}
+		if i.User != user || created < than {
+			return nil
+		}
+		if err = s.DB.Idents.Delete(ctx, ident, i.Revision); !errors.Is(err, errs.Mismatch) {
+			return record.IgnoreNotFound(err)
+		}
+	}
+	return record.ErrContention()
+}

@@ -1,0 +1,249 @@
+package logins
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/pkg/account/flow/enrollment"
+	"belfry/pkg/account/method/mails"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+)
+
+// A login whose second factor is missing is an object in the store of tokens, found by the hash of a secret that the
+// client has: a browser in a cookie. It holds what the first factor has proven. It is consumed before the session begins, so one login
+// begins one session, and it ends with all sessions of its user.
+
+// PendingTTL is how long somebody has for their second factor.
+const PendingTTL = 10 * time.Minute
+
+func pendingUUID(pending string) string { return record.KindPending + secret.Hex(pending) }
+
+// PendingLogin is the cause of an Unauthenticated error: a login whose second factor is missing.
+type PendingLogin struct {
+	Secret  string   // for CompleteLogin
+	Factors []string // types of second factors that the user can use
+	Expires time.Time
+}
+
+func (*PendingLogin) Error() string { return "the second factor is missing" }
+
+// Pending returns the pending login that an error is about; nil for another error.
+func Pending(err error) *PendingLogin {
+	var p *PendingLogin
+	errors.As(err, &p)
+	return p
+}
+
+// LogIn logs in a user who has proven who they are. Who has a second factor has to prove that as well, unless
+// the proof is two factors: the error then has a PendingLogin. Every login ends here.
+func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
+	if p.AAL >= 2 || !user.Factors.Any() {
+		return s.enter(ctx, user, p, c)
+	}
+	if user.MarkedDisabled {
+		return sessions.Issued{Application: c.Application}, sessions.DisabledError()
+	}
+	visible, err := s.Sessions.SeenByRules(user)
+	if err != nil {
+		return sessions.Issued{}, err
+	}
+	if s.Sessions.MfaOf(ctx, visible) == sessions.MFAOff {
+		return s.enter(ctx, user, p, c)
+	}
+	usable := s.Usable(user, p.Methods)
+	if len(usable) == 0 {
+		p.Limited = true
+		return s.enter(ctx, user, p, c)
+	}
+	pending := &PendingLogin{Secret: secret.New(), Factors: usable, Expires: s.DB.Now().Add(PendingTTL)}
+	if _, err := s.DB.Tokens.Create(record.AsService(ctx, user.UUID), pendingUUID(pending.Secret), record.Token{
+		User: user.UUID, Epoch: &user.Epoch, Proof: p, Application: c.Application, Expires: pending.Expires,
+	}); err != nil {
+		return sessions.Issued{}, err
+	}
+	return sessions.Issued{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
+}
+
+// enter starts the session of somebody who has proven all that is asked for, and records the device.
+func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
+	issued, err := s.Sessions.Start(ctx, user, p, c)
+	if err == nil {
+		issued.Device = s.Notices.RecordDevice(record.AsService(ctx, user.UUID), user, c)
+	}
+	return issued, err
+}
+
+// errPending is returned for a pending login that does not exist, or no more.
+func errPending() error {
+	return errs.New(errs.Unauthenticated, "this login was not begun here, is finished, or took too long or too many tries: log in again")
+}
+
+// SecondFactor is what proves a second factor.
+type SecondFactor struct {
+	Type    string // "": TOTP
+	Code    string
+	Passkey passkeys.Answer
+}
+
+// CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
+// returns a code, as the login would have.
+//
+// Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again, with a
+// Repetition where it was completed by the same; Invalid; Limited.
+func (s *Flow) CompleteLogin(ctx context.Context, pending string, f SecondFactor, from sessions.Client) (sessions.Issued, error) {
+	if err := s.Guesses.Take(from.Address); err != nil {
+		return sessions.Issued{}, err
+	}
+	answer := f.digest(pending)
+	login, err := s.beginTry(record.AsService(ctx, ""), pending, answer)
+	if err != nil {
+		if r := once.Repeated(err); r != nil {
+			r.Known = from.Cookie
+			s.Guesses.Return(from.Address)
+		}
+		return sessions.Issued{}, once.Recognize(err, from)
+	}
+	session, err := s.completePending(ctx, login, answer, f, from) // settles what it uses up
+	if err != nil {
+		s.endTry(record.AsService(ctx, ""), login.UUID, answer)
+	}
+	return session, err
+}
+
+// digest identifies what proves a second factor of a pending login: it has a secret that nobody else knows.
+func (f SecondFactor) digest(pending string) string {
+	return secret.Digest(pending + "\n" + f.Type + "\n" + secret.TypedCode(f.Code) + "\n" + string(f.Passkey.Credential))
+}
+
+// ForgetProof is for a proof of a second factor that has led to nothing: there is nothing to repeat.
+func (s *Flow) ForgetProof(ctx context.Context, user string, f SecondFactor) {
+	switch f.Type {
+	case record.FactorPasskey:
+		s.Uses.Settle(ctx, passkeys.ChallengeUUID(f.Passkey.Secret), false)
+	case record.FactorEmail:
+		s.Uses.ForgetUsed(ctx, mails.SecondMailbox(user), func(u record.UsedSecret) bool { return secret.Matches(u.Binding+":"+secret.TypedCode(f.Code), u.Hash) })
+	}
+}
+
+// completePending completes a login whose try was counted.
+func (s *Flow) completePending(ctx context.Context, login record.Token, answer string, f SecondFactor, from sessions.Client) (_ sessions.Issued, err error) {
+	if from.Application, err = s.Sessions.ApplicationFor(login); err != nil {
+		return sessions.Issued{}, errPending()
+	}
+	user, err := s.pendingUser(ctx, login)
+	if err != nil {
+		return sessions.Issued{Application: from.Application}, err
+	}
+	p := login.Proven()
+	method, err := s.VerifySecond(ctx, user, f, p.Methods, login.UUID, from)
+	if err != nil {
+		return sessions.Issued{Application: from.Application}, err
+	}
+	used := record.Use{Act: once.ActLoggedIn, Provider: p.Provider, Browser: once.BrowserDigest(from), Answer: answer, Done: true}
+	if err := s.consumePending(record.AsService(ctx, ""), login.UUID, used); err != nil {
+		s.ForgetProof(ctx, user.UUID, f)
+		return sessions.Issued{Application: from.Application}, err
+	}
+	s.ReturnAttempts(from, method)
+	p.Methods, p.AAL, p.At = append(p.Methods, method), 2, s.DB.Now()
+	session := sessions.Issued{Application: from.Application}
+	if err = s.Sessions.PasswordKnown(ctx, user, p.Methods); err == nil {
+		session, err = s.enter(ctx, user, p, from)
+	}
+	if err != nil {
+		s.Uses.Settle(ctx, login.UUID, false)
+	}
+	return session, err
+}
+
+// ReturnAttempts gives back what a proof by a method has taken: a passkey that of its challenge as well.
+func (s *Flow) ReturnAttempts(from sessions.Client, method string) {
+	s.Guesses.Return(from.Address)
+	if method == record.MethodPasskey {
+		s.Guesses.Return(from.Address)
+	}
+}
+
+// pendingUser returns the user of a pending login, unless all their sessions were ended since it began.
+func (s *Flow) pendingUser(ctx context.Context, login record.Token) (record.User, error) {
+	user, err := s.DB.Users.Read(record.AsService(ctx, ""), login.User)
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return user, errPending()
+	case err != nil:
+		return user, err
+	case user.MarkedDisabled:
+		return user, sessions.DisabledError()
+	case user.Epoch != login.InEpoch():
+		return user, errPending()
+	}
+	return user, nil
+}
+
+// consumePending ends a pending login. Of two that complete it at once, one does. Others count their tries in the same record: that
+// they write it keeps nobody from completing, whose recovery code is used up by now.
+func (s *Flow) consumePending(ctx context.Context, uuid string, u record.Use) error {
+	_, err := s.DB.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+		if t.Use != nil {
+			return errPending()
+		}
+		s.Uses.UseUp(t, u)
+		return nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		err = errPending()
+	}
+	return err
+}
+
+// pendingLogin returns a pending login without counting a try.
+func (s *Flow) pendingLogin(ctx context.Context, pending string) (login record.Token, err error) {
+	login, err = s.DB.Tokens.Read(record.AsService(ctx, ""), pendingUUID(pending))
+	if errors.Is(err, errs.NotFound) || pending == "" {
+		return login, errPending()
+	}
+	if err == nil && (login.Use != nil || !s.DB.Now().Before(login.Expires)) {
+		err = errPending()
+	}
+	return login, err
+}
+
+// Usable returns the types of second factors with which a login of a user that began by some methods can be completed.
+func (s *Flow) Usable(user record.User, methods []string) []string {
+	return enrollment.UsableFactors(user.Factors, sessions.ProvesMailbox(methods, user), record.Timestamp(s.DB.Now()))
+}
+
+// VerifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
+// it is proven for. Errors: Denied; Invalid; Limited.
+func (s *Flow) VerifySecond(ctx context.Context, user record.User, f SecondFactor, methods []string, flow string, from sessions.Client) (method string, err error) {
+	if f.Type == "" {
+		f.Type = record.FactorTOTP
+	}
+	if !slices.Contains(s.Usable(user, methods), f.Type) {
+		return "", errNoFactor()
+	}
+	return f.Type, s.Guesses.TryCode(from.Address, func() error {
+		return s.Guesses.Code(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
+			switch f.Type {
+			case record.FactorTOTP:
+				return s.TOTP.Verify(user, f.Code)
+			case record.FactorEmail:
+				_, ok, err = s.Mails.CheckSecondCode(ctx, user, flow, f.Code)
+				return 0, ok, err
+			case record.FactorPasskey:
+				ok, err = s.Passkeys.Proves(ctx, user, f.Passkey, flow)
+				return 0, ok, err
+			default:
+				ok, err = s.RecoveryCodes.Use(ctx, user, f.Code)
+				return 0, ok, err
+			}
+		})
+	})
+}

@@ -1,0 +1,36 @@
+// Package registration registers users by their addresses.
+package registration
+
+import (
+	"log/slog"
+
+	"belfry/pkg/account/flow/links"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method/mails"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/account/users"
+)
+
+// Flow registers users.
+type Flow struct {
+	DB      *record.Stores
+	Guesses *guess.Guesses
+	Log     *slog.Logger
+	Email   *post.Email // nil without login by e-mail
+
+	Links     *links.Flow
+	Login     *logins.Flow
+	Mails     *mails.Method
+	Notices   *notices.Notices
+	Uses      *once.Uses
+	Passwords *passwords.Method
+	Post      *post.Post
+	Sessions  *sessions.Sessions
+	Users     *users.Users
+}

@@ -1,0 +1,99 @@
+package registration
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+)
+
+// ResendValidation requests another validation mail; where addresses are
+// validated first, the mail of a registration. The result is the same for a
+// login that is unknown or validated already.
+func (s *Flow) ResendValidation(ctx context.Context, login string, from sessions.Client) error {
+	return s.Post.Request(ctx, login, post.ValidationMailbox, from, func(user record.User, ident record.Ident) record.Purpose {
+		switch {
+		case !s.Email.PostValidation && user.UUID == "":
+			return record.PurposeValidate
+		case !s.Email.PostValidation:
+			return record.PurposeTaken
+		case user.UUID == "" || ident.Validated || s.Email.SkipValidation:
+			return record.PurposeNone
+		default:
+			return record.PurposeValidate
+		}
+	})
+}
+
+// FollowLink handles the link of a mail. A token that a form has to be sent with
+// is not consumed. Denied for a wrong token; with a Repetition for one that was used.
+//
+// Programs that scan mails follow links too, and so do people who never
+// registered: only a user who is logged in proves that the account is theirs.
+func (s *Flow) FollowLink(ctx context.Context, login, token string, from sessions.Client) (post.Outcome, error) {
+	outcome, err := s.followLink(ctx, login, token, from)
+	return outcome, once.Recognize(err, from)
+}
+
+func (s *Flow) followLink(ctx context.Context, login, token string, from sessions.Client) (post.Outcome, error) {
+	if err := s.Post.RequireEmail(); err != nil {
+		return 0, err
+	}
+	id := record.AddressIdentity(login)
+	if outcome, found, err := s.followLogin(ctx, id, token, from); found || err != nil {
+		return outcome, err
+	}
+	if verified, err := s.Post.Verify(ctx, id.ID, token, record.PurposeChange, record.PurposeUndo); err == nil {
+		if verified.Token.For == record.PurposeUndo {
+			return post.OpenAddressUndo, nil
+		}
+		return post.OpenAddressChange, nil
+	} else if !errors.Is(err, errs.Denied) || once.Repeated(err) != nil {
+		return 0, err
+	}
+	verified, err := s.Post.Verify(ctx, id.ID, token, record.PurposeValidate, record.PurposeRecover)
+	if once.Repeated(err) != nil {
+		return 0, s.whetherStill(ctx, id, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	recovery := verified.Token.For == record.PurposeRecover
+	if !recovery && !s.Email.PostValidation {
+		return post.OpenRegistration, nil
+	}
+	user, ident, err := s.DB.FindOwner(record.AsService(ctx, ""), id)
+	switch {
+	case err != nil:
+		return 0, err
+	case user.UUID == "", recovery && !verified.Token.Recovers(user):
+		return 0, post.TokenError()
+	case recovery:
+		return post.OpenRecovery, nil
+	}
+	if err := s.Post.Consume(ctx, verified, once.ActConfirmed, from); err != nil {
+		return 0, err
+	}
+	proven := from.Session != nil && from.Session.User.UUID == user.UUID
+	return post.AddressValidated, s.Links.MarkValidated(ctx, ident.UUID, proven)
+}
+
+// whetherStill returns the error of a link that was used unless what it has led to is not the case, or not any more.
+func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated error) error {
+	r := once.Repeated(repeated)
+	is, err := s.Uses.Await(ctx, r.At, func() (is, final bool, err error) {
+		user, ident, err := s.DB.FindOwner(record.AsService(ctx, ""), id)
+		return user.UUID != "" && !r.Token.Recovers(user) && (r.Act != once.ActConfirmed || ident.Validated), false, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !is:
+		return post.TokenError()
+	}
+	return repeated
+}

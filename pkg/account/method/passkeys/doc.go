@@ -1,0 +1,27 @@
+// Package passkeys is the method by which a WebAuthn credential proves who somebody is.
+package passkeys
+
+import (
+	"belfry/pkg/account/flow/enrollment"
+	"belfry/pkg/account/flow/links"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/account/users"
+)
+
+// Method asks for passkeys, and verifies them.
+type Method struct {
+	DB      *record.Stores
+	Guesses *guess.Guesses
+	Config  *Config // nil without login by passkey
+
+	Enrollment *enrollment.Flow
+	Links      *links.Flow
+	Notices    *notices.Notices
+	Uses       *once.Uses
+	Sessions   *sessions.Sessions
+	Users      *users.Users
+}

@@ -1,0 +1,140 @@
+package passwords
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// Credentials are what somebody logs in or registers with.
+type Credentials struct {
+	Login    string // an e-mail address
+	Password string
+	Token    string        // of a validation or recovery mail
+	Fields   object.Object // the other fields of a registration form
+}
+
+// Validate reports Invalid for credentials without a login or a password.
+func (c Credentials) Validate() error {
+	return sessions.RequireTexts("a login and a password are needed", "login", c.Login, record.FieldPassword, c.Password)
+}
+
+// Failed records that a login to an account has failed.
+func (s *Method) Failed(ctx context.Context, id record.Identity, user record.User, ident record.Ident, reason string) {
+	f := s.Guesses.Accounts.Fail(id.UUID())
+	if user.UUID != "" {
+		s.Sessions.RunInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
+			return s.RecordFailures(ctx, ident.UUID, f, s.AuditFailure(user.UUID, ident.UUID, reason))
+		})
+	}
+}
+
+// LoginError says why a login failed, as far as the configuration allows.
+func (s *Method) LoginError(user record.User) error {
+	switch {
+	case s.Email.UniformErrors:
+		return errs.New(errs.Denied, "the login or the password is wrong")
+	case user.UUID == "":
+		return errs.New(errs.NotFound, "there is no account with this login")
+	default:
+		return errs.New(errs.Denied, "the password is wrong")
+	}
+}
+
+// Verify reports whether a user has this password. It does the same work
+// for a user that does not exist. A hash that is weaker than the configuration
+// requires is replaced in the background.
+func (s *Method) Verify(ctx context.Context, user record.User, password string) (bool, error) {
+	right, weak, err := s.Hasher.matches(ctx, user.Password, password)
+	if err != nil || !right || !weak {
+		return right, err
+	}
+	s.Sessions.RunInBackground(record.AsService(ctx, user.UUID), "replacing a weak hash", func(ctx context.Context) error {
+		stronger, err := s.Hash(ctx, password)
+		if err != nil {
+			return err
+		}
+		_, err = s.DB.Users.Change(ctx, user.UUID, func(now *record.User) error {
+			if now.Password != user.Password {
+				return record.ErrUnchanged // the password was changed meanwhile
+			}
+			now.Password = stronger
+			return nil
+		})
+		return record.IgnoreNotFound(err)
+	})
+	return true, nil
+}
+
+// VerifyCurrent reports Denied unless the password is that of the user
+// who is logged in. The limits of a login apply.
+func (s *Method) VerifyCurrent(ctx context.Context, me *sessions.Session, password string) error {
+	return s.VerifyCurrentOr(ctx, me, password, "")
+}
+
+// VerifyCurrentOr is verifyCurrentPassword for a form that sets a new password. If it is wrong because the same form has
+// changed it, in the session that this session has replaced, that is a Repetition.
+func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, password, next string) error {
+	key := "user:" + me.User.UUID
+	if err := s.Guesses.Accounts.Try(key, record.Failures{}); err != nil {
+		return err
+	}
+	right, err := s.Verify(ctx, me.User, password)
+	if err != nil {
+		s.Guesses.Accounts.Undo(key)
+		return err
+	}
+	if !right && next != "" && s.DB.Now().Sub(me.PasswordSet) < once.UsedTTL && s.Guesses.Accounts.Try(key, record.Failures{}) == nil { // it is a guess as well
+		repeated, err := s.Verify(ctx, me.User, next)
+		if repeated || err != nil {
+			s.Guesses.Accounts.Undo(key)
+			s.Guesses.Accounts.Undo(key)
+			return cmp.Or(err, once.ErrRepeated(once.Repetition{Act: once.ActChanged, Known: true}, errs.Denied))
+		}
+	}
+	if !right {
+		s.Guesses.Accounts.Fail(key)
+		s.Sessions.RunInBackground(record.AsService(ctx, me.User.UUID), "recording a wrong password", func(ctx context.Context) error { return s.auditWrongPassword(ctx, me) })
+		return errs.New(errs.Denied, "the password is not that of your account")
+	}
+	s.Guesses.Accounts.Succeed(key)
+	return nil
+}
+
+// RecordFailures stores failures in an ident, with the event of the last one.
+func (s *Method) RecordFailures(ctx context.Context, ident string, f record.Failures, failed store.ExtraEvent) error {
+	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		if !i.Failures.At.After(f.At.Add(time.Millisecond)) { // else there was a later failure, or a login
+			i.Failures = record.Failures{Count: max(f.Count, guess.Current(i.Failures, f.At).Count), At: f.At}
+		}
+		i.Publish(failed)
+		return nil
+	})
+	return record.IgnoreNotFound(err)
+}
+
+// AuditFailure is the event of a failed login to an account that exists. Others have none: whoever can name logins must not be able to
+// fill the log.
+func (s *Method) AuditFailure(user, ident, reason string) store.ExtraEvent {
+	return s.DB.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: record.MethodPassword, Factor: ident, Reason: reason})
+}
+
+// auditWrongPassword records that somebody in a session did not know the password of its user. The record is the session, whose use
+// this is.
+func (s *Method) auditWrongPassword(ctx context.Context, me *sessions.Session) error {
+	_, err := s.DB.Sessions.Change(ctx, me.ID, func(session *record.Session) error {
+		session.LastUsed = s.DB.Now()
+		session.Publish(s.DB.Audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: record.MethodPassword, Session: me.ID, Reason: record.ReasonPassword}))
+		return nil
+	})
+	return record.IgnoreNotFound(err)
+}

@@ -1,0 +1,102 @@
+package passwords
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/weak"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// Hash returns the hash of a password as it is stored.
+func (s *Method) Hash(ctx context.Context, password string) (string, error) {
+	return s.Hasher.hash(ctx, password)
+}
+
+// Dummy has the length of a hash, and is that of no password.
+func (s *Method) Dummy() string { return s.Hasher.dummy }
+
+// CheckLength reports Invalid for a new password of a wrong length.
+func CheckLength(field, password string) error {
+	if n := len(PasswordForm(password)); n < MinPassword || n > MaxPassword {
+		return errPassword(field, fmt.Sprintf("must have %d to %d bytes", MinPassword, MaxPassword))
+	}
+	return nil
+}
+
+// CheckNew reports Invalid for a password that must not be set: one of a wrong length, or a weak one; Limited where too many wait.
+// own are texts of the user, which are guessed first. Callers that anybody can reach call it before they read anything of an account, so
+// that the reply is the same for every account and for none; and check the length and take an attempt of the network address before,
+// since this check takes time, and may ask another server.
+func (s *Method) CheckNew(ctx context.Context, field, password string, own []string) error {
+	if err := CheckLength(field, password); err != nil {
+		return err
+	}
+	forms := make([]string, 0, len(own))
+	for _, text := range own {
+		forms = append(forms, PasswordForm(text))
+	}
+	refusal, err := s.weak.Check(ctx, PasswordForm(password), forms)
+	if err != nil {
+		return err
+	}
+	if refusal != nil {
+		return &WeakPassword{Reason: refusal.Reason, err: errPassword(field, refusal.Message)}
+	}
+	return nil
+}
+
+// Own returns texts of the user whom a form is about.
+func (c Credentials) Own() []string { return append([]string{c.Login}, Names(c.Fields)...) }
+
+// Names returns texts by which somebody is called: those of the fields name, firstName, nickname and the like.
+func Names(fields object.Object) (texts []string) {
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		if text, ok := object.Text(fields[field]); ok && strings.Contains(strings.ToLower(field), "name") {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// OwnOf returns texts of a user: names and addresses, those of their idents as well. They are read where they are used alone.
+func (s *Method) OwnOf(ctx context.Context, user record.User) (texts []string, err error) {
+	if s.weak.MinScore == 0 {
+		return nil, nil
+	}
+	fields, err := user.Object()
+	if err != nil {
+		return nil, err
+	}
+	texts = Names(fields)
+	for ident, err := range s.DB.Idents.Owned(record.AsService(ctx, ""), user.UUID) {
+		if err != nil {
+			return texts, err
+		}
+		if profile, err := object.Parse(ident.Profile); err == nil {
+			address, _ := profile.Text(record.Email)
+			texts = append(append(texts, address), Names(profile)...)
+		}
+	}
+	return texts, nil
+}
+
+func errPassword(field, message string) *errs.Error {
+	return &errs.Error{Kind: errs.Invalid, Message: "the password can't be used", Fields: []errs.Field{{Pointer: "/" + field, Message: message}}}
+}
+
+// WeakPassword is the error of a password that must not be set because it is weak. It is Invalid.
+type WeakPassword struct {
+	Reason weak.Reason
+	err    *errs.Error
+}
+
+func (e *WeakPassword) Error() string { return e.err.Error() }
+
+// Unwrap returns the error for the caller.
+func (e *WeakPassword) Unwrap() error { return e.err }

@@ -1,0 +1,41 @@
+package passwords
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// PasswordForm returns a password in the one form in which it is hashed: Unicode's NFC, with a plain space for every other one. So it
+// is the same from a Mac, whose é may be two characters, and from a phone, whose keyboard may write a no-break space.
+//
+// These are the mappings of the profile OpaqueString (RFC 8265). What else that profile says is left out, since it would refuse
+// what people have as passwords: characters that are newer than the tables of this program, emoji that are joined, control characters.
+func PasswordForm(password string) string {
+	if !utf8.ValidString(password) {
+		return password
+	}
+	return norm.NFC.String(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Zs, r) {
+			return ' '
+		}
+		return r
+	}, password))
+}
+
+// passwordForms returns the texts of which a hash can be if a password is right: its form, and, where that differs, the password as it was
+// sent. Hashes were made of that once, and those of other programs are. Of a password that is too long to be that of anybody it is the empty
+// text, which is nobody's either: there is always something to hash.
+func passwordForms(password string) []string {
+	form := PasswordForm(password)
+	switch asSent := len(password) <= MaxPassword; {
+	case !asSent && len(form) > MaxPassword:
+		return []string{""}
+	case form == password || !asSent:
+		return []string{form}
+	default:
+		return []string{form, password}
+	}
+}

@@ -1,0 +1,57 @@
+package passwords
+
+import (
+	"context"
+
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+)
+
+// RepeatedForm returns the error of a form with a password that was sent before. It was another form if the password was: whoever
+// has chosen another one by then learns that it was not set. Where the act has not succeeded after all, the token is of no use. taken is
+// the error of a form without a token that is another one.
+//
+// The reply to the browser of the first use says whether the password is that of the account. So another one is a guess: whoever finds
+// the form in the history of a browser has no more of them than at a login.
+func (s *Method) RepeatedForm(ctx context.Context, id record.Identity, password string, repeated, taken error, from sessions.Client) error {
+	ctx = record.AsService(ctx, "")
+	r := once.Repeated(once.Recognize(repeated, from))
+	user, ident, err := s.DB.FindOwner(ctx, id)
+	if err != nil {
+		return err
+	}
+	r.Known = r.Known && s.Guesses.Accounts.Try(id.UUID(), ident.Failures) == nil
+	done, before := false, ""
+	same, err := s.Uses.Await(ctx, r.At, func() (bool, bool, error) {
+		user, ident, err = s.DB.FindOwner(ctx, id)
+		if done = user.UUID != "" && !r.Token.Recovers(user); err != nil || !done || !r.Known {
+			return done, false, err
+		}
+		if user.Password == before {
+			return false, false, nil
+		}
+		before = user.Password
+		right, err := s.Verify(ctx, user, password)
+		return right, false, err
+	})
+	guessed := r.Known && before != "" && !same && err == nil
+	if guessed {
+		s.Failed(ctx, id, user, ident, record.ReasonPassword)
+	} else if r.Known {
+		s.Guesses.Accounts.Undo(id.UUID())
+	}
+	r.Known = r.Known && same
+	switch {
+	case err != nil:
+		return err
+	case taken != nil && !r.Known:
+		return taken
+	case !done:
+		return post.TokenError()
+	case !guessed:
+		s.Guesses.Return(from.Address)
+	}
+	return repeated
+}

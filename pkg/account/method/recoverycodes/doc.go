@@ -1,0 +1,11 @@
+// Package recoverycodes is the method by which a recovery code takes the place of a second factor, once.
+package recoverycodes
+
+import (
+	"belfry/pkg/account/record"
+)
+
+// Method verifies recovery codes.
+type Method struct {
+	DB *record.Stores
+}

@@ -1,0 +1,94 @@
+package notices
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
+)
+
+// DeviceTTL is how long a device is known after its last login.
+const DeviceTTL = 365 * 24 * time.Hour
+
+const (
+	// maxDevices is how many hashes of devices are kept of a user: two for each.
+	maxDevices = 60
+
+	// renewDevice is the minimum between two writes of a device in use.
+	renewDevice = 30 * 24 * time.Hour
+)
+
+// RecordDevice records the device of a login, and notifies the user of one that was not seen before. The first one of a
+// user is no news. It returns the secret of a cookie by which the device will be known; "" if it needs none.
+// An error is logged: it keeps nobody from logging in, and the next login from the device is reported.
+func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions.Client) (cookie string) {
+	if s.Email == nil || s.Email.Notices[post.NoticeDevice] == nil {
+		return ""
+	}
+	browser := cmp.Or(c.Device, secret.New())
+	since := ""
+	if user.DeviceEpoch > 0 {
+		since = strconv.FormatUint(user.DeviceEpoch, 10)
+	}
+	place := secret.Digest(user.UUID + " place " + c.Address + " " + c.UserAgent)
+	known, first := false, false
+	err := s.DB.Devices.Put(ctx, "devices-"+secret.Hex(user.UUID), func(d *record.Devices) error {
+		all := s.devicesSince(d.Known, since)
+		first = d.UUID == "" || since != "" && len(all) == 0
+		browser = cmp.Or(deviceSecret(c, user.UUID, all), browser)
+		var changed bool
+		if known, changed = s.addDevice(d, all, record.Device{Hash: deviceHash(user.UUID, browser), Since: since}, record.Device{Hash: place, Since: since}); !changed {
+			return record.ErrUnchanged
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		s.Log.ErrorContext(ctx, "auth: recording the device of a login failed", "user", user.UUID, "error", err)
+		return ""
+	case known:
+		return ""
+	case !first:
+		s.Notify(ctx, user, post.NoticeDevice)
+	}
+	return browser
+}
+
+// deviceHash is what is stored of the secret of a device.
+func deviceHash(user, browser string) string { return secret.Digest(user + " device " + browser) }
+
+// devicesSince returns the devices that are known still.
+func (s *Notices) devicesSince(all []record.Device, since string) []record.Device {
+	old := record.Timestamp(s.DB.Now().Add(-DeviceTTL))
+	return slices.DeleteFunc(slices.Clone(all), func(d record.Device) bool { return d.At <= old || d.Since != since })
+}
+
+// addDevice adds a device to those of a record, and reports whether it was known, by its browser or by its place, and whether the record
+// is changed.
+func (s *Notices) addDevice(d *record.Devices, all []record.Device, browser, place record.Device) (known, changed bool) {
+	now := s.DB.Now()
+	has := func(one record.Device) int {
+		return slices.IndexFunc(all, func(d record.Device) bool { return d.Hash == one.Hash })
+	}
+	seen := has(browser)
+	if seen < 0 {
+		seen = has(place)
+	}
+	if seen >= 0 {
+		if all[seen].At > record.Timestamp(now.Add(-renewDevice)) {
+			return true, false
+		}
+		all[seen].At = record.Timestamp(now)
+	} else {
+		browser.At, place.At = record.Timestamp(now), record.Timestamp(now)
+		all = append(all, browser, place)
+	}
+	d.Known, d.Expires = all[max(0, len(all)-maxDevices):], now.Add(DeviceTTL)
+	return seen >= 0, true
+}

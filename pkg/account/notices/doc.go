@@ -1,0 +1,22 @@
+// Package notices informs users of what happens to their accounts, by mail.
+package notices
+
+import (
+	"log/slog"
+
+	"belfry/internal/baseurl"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
+)
+
+// Notices sends notices.
+type Notices struct {
+	DB    *record.Stores
+	Log   *slog.Logger
+	Base  baseurl.URL
+	Email *post.Email // nil without login by e-mail
+
+	Post     *post.Post
+	Sessions *sessions.Sessions
+}

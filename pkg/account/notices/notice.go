@@ -1,0 +1,220 @@
+package notices
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/errs"
+	"belfry/pkg/mail"
+	"belfry/pkg/store"
+)
+
+const (
+	NoticePassword post.Notice = "password" // the password was set
+)
+
+const (
+	NoticeFactorAdded post.Notice = "factorAdded" // a second factor, or a passkey
+)
+
+const (
+	NoticeFactorRemoved post.Notice = "factorRemoved" // one of them
+)
+
+const (
+	NoticeRecoveryCodes post.Notice = "recoveryCodes" // the recovery codes were replaced
+)
+
+const (
+	NoticeLoginAdded post.Notice = "loginAdded" // an address, or a login at a provider
+)
+
+const (
+	NoticeLoginRemoved post.Notice = "loginRemoved" // one of them
+)
+
+const (
+	NoticeKeyAdded post.Notice = "keyAdded" // an API key
+)
+
+const (
+	NoticeKeyRemoved post.Notice = "keyRemoved" // one of them
+)
+
+const (
+	NoticeAddress post.Notice = "address" // an address was replaced
+)
+
+const (
+	NoticeDeletion post.Notice = "deletion" // the account is to be deleted
+)
+
+const (
+	NoticeDisabled post.Notice = "disabled" // an admin has disabled the account
+)
+
+const (
+	NoticeDeleted post.Notice = "deleted" // an admin has deleted it
+)
+
+// MaxNotices is how many notices of one kind a user gets in NoticePeriod: whoever has the password must not be able to
+// flood the mailbox. Each kind counts on its own, so that many of one do not hide another.
+const (
+	MaxNotices   = 5
+	NoticePeriod = time.Hour
+)
+
+// Announcement is a notice about an act, which is requested before the act: one notice too many, where the act fails in the end,
+// is better than an act without a notice. It becomes durable here.
+type Announcement struct {
+	Kind  post.Notice
+	About string // an address, or the name of a provider or key; "" for nothing
+	To    string // where it goes; "" to the owner address
+
+	// always is for an act that must not be refused because of the notices before: of an admin, or of who has just proven to have
+	// the address to which it goes. Whoever has the password must not be able to keep either from acting.
+	Always bool
+}
+
+// Announce requests a notice to the owner address of an account. Errors keep the act from being made. Limited where the notice
+// would be left out because there were many of its kind. Two of one kind that come before the mail is sent become one.
+func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement) error {
+	if s.Email == nil || s.Email.Notices[a.Kind] == nil {
+		return nil
+	}
+	if ctx = record.Managing(ctx); store.CallOf(ctx).Origin == "" { // the write of a client has no internal fields
+		ctx = record.AsService(ctx, user.UUID)
+	}
+	if a.To == "" {
+		found, err := s.DB.StandingsOf(ctx, user)
+		if err != nil {
+			return err
+		}
+		if a.To = found.ForNotices(); a.To == "" {
+			return nil // events and the activity of the account have the act
+		}
+	}
+	err := s.Post.Order(ctx, post.Order{
+		// The address is in its name: a notice to who was the owner address is not replaced by one to who is that now.
+		Mailbox: record.NoticePurpose + strings.ToLower(string(a.Kind)) + "-" + secret.Hex(user.UUID+" "+a.To), Why: record.Purpose(record.NoticePurpose + a.Kind), Address: a.To,
+		Delay: func(now record.Mailbox) time.Duration {
+			if a.Always {
+				return 0
+			}
+			return noticeDelay(now, s.DB.Now())
+		},
+		With: func(m *record.Mailbox) {
+			m.About, m.User = a.About, user.UUID
+			times := append(noticeTimes(*m, s.DB.Now()), record.Timestamp(s.DB.Now()))
+			m.Times = times[max(0, len(times)-MaxNotices):]
+		},
+	})
+	var limited *errs.Error
+	if errors.As(err, &limited) && limited.Kind == errs.Limited {
+		return guess.Limited("too many changes of this kind: the owner of the account gets a mail about each, and has got many", limited.RetryAfter)
+	}
+	return err
+}
+
+// AnnounceToOwner requests a notice about what a mail to one address takes from an account, to the address that is its owner's until then, if
+// that is another one.
+func (s *Notices) AnnounceToOwner(ctx context.Context, user record.User, acting record.Identity) error {
+	found, err := s.DB.StandingsOf(ctx, user)
+	if to := found.Owner(); err == nil && to != "" && to != acting.ID {
+		err = s.Announce(record.AsService(ctx, user.UUID), user, Announcement{Kind: NoticeLoginRemoved, About: to, To: to, Always: true})
+	}
+	return err
+}
+
+// AnnounceToRegistered requests a notice to an address that is removed, if the account was registered with it and nobody has proven it: its owner
+// may have opened the link of its mail in another browser, and an address that somebody has added since is the owner address now.
+func (s *Notices) AnnounceToRegistered(ctx context.Context, user record.User, address string, a Announcement) error {
+	found, err := s.DB.StandingsOf(ctx, user)
+	if err != nil || found.Owner() == address {
+		return err
+	}
+	for _, one := range found.All {
+		if one.Address == address && one.Since == "" && !one.Added {
+			a.To = address
+			return s.Announce(ctx, user, a)
+		}
+	}
+	return nil
+}
+
+// ActsForOthers reports whether an act on a user is somebody else's.
+func ActsForOthers(ctx context.Context, user string) bool {
+	actor := store.CallOf(ctx).Actor
+	return actor == nil || *actor != user
+}
+
+// Notify requests a notice about what takes nothing from the account, or what only its owner can have done. An error is logged,
+// because what it is about has happened.
+func (s *Notices) Notify(ctx context.Context, user record.User, kind post.Notice) {
+	err := s.Announce(ctx, user, Announcement{Kind: kind})
+	switch {
+	case errors.Is(err, errs.Limited):
+		s.Log.InfoContext(ctx, "auth: a notice was left out, because the user got many", "user", user.UUID, "notice", kind)
+	case err != nil:
+		s.Log.ErrorContext(ctx, "auth: requesting a notice failed", "user", user.UUID, "notice", kind, "error", err)
+	}
+}
+
+// noticeTimes returns the times of the notices of a mailbox that count still.
+func noticeTimes(mailbox record.Mailbox, now time.Time) []string {
+	return slices.DeleteFunc(slices.Clone(mailbox.Times), func(at string) bool {
+		return at <= record.Timestamp(now.Add(-NoticePeriod)) || at > record.Timestamp(now.Add(record.ClockTolerance))
+	})
+}
+
+// noticeDelay is how long it takes until the next notice of a mailbox.
+func noticeDelay(mailbox record.Mailbox, now time.Time) time.Duration {
+	all := noticeTimes(mailbox, now)
+	if len(all) < MaxNotices {
+		return 0
+	}
+	return record.Time(all[len(all)-MaxNotices]).Add(NoticePeriod).Sub(now)
+}
+
+// ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false for a user without one, who
+// was deleted or disabled unless it is about that, and where the notice is not configured any more.
+func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+	kind := post.Notice(strings.TrimPrefix(string(request.For), record.NoticePurpose))
+	texts := s.Email.Notices[kind]
+	if texts == nil || mailbox.User == "" {
+		return m, false, nil
+	}
+	user, err := s.DB.Users.Read(ctx, mailbox.User)
+	switch {
+	case errors.Is(err, errs.NotFound) && (kind == NoticeDeleted || kind == NoticeDeletion): // which can have been at once
+	case err != nil:
+		return m, false, record.IgnoreNotFound(err)
+	case user.MarkedDisabled && kind != NoticeDisabled && kind != NoticeDeleted:
+		return m, false, nil
+	}
+	address := mailbox.Address
+	if address == "" { // requested by a release that did not keep it
+		found, err := s.DB.StandingsOf(ctx, user)
+		if err != nil {
+			return m, false, err
+		}
+		if address = found.ForNotices(); address == "" {
+			return m, false, nil
+		}
+	}
+	data := mail.Data{Login: address, Link: s.Base.String(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
+	// Where an admin works is no business of the user.
+	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
+		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
+		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device
+	}
+	m, err = s.Post.Render(texts, request.ID, data)
+	return m, err == nil, err
+}

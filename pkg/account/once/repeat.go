@@ -1,0 +1,279 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+)
+
+// What is valid once is sent twice all the same: a scanner of mails opens a link before its reader does, a double click sends a form
+// again, a page is reloaded. The second time nothing happens, and it is no wrong guess: whoever sends it knew the secret. So the record
+// in which a secret was used up keeps its hash for a while, and the reply says what the first use did: to the same browser, which
+// is known by a cookie, where it led; to all others, in words that are the same for every account. A repetition never makes a session.
+
+// UsedTTL is how long a secret that was used is remembered by its hash.
+const UsedTTL = 10 * time.Minute
+
+// Act is what a secret was used for.
+type Act = record.Act
+
+// The acts.
+const (
+	ActConfirmed  = record.ActConfirmed
+	ActRegistered = record.ActRegistered
+	ActPassword   = record.ActPassword
+	ActLoggedIn   = record.ActLoggedIn
+	ActAddress    = record.ActAddress
+	ActUndone     = record.ActUndone
+	ActKept       = record.ActKept
+	ActPasskey    = record.ActPasskey
+	ActChanged    = record.ActChanged
+	ActProven     = record.ActProven
+	ActFirstAdmin = record.ActFirstAdmin
+)
+
+// actTexts say what is the case, to whoever has the secret. They are the same for every account.
+var actTexts = map[Act]string{
+	ActConfirmed:  "this link was opened before: the address is confirmed",
+	ActRegistered: "the token was used before: the address is registered. Log in",
+	ActPassword:   "the token was used before: the new password is set. Log in with it, or request another mail",
+	ActLoggedIn:   "this login is finished already. To log in once more, begin again",
+	ActAddress:    "the token was used before: the new address is confirmed",
+	ActUndone:     "the token was used before: the change of the address was undone",
+	ActKept:       "the token was used before: the changes of the address stay",
+	ActPasskey:    "this answer was sent before: the passkey was added",
+	ActChanged:    "this was sent before: the new password is set",
+	ActProven:     "the code was used before: you have proven again who you are",
+	ActFirstAdmin: "this link was used before: there is a first admin. Log in to the console; `belfry user create ADDRESS --admin` makes another admin",
+}
+
+// Repetition is the cause of an error: the secret of a request was used before, for an act that has succeeded.
+type Repetition struct {
+	Act      Act
+	Provider string // of a login through a provider, or by a passkey: its name
+
+	// Known says that the request is of the browser of the first use, by a cookie of that browser. It may be sent
+	// where the first use has led.
+	Known bool
+
+	browser string    // digest of the cookie of the browser of the first use; "" if it had none
+	Nowhere bool      // the first use has led to where nothing leads a second time
+	At      time.Time // of the first use, which may be in progress
+
+	// token is one for a recovery as it was. While it would recover the account, the first use has not.
+	Token record.MailedToken
+}
+
+func (*Repetition) Error() string { return "the same was done before" }
+
+// Is reports that whoever repeats something has not guessed it.
+func (*Repetition) Is(target error) bool { return target == guess.ErrKnown }
+
+// Repeated returns the repetition that an error is about; nil for another error.
+func Repeated(err error) *Repetition {
+	var r *Repetition
+	errors.As(err, &r)
+	return r
+}
+
+// ErrRepeated is the error of a repetition, of the kind that another secret has which is of no use.
+func ErrRepeated(r Repetition, kind errs.Kind) error {
+	return errs.Wrap(&r, kind, "%s", actTexts[r.Act])
+}
+
+// Recognize completes the error of a repetition with whether its browser is that of the first use.
+func Recognize(err error, from sessions.Client) error {
+	if r := Repeated(err); r != nil {
+		r.Known = (r.Known || isBrowser(from, r.browser)) && !r.Nowhere
+	}
+	return err
+}
+
+func isBrowser(from sessions.Client, browser string) bool {
+	return from.Browser != "" && secret.Matches(byCookie(from.Browser), browser) || from.Session != nil && secret.Matches(inSession(from), browser) ||
+		slices.ContainsFunc(from.Browsers, func(cookie string) bool { return secret.Matches(byCookie(cookie), browser) })
+}
+
+// byCookie is how a browser is known by its cookie. Whatever that says, it is no session, whose id is no secret.
+func byCookie(value string) string { return "browser " + value }
+
+// inSession is how a browser without a cookie of its own is known: by that of its session.
+func inSession(from sessions.Client) string { return "session " + from.Session.ID }
+
+// BrowserDigest is what is stored of the browser that uses a secret.
+func BrowserDigest(from sessions.Client) string {
+	switch {
+	case from.Browser != "":
+		return secret.Digest(byCookie(from.Browser))
+	case from.Session != nil:
+		return secret.Digest(inSession(from))
+	}
+	return ""
+}
+
+// NewBrowser returns a secret for the cookie by which the browser of a repetition is known. It gives no right to anything.
+func NewBrowser() string { return secret.New() }
+
+// maxUsed is how many used secrets a mailbox has.
+const maxUsed = 16
+
+// RepetitionOf is what another use of a secret is.
+func RepetitionOf(u record.UsedSecret) *Repetition {
+	return &Repetition{Act: u.Act, browser: u.Browser, At: record.Time(u.Until).Add(-UsedTTL), Token: record.MailedToken{User: u.User, Epoch: u.Epoch}}
+}
+
+// UnexpiredUsed returns the used secrets of a mailbox that are remembered still.
+func (s *Uses) UnexpiredUsed(mailbox record.Mailbox) []record.UsedSecret {
+	now := record.Timestamp(s.DB.Now())
+	return slices.DeleteFunc(slices.Clone(mailbox.Used), func(u record.UsedSecret) bool { return u.Until <= now })
+}
+
+// AddUsed adds used secrets to a mailbox.
+func (s *Uses) AddUsed(mailbox *record.Mailbox, more ...record.UsedSecret) {
+	until := record.Timestamp(s.DB.Now().Add(UsedTTL))
+	for i := range more {
+		more[i].Until = until
+	}
+	all := append(s.UnexpiredUsed(*mailbox), more...)
+	mailbox.Used = all[max(0, len(all)-maxUsed):]
+}
+
+// ForgetUsed removes used secrets from a mailbox: what they were used for has failed, so there is nothing to repeat.
+func (s *Uses) ForgetUsed(ctx context.Context, mailbox string, which func(record.UsedSecret) bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), sessions.BackgroundTimeout)
+	defer cancel()
+	_, err := s.DB.Mailboxes.Change(ctx, mailbox, func(m *record.Mailbox) error {
+		m.Used = slices.DeleteFunc(s.UnexpiredUsed(*m), which)
+		return nil
+	})
+	if record.IgnoreNotFound(err) != nil {
+		s.Log.WarnContext(ctx, "auth: the end of a login was not recorded; if its code is sent twice, the second reply will say that it has succeeded", "error", err)
+	}
+}
+
+// RepeatedToken returns the repetition of a token that was mailed for one of some purposes; nil for none.
+func (s *Uses) RepeatedToken(mailbox record.Mailbox, token string, purposes []record.Purpose) *Repetition {
+	for _, u := range s.UnexpiredUsed(mailbox) {
+		if u.Binding == "" && slices.Contains(purposes, u.For) && secret.Matches(token, u.Hash) {
+			return RepetitionOf(u)
+		}
+	}
+	return nil
+}
+
+// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits is found by trying: it is known to the
+// browser that has used it alone, and is a wrong one from any other. A link has 256 bits.
+func (s *Uses) RepeatedLogin(mailbox record.Mailbox, binding, code string, from sessions.Client) *Repetition {
+	for _, u := range s.UnexpiredUsed(mailbox) {
+		typed := secret.TypedCode(code)
+		if u.For == record.PurposeLink {
+			typed = secret.TypedToken(code)
+		}
+		if u.Binding == "" || !secret.Matches(u.Binding+":"+typed, u.Hash) {
+			continue
+		}
+		if bound := u.Binding == binding; bound || isBrowser(from, u.Browser) || u.For == record.PurposeLink {
+			r := RepetitionOf(u)
+			r.Known = bound && from.Cookie
+			return r
+		}
+	}
+	return nil
+}
+
+// A flow, a challenge and a login that waits for its second factor have records of their own. The write that uses one up removes
+// what is in it, and leaves how it was used.
+
+// UsedBefore is the error of another use of a token.
+func UsedBefore(u record.Use, kind errs.Kind) error {
+	return ErrRepeated(Repetition{Act: u.Act, Provider: u.Provider, browser: u.Browser, Nowhere: u.Application}, kind)
+}
+
+// UseUp uses a token up: nothing stays of what was in it.
+func (s *Uses) UseUp(t *record.Token, u record.Use) {
+	u.Application = t.Application != nil
+	*t = record.Token{Meta: t.Meta, Use: &u, Expires: s.DB.Now().Add(UsedTTL)}
+	t.Clear()
+}
+
+// Settle records whether the act for which a token was used up has succeeded. If it has not, there is nothing to repeat, and the record
+// is deleted. It also happens if the client has disconnected: a page that is loaded again disconnects.
+func (s *Uses) Settle(ctx context.Context, uuid string, done bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), sessions.BackgroundTimeout)
+	defer cancel()
+	var err error
+	if done {
+		_, err = s.DB.Tokens.Change(ctx, uuid, func(t *record.Token) error {
+			if t.Use == nil {
+				t.Use = &record.Use{}
+			}
+			t.Use.Done = true
+			return nil
+		})
+	} else {
+		err = s.DB.Tokens.Delete(ctx, uuid, 0)
+	}
+	if record.IgnoreNotFound(err) != nil {
+		s.Log.WarnContext(ctx, "auth: what a login led to was not recorded; if it is sent twice, the second reply will not know of the first", "error", err)
+	}
+}
+
+const (
+	// repeatWait is how long a repetition waits for the first use, which is in progress.
+	repeatWait = 3 * time.Second
+
+	// maxRepeatWaits is how many of them wait at once. Others do not wait.
+	maxRepeatWaits = 64
+)
+
+// Await calls whether something is the case until it is, or can't be any more, while the first use may be in progress.
+func (s *Uses) Await(ctx context.Context, begun time.Time, is func() (is, final bool, err error)) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, repeatWait)
+	defer cancel()
+	if s.DB.Now().Sub(begun) > repeatWait {
+		cancel()
+	}
+	select {
+	case s.repeats <- struct{}{}:
+		defer func() { <-s.repeats }()
+	default:
+		cancel()
+	}
+	wait := backoff.New(20*time.Millisecond, 500*time.Millisecond)
+	for {
+		is, final, err := is()
+		if is || final || err != nil {
+			return is, err
+		}
+		if wait.Wait(limited) != nil {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// AwaitUse returns how a token was used, once that is known; nil if it was not used, or if that is not known in time.
+func (s *Uses) AwaitUse(ctx context.Context, uuid string, inProgress func(record.Token) bool) (u *record.Use, err error) {
+	done, err := s.Await(ctx, s.DB.Now(), func() (is, final bool, err error) {
+		t, err := s.DB.Tokens.Read(record.AsService(ctx, ""), uuid)
+		if err != nil {
+			return false, true, record.IgnoreNotFound(err)
+		}
+		u = t.Use
+		return u != nil && u.Done, u == nil && !inProgress(t), nil
+	})
+	if !done {
+		u = nil
+	}
+	return u, err
+}
+
+// NoneElse is for a token that has no use in progress but that which has used it up.
+func NoneElse(record.Token) bool { return false }

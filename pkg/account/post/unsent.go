@@ -1,0 +1,81 @@
+package post
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/account/record"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// maxFailing is how many mails that can't be sent end a round.
+const maxFailing = 10
+
+// SendUnsent sends the mails that were requested within a day and are not sent, and reports how many: their events may be lost.
+// It leaves those to the listener that it sends within a time. One that is sent by both at the same moment arrives
+// twice, as after a crash. A mail that can't be composed is left out; after any other error the rest is sent, and another call sends
+// what has failed.
+func (s *Post) SendUnsent(ctx context.Context, within time.Duration) (sent int, err error) {
+	if s.Email == nil {
+		return 0, nil
+	}
+	requested := map[string]string{} // the request of each mailbox, by its uuid
+	for stored, err := range s.DB.Mailboxes.All(ctx, store.MaxPage) {
+		var mailbox record.Mailbox
+		if err == nil {
+			mailbox, err = s.DB.Mailboxes.Of(stored)
+		}
+		if err != nil {
+			return 0, errs.Wrap(err, errs.KindOf(err), "auth: finding mails that are not sent failed")
+		}
+		if request, ok := s.UnsentIn(mailbox); ok {
+			requested[mailbox.UUID] = request.ID
+		}
+	}
+	if len(requested) == 0 {
+		return 0, nil
+	}
+	if err := backoff.Sleep(ctx, within); err != nil {
+		return 0, err
+	}
+	var failed []error
+	for uuid, id := range requested {
+		switch did, err := s.sendUnsent(ctx, uuid, id); {
+		case ctx.Err() != nil:
+			return sent, ctx.Err()
+		case errors.Is(err, errs.Invalid):
+			s.Log.LogAttrs(ctx, slog.LevelError, "auth: a mail that was not sent can't be composed", slog.String("error", errs.Messages(err)))
+		case err != nil:
+			failed = append(failed, err)
+		case did:
+			sent++
+		}
+		if len(failed) >= maxFailing {
+			return sent, errors.Join(failed...) // none is sent now, and all are tried again
+		}
+	}
+	return sent, errors.Join(failed...)
+}
+
+// UnsentIn returns the request of a mailbox whose mail is not sent.
+func (s *Post) UnsentIn(mailbox record.Mailbox) (record.MailRequest, bool) {
+	request := mailbox.Request
+	return request, request.ID != "" && mailbox.Sent != request.ID && s.DB.Now().Sub(record.Time(request.At)) < unsentFor
+}
+
+// sendUnsent sends the mail of a request, unless it is sent, or replaced by another, which has an event of its own.
+func (s *Post) sendUnsent(ctx context.Context, uuid, id string) (sent bool, err error) {
+	mailbox, err := s.DB.Mailboxes.Read(ctx, uuid)
+	if err != nil {
+		return false, record.IgnoreNotFound(err)
+	}
+	if request, ok := s.UnsentIn(mailbox); !ok || request.ID != id {
+		return false, nil
+	}
+	return true, s.Deliver(ctx, &event.Envelope{Event: event.StoreSaved, UUID: uuid, Object: mailbox.Body})
+}

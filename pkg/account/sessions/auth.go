@@ -1,0 +1,61 @@
+package sessions
+
+import (
+	"context"
+	"time"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/store"
+)
+
+// VisibleUser returns the user of a session with the fields that the user may see.
+func (s *Sessions) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
+	call := store.CallOf(ctx)
+	call.Client, call.User, call.Session = true, session.Visible, session.ForRules()
+	return s.DB.Users.Shown(store.WithCall(ctx, call), session.User.Stored)
+}
+
+// LoggedIn returns the user of a session that has just been issued as a get of the user would
+// return them, as they are now: the uuid alone where a get would be refused. Nothing here
+// fails: the session has begun.
+func (s *Sessions) LoggedIn(ctx context.Context, session *Session) store.Stored {
+	user, err := s.DB.Users.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
+	if err != nil {
+		user = session.User.Stored
+	}
+	call := store.CallOf(ctx)
+	call.Client, call.User, call.Session, call.Actor = true, session.Visible, session.ForRules(), nil
+	return s.DB.Users.ReplyWith(store.WithCall(ctx, call), user)
+}
+
+// Client is the origin of a request.
+type Client struct {
+	Address   string // network address
+	UserAgent string
+	Session   *Session // the session that the request carries; nil for none
+	Device    string   // the secret of the cookie by which the device is known; "" for none
+	Binding   string   // the secret of a login by mail that the client asked for; "" for none
+	Browser   string   // the secret of the cookie by which the browser of a repetition is known; "" for none
+	Devices   []string // further values of the cookie of Device, of which browsers send several; the valid one counts
+	Browsers  []string // the same of Browser
+	Cookie    bool     // the secret of what the request continues, such as Binding, comes from a cookie
+
+	// Application is what the login is for. The login ends with a code for it and not with a session,
+	// and leaves the session that the request carries alone. nil: for the client itself.
+	Application *Application
+}
+
+// BackgroundTimeout limits background work.
+const BackgroundTimeout = 30 * time.Second
+
+// RunInBackground does what a reply does not wait for. Errors are logged: no
+// promise depends on this work.
+func (s *Sessions) RunInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), BackgroundTimeout)
+	s.Pending.Go(func() {
+		defer cancel()
+		if err := do(ctx); err != nil {
+			s.Log.WarnContext(ctx, "auth: background work failed", "work", what, "error", err)
+		}
+	})
+}

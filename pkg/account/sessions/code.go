@@ -1,0 +1,163 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/errs"
+)
+
+// A code is an object in the store of tokens, found by its hash. The first exchange marks it as
+// used, whether or not what comes with the code is right; one that names no client, where the login did, is none. It
+// is kept after that, so that a second use is noticed: then somebody else had the code, and the session that it made ends.
+const (
+	// CodeTTL is how long a code is valid.
+	CodeTTL = time.Minute
+
+	// usedCodeTTL is how long a code is kept after its use.
+	usedCodeTTL = 24 * time.Hour
+)
+
+// codeUUID is the uuid of a code in the store of tokens.
+func codeUUID(code string) string { return record.KindCode + secret.Hex(code) }
+
+// issueCode returns a code for a user who has logged in for an application. A code is of no use
+// once all sessions of the user were ended.
+func (s *Sessions) issueCode(ctx context.Context, user record.User, p record.Proof, app *Application) (string, error) {
+	code := secret.New()
+	_, err := s.DB.Tokens.Create(ctx, codeUUID(code), record.Token{
+		User: user.UUID, Epoch: &user.Epoch, Proof: p, Application: app, Expires: s.DB.Now().Add(CodeTTL),
+	})
+	return code, err
+}
+
+// CodeExchange is what an application exchanges for a session (RFC 6749, section 4.1.3).
+type CodeExchange struct{ Code, Redirect, Verifier, Client string }
+
+// check reports a ProtocolError for an exchange that lacks something. It counts as no use of
+// the code.
+func (e CodeExchange) check() error {
+	switch {
+	case e.Code == "":
+		return protocolError(InvalidRequest, "code is missing")
+	case e.Redirect == "":
+		return protocolError(InvalidRequest, "redirect_uri is missing: it has to be that of the login")
+	case len(e.Verifier) < minVerifier || len(e.Verifier) > maxVerifier || strings.Trim(e.Verifier, verifierLetter) != "":
+		return protocolError(InvalidRequest, "code_verifier is missing, or has not 43 to 128 characters of A-Z a-z 0-9 - . _ ~: PKCE is required (RFC 7636)")
+	}
+	return nil
+}
+
+// errGrant does not say what is wrong with a code.
+func errGrant() error {
+	return protocolError(InvalidGrant, "the code is wrong, has expired or was used, or redirect_uri, client_id or code_verifier is not that of its login: log in again")
+}
+
+// errNoClient is for a request that does not say whose it is. A client that tries several ways to say so sends
+// one first that belfry does not read, so the code stays valid.
+func errNoClient() error {
+	return protocolError(InvalidClient, "client_id is missing: it has to be that of the login, in the body or by HTTP Basic with an empty password")
+}
+
+// ExchangeCode starts the session of an application whose user has logged in. Of several
+// exchanges of one code, in whatever processes, the first alone can succeed; the second ends the
+// session.
+//
+// Errors: a ProtocolError; Denied for a user who is disabled; Limited; Unavailable.
+func (s *Sessions) ExchangeCode(ctx context.Context, e CodeExchange, from Client) (Issued, error) {
+	if err := e.check(); err != nil {
+		return Issued{}, err
+	}
+	if err := s.Guesses.Take(from.Address); err != nil {
+		return Issued{}, err
+	}
+	from.Session, from.Application = nil, nil
+	ctx = record.AsService(ctx, "")
+	grant, id, err := s.consumeCode(ctx, e)
+	if err != nil {
+		return Issued{}, err
+	}
+	app := grant.Application
+	if app == nil || app.Redirect == "" || app.Redirect != e.Redirect || app.Client != e.Client || !secret.Matches(e.Verifier, app.Challenge) {
+		return Issued{}, errGrant()
+	}
+	session, err := s.startGranted(ctx, grant, id, app, from)
+	if err != nil {
+		return Issued{}, err
+	}
+	if err := s.confirmUse(ctx, codeUUID(e.Code), session.User.UUID, id); err != nil {
+		return Issued{}, err
+	}
+	s.Guesses.Return(from.Address)
+	return session, nil
+}
+
+// consumeCode marks a code as used and returns what it stands for, with the id of the session to make.
+func (s *Sessions) consumeCode(ctx context.Context, e CodeExchange) (grant record.Token, id string, err error) {
+	replayed := ""
+	_, err = s.DB.Tokens.Change(ctx, codeUUID(e.Code), func(t *record.Token) error {
+		grant, replayed = *t, t.Session
+		if replayed != "" {
+			t.Replayed = true
+			return nil
+		}
+		if app := t.Application; app != nil && app.Redirect != "" && app.Client != "" && e.Client == "" && s.DB.Now().Before(t.Expires) {
+			return errNoClient()
+		}
+		id = secret.Random(IdSize)
+		t.Session, t.Expires = id, s.DB.Now().Add(usedCodeTTL)
+		return nil
+	})
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return grant, "", errGrant()
+	case err != nil:
+		return grant, "", err
+	case replayed != "":
+		s.Log.WarnContext(ctx, "auth: a code of a login was used twice: the session of its first use ends", "session", replayed)
+		if err := s.End(ctx, replayed, s.DB.AuditEnd(grant.User, replayed, record.ReasonCodeReplay)); err != nil {
+			return grant, "", err
+		}
+		return grant, "", errGrant()
+	case !s.DB.Now().Before(grant.Expires):
+		return grant, "", errGrant()
+	}
+	return grant, id, nil
+}
+
+// startGranted starts the session that a code stands for.
+func (s *Sessions) startGranted(ctx context.Context, grant record.Token, id string, app *Application, from Client) (Issued, error) {
+	user, err := s.DB.Users.Read(ctx, grant.User)
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return Issued{}, errGrant()
+	case err != nil:
+		return Issued{}, err
+	case user.MarkedDisabled:
+		return Issued{}, DisabledError()
+	case user.Epoch != grant.InEpoch():
+		return Issued{}, errGrant() // what ended all sessions ends the codes
+	}
+	return s.Save(record.AsService(ctx, user.UUID), user, New{Id: id, Proof: grant.Proven(), Application: app.Name}, from)
+}
+
+// confirmUse ends a session whose code was used a second time before the session was there to
+// be ended. A second use marks the code and then ends the session; this reads the mark once
+// the session is there. So no session outlives a second use, however the two interleave.
+func (s *Sessions) confirmUse(ctx context.Context, code, user, session string) error {
+	now, err := s.DB.Tokens.Read(ctx, code)
+	if err == nil && !now.Replayed {
+		return nil
+	}
+	if ended := s.End(ctx, session, s.DB.AuditEnd(user, session, record.ReasonCodeReplay)); ended != nil {
+		return ended
+	}
+	if err == nil || errors.Is(err, errs.NotFound) {
+		return errGrant()
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package sessions
+
+import (
+	"github.com/medama-io/go-useragent"
+	"github.com/medama-io/go-useragent/agents"
+
+	"belfry/pkg/account/places"
+)
+
+// Origin is where a request came from. The device and the place are derived when they are read, and not stored.
+type Origin struct {
+	Address   string        `json:"address,omitempty"` // of the network
+	Place     *places.Place `json:"place,omitempty"`   // of the address; nil where it is not known
+	UserAgent string        `json:"userAgent,omitempty"`
+	Device    string        `json:"device,omitempty"` // for people: the browser and the system, which a client can claim to be
+}
+
+func (s *Sessions) OriginOf(address, userAgent string) Origin {
+	return Origin{Address: address, Place: s.Places.Of(address), UserAgent: userAgent, Device: deviceOf(userAgent)}
+}
+
+// deviceOf returns the browser and the system that a user agent names, for instance "Firefox on Linux"; "" for other programs.
+// Both are names that the library knows, and no text of the client.
+func deviceOf(userAgent string) string {
+	if userAgent == "" {
+		return ""
+	}
+	agent := useragent.NewParser().Parse(userAgent) // of the process: the first call makes it
+	browser, system := agent.Browser().String(), agent.OS().String()
+	if agent.OS() == agents.OSMacOS {
+		system = "macOS"
+	}
+	if browser == "" || system == "" {
+		return browser + system
+	}
+	return browser + " on " + system
+}

@@ -1,0 +1,54 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// ReservedFields are the fields of users that the user store has to reserve.
+func ReservedFields() []string { return record.ReservedFields() }
+
+// MaintainedFields are the fields of users, and of idents, that this package writes, besides reserved and internal ones.
+func MaintainedFields() (users, idents []string) { return record.MaintainedFields() }
+
+// SetReserved sets the fields of a user that belfry alone sets as rules are to see them, by the user as it is stored.
+func SetReserved(seen, stored object.Object) { record.SetReserved(seen, stored) }
+
+// IsDisabled reports whether a user is disabled.
+func IsDisabled(user store.Stored) bool { return record.IsDisabled(user) }
+
+// ErrDisabled is in the error of a login to an account that is disabled.
+var ErrDisabled = errors.New("the account is disabled")
+
+// DisabledError is for those who have proven who they are: others must not learn that there
+// is an account.
+func DisabledError() error {
+	return errs.Wrap(ErrDisabled, errs.Denied, "this account is disabled: ask those who run this service")
+}
+
+// SeenByRules returns a user as rules see them.
+func (s *Sessions) SeenByRules(user record.User) (object.Object, error) {
+	seen, err := s.DB.Users.Visible(user.Stored).Object()
+	if err == nil {
+		user.ShowReserved(seen)
+	}
+	return seen, err
+}
+
+// IsAdmin reports whether the user of a session is an admin, by the rule of the
+// configuration. nil, which is nobody, is not, and neither is an API key. Whatever asks for
+// an admin asks here.
+func (s *Sessions) IsAdmin(ctx context.Context, me *Session) bool {
+	return me != nil && me.Key == nil && s.Admins.Holds(ctx, me.Visible)
+}
+
+// MayAudit reports whether the user of a session may receive the events about the security of all accounts, by the rule of
+// the configuration. An API key may not, nor may a session that is not of use before another step.
+func (s *Sessions) MayAudit(ctx context.Context, me *Session) bool {
+	return me != nil && me.Key == nil && me.Missing == "" && s.Auditors.Holds(ctx, me.Visible)
+}

@@ -1,0 +1,295 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// How long a session lasts: without a request, and in total.
+const (
+	SessionIdleTimeout = 7 * 24 * time.Hour
+	SessionMaxAge      = 90 * 24 * time.Hour
+
+	// maxSessions is how many sessions a user can have. The least recently used
+	// are ended first, so that repeated logins do not fill the disk.
+	maxSessions = 100
+
+	// extendInterval is the minimum between two writes of a session in use.
+	extendInterval = time.Hour
+)
+
+// Session is a session of a user who is logged in.
+type Session struct {
+	ID      string
+	User    record.User   // with all fields
+	Visible object.Object // as rules see the user: the fields that the user may see
+	Expires time.Time
+	Key     *Key // the API key that it is of; nil after a login
+
+	Type            string    // the provider of the login
+	Application     string    // the configured redirect of the application that the session is of; "" for a browser or a program
+	Methods         []string  // by which the user has proven who they are, as in event.AuthDetails
+	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
+	AuthenticatedAt time.Time // the last time that they have; zero for an API key
+	Limited         bool      // the user has a second factor that could not be asked for
+	PasswordSet     time.Time // when the session began because its user changed the password; zero otherwise
+	Missing         string    // a step that the user has to take before the session is of use, as in errs.StepUp; "" for none
+}
+
+// ForRules returns what rules see of a session; nil for none.
+func (me *Session) ForRules() *policy.Session {
+	if me == nil {
+		return nil
+	}
+	return &policy.Session{AAL: me.AAL, AuthenticatedAt: me.AuthenticatedAt, StepUp: me.Key == nil}
+}
+
+// HasPassword reports whether a session is of a user with a password.
+func HasPassword(s *Session) bool {
+	return s != nil && s.User.Password != ""
+}
+
+// Issued is a new session with its token, or a code for an application. Neither is stored
+// anywhere.
+type Issued struct {
+	Session
+	Token string
+
+	// Application is what the login was for, also when it failed; nil for the client itself.
+	// Code is "" unless it succeeded. There is no session yet.
+	Application *Application
+	Code        string
+
+	Device string // the secret of a new cookie by which the device will be known; "" for none
+}
+
+// Start starts a session of a user who has proven who they are,
+// or issues a code if the login is for an application. The session that the client had before
+// ends: no token outlives a login.
+func (s *Sessions) Start(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
+	ctx = record.AsService(ctx, user.UUID)
+	if c.Application == nil {
+		return s.Save(ctx, user, New{Id: secret.Random(IdSize), Proof: p}, c)
+	}
+	issued := Issued{Application: c.Application}
+	err := s.requireOpen(user)
+	if err == nil {
+		issued.Code, err = s.issueCode(ctx, user, p, c.Application)
+	}
+	return issued, err
+}
+
+// Replace starts a session in place of that of the client, of the same browser, program or application. The former one has
+// ended when it returns: somebody else may have its token.
+func (s *Sessions) Replace(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
+	return s.ReplaceBy(ctx, user, New{Proof: p}, c)
+}
+
+func (s *Sessions) ReplaceBy(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
+	ctx, before := record.AsService(ctx, user.UUID), c.Session
+	c.Session = nil
+	n.Id, n.Application = secret.Random(IdSize), before.Application
+	session, err := s.Save(ctx, user, n, c)
+	if err != nil {
+		return Issued{}, err
+	}
+	return session, s.End(ctx, before.ID, s.DB.AuditEnd(before.User.UUID, before.ID, record.ReasonReplaced))
+}
+
+// requireOpen returns an error that is Denied for a user who is disabled, or is being deleted.
+func (s *Sessions) requireOpen(user record.User) error {
+	switch {
+	case user.MarkedDisabled:
+		return DisabledError()
+	case user.IsDue(s.DB.Now()):
+		return DeletedError()
+	}
+	return nil
+}
+
+// New is a session to be saved. application is "" for that of a browser or a program.
+type New struct {
+	record.Proof
+	Id, Application string
+	PasswordSet     bool
+}
+
+func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
+	if err := s.requireOpen(user); err != nil {
+		return Issued{}, err
+	}
+	now, token := s.DB.Now(), secret.New()
+	session := record.Session{
+		User: user.UUID, Proof: n.Proof, Application: n.Application, Expires: now.Add(SessionIdleTimeout), LastUsed: now,
+		Address: c.Address, UserAgent: c.UserAgent, Hash: secret.Digest(token), Epoch: user.Epoch,
+	}
+	if n.PasswordSet {
+		session.PasswordSet = now
+	}
+	name := event.AuthLoggedIn
+	if n.Again {
+		name = event.AuthSteppedUp
+	}
+	session.Publish(s.DB.Audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.Methods, " "), Session: n.Id, AAL: n.AAL}))
+	if _, err := s.DB.Sessions.Create(ctx, n.Id, session); err != nil {
+		return Issued{}, err
+	}
+	s.RunInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
+	if c.Session != nil {
+		s.RunInBackground(ctx, "ending the previous session", func(ctx context.Context) error {
+			return s.End(ctx, c.Session.ID, s.DB.AuditEnd(c.Session.User.UUID, c.Session.ID, record.ReasonReplaced))
+		})
+	}
+	visible, err := s.SeenByRules(user)
+	issued := Session{ID: n.Id, User: user, Visible: visible, Expires: session.Expires, Application: n.Application}
+	issued.setProof(n.Proof)
+	issued.Missing = s.missingStep(ctx, &issued)
+	return Issued{Session: issued, Token: n.Id + token}, err
+}
+
+func (me *Session) setProof(p record.Proof) {
+	me.Type, me.Methods, me.AAL, me.AuthenticatedAt, me.Limited = p.Provider, p.Methods, p.AAL, p.At, p.Limited
+}
+
+// IdSize is how many random bytes a session's id has.
+const IdSize = 16
+
+// splitToken splits a session's token into the session's id and a secret.
+func splitToken(token string) (id, half string, ok bool) {
+	size := secret.B64.EncodedLen(IdSize)
+	if len(token) != size+secret.B64.EncodedLen(secret.Size) || strings.Trim(token, secret.Letters) != "" {
+		return "", "", false
+	}
+	return token[:size], token[size:], true
+}
+
+// Authenticate returns the session of a token; nil for a token that is malformed,
+// unknown, expired or revoked, or whose user was deleted or disabled.
+func (s *Sessions) Authenticate(ctx context.Context, token string) (*Session, error) {
+	id, half, ok := splitToken(token)
+	if !ok {
+		return nil, nil
+	}
+	ctx = record.AsService(ctx, "")
+	session, err := s.DB.Sessions.Read(ctx, id)
+	if err != nil {
+		return nil, record.IgnoreNotFound(err)
+	}
+	now := s.DB.Now()
+	if !secret.Matches(half, session.Hash) || !now.Before(session.Expires) {
+		return nil, nil
+	}
+	user, err := s.DB.Users.Read(ctx, session.User)
+	if err != nil {
+		return nil, record.IgnoreNotFound(err)
+	}
+	if user.Epoch != session.Epoch || user.MarkedDisabled || user.IsDue(now) {
+		return nil, nil
+	}
+	visible, err := s.SeenByRules(user)
+	if err != nil {
+		return nil, err
+	}
+	if now.Sub(session.LastUsed) >= extendInterval {
+		s.extend(ctx, id)
+	}
+	me := &Session{
+		ID: id, User: user, Visible: visible, Expires: session.Expires, Key: s.keyOf(session),
+		Application: session.Application, PasswordSet: session.PasswordSet,
+	}
+	me.setProof(session.Proven())
+	me.Missing = s.missingStep(ctx, me)
+	return me, nil
+}
+
+// Causes of errors that are of the token of a request, and of nothing else, for programs that sent it in Authorization (RFC 6750,
+// section 3.1).
+var (
+	ErrInvalidToken      = errors.New("the token is not valid")             // Unauthenticated
+	ErrInsufficientScope = errors.New("the token is not for such requests") // Denied
+)
+
+// EndedError is returned when a session has ended during a request.
+func EndedError() error {
+	return errs.Wrap(ErrInvalidToken, errs.Unauthenticated, "your session has ended: log in again")
+}
+
+// CheckActive reports errSessionEnded for a session that has ended since the
+// request began, which may be long ago: a slow body or provider delays it.
+func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
+	_, err := s.DB.Sessions.Get(ctx, me.ID)
+	if errors.Is(err, errs.NotFound) {
+		return EndedError()
+	}
+	if err != nil {
+		return err
+	}
+	user, err := s.DB.Users.Read(ctx, me.User.UUID)
+	if errors.Is(err, errs.NotFound) {
+		return EndedError()
+	}
+	if err != nil {
+		return err
+	}
+	if !user.SameEpoch(me.User) {
+		return EndedError()
+	}
+	return nil
+}
+
+// ChangeCurrent changes the user who is logged in. It reports errSessionEnded when all sessions were ended since the request began,
+// also if there is nothing to change.
+func (s *Sessions) ChangeCurrent(ctx context.Context, me *Session, change func(*record.User) error) (record.User, error) {
+	return s.DB.Users.Change(record.AsService(ctx, me.User.UUID), me.User.UUID, func(now *record.User) error {
+		if !now.SameEpoch(me.User) {
+			return EndedError()
+		}
+		return change(now)
+	})
+}
+
+// extend records that a session is in use and extends it, in the background.
+func (s *Sessions) extend(ctx context.Context, id string) {
+	s.RunInBackground(ctx, "extending a session", func(ctx context.Context) error {
+		_, err := s.DB.Sessions.Change(ctx, id, func(session *record.Session) error {
+			now := s.DB.Now()
+			if now.Sub(session.LastUsed) < extendInterval {
+				return record.ErrUnchanged
+			}
+			session.LastUsed = now
+			if !session.IsKey() {
+				session.Expires = earlier(now.Add(SessionIdleTimeout), record.Time(session.Created).Add(SessionMaxAge))
+			}
+			return nil
+		})
+		return record.IgnoreNotFound(err)
+	})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// End ends a session, with an event. A session that has ended already is no error, and has none.
+func (s *Sessions) End(ctx context.Context, id string, ended store.ExtraEvent) error {
+	return record.IgnoreNotFound(s.DB.Sessions.Delete(ctx, id, 0, ended))
+}
+
+// Logout ends a session.
+func (s *Sessions) Logout(ctx context.Context, session *Session) error {
+	ctx = record.AsService(ctx, session.User.UUID)
+	return s.End(ctx, session.ID, s.DB.AuditEnd(session.User.UUID, session.ID, record.ReasonLogout))
+}

@@ -1,0 +1,113 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/errs"
+)
+
+// freshFor is how long after a login its user may change what protects the account.
+const freshFor = 10 * time.Minute
+
+// RequireFresh returns an Unauthenticated error with an errs.StepUp unless the user of a session has proven recently,
+// and with the second factor if they have one, who they are. Whatever changes what protects an account asks for it: a stolen
+// session must not become a permanent login. Denied for an API key.
+//
+// Where a second factor is required, a session whose user has none adds one, and changes nothing else before.
+func (s *Sessions) RequireFresh(ctx context.Context, me *Session) error {
+	if err := s.RequireFreshToEnroll(ctx, me); err != nil {
+		return err
+	}
+	return RequireComplete(me)
+}
+
+// RequireFreshToEnroll is requireFresh for what adds a second factor.
+func (s *Sessions) RequireFreshToEnroll(ctx context.Context, me *Session) error {
+	if err := RequireLogin(me); err != nil {
+		return err
+	}
+	if !me.Limited {
+		if err := s.RequireSecond(ctx, me); err != nil {
+			return err
+		}
+	}
+	if age := s.DB.Now().Sub(me.AuthenticatedAt); age > freshFor || age < -record.ClockTolerance {
+		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepReauthenticate, MaxAge: freshFor}, "prove again who you are: your login is too old for this")
+	}
+	return nil
+}
+
+// RequireSecond returns an Unauthenticated error with an errs.StepUp for a session without the second factor that its user has.
+func (s *Sessions) RequireSecond(ctx context.Context, me *Session) error {
+	if me.AAL < 2 && s.AsksForSecond(ctx, me) {
+		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, MaxAge: freshFor}, "prove your second factor first: your login was without it")
+	}
+	return nil
+}
+
+// AsksForSecond reports whether a login of the user would be asked for a second factor.
+func (s *Sessions) AsksForSecond(ctx context.Context, me *Session) bool {
+	return me.User.Factors.Any() && s.MfaOf(ctx, me.Visible) != MFAOff
+}
+
+// missingStep returns the step that a user has to take before a session is of use, by the configuration; "" for none. An
+// API key was made by somebody who has taken it.
+func (s *Sessions) missingStep(ctx context.Context, me *Session) string {
+	switch {
+	case me.Limited && s.AsksForSecond(ctx, me):
+		return errs.StepEnroll
+	case me.Key != nil || me.AAL >= 2 || s.MfaOf(ctx, me.Visible) != MFARequired:
+		return ""
+	case me.User.Factors.Any():
+		return errs.StepSecondFactor
+	default:
+		return errs.StepEnroll
+	}
+}
+
+// RequireComplete returns an Unauthenticated error with an errs.StepUp for a session whose user has to take a step before it is
+// of use for anything but that step.
+func RequireComplete(me *Session) error {
+	if me == nil || me.Missing == "" {
+		return nil
+	}
+	message := "a second factor is required here: prove yours first"
+	switch {
+	case me.Limited:
+		message = "your second factor can't be asked for after a login by a mail, or by a password that was set by one: log in in another way, use a recovery code, or add another second factor, which counts a day later"
+	case me.Missing == errs.StepEnroll:
+		message = "a second factor is required here: add one to your account first"
+	}
+	return errs.NeedsStepUp(errs.StepUp{Step: me.Missing, AAL: 2}, "%s", message)
+}
+
+// Raise replaces the session of a client by one whose user has just proven who they are by a method.
+func (s *Sessions) Raise(ctx context.Context, method string, from Client) (Issued, error) {
+	me := from.Session
+	if err := s.CheckActive(record.AsService(ctx, me.User.UUID), me); err != nil {
+		return Issued{}, err
+	}
+	user, err := s.DB.Users.Read(record.AsService(ctx, me.User.UUID), me.User.UUID)
+	if errors.Is(err, errs.NotFound) || err == nil && !user.SameEpoch(me.User) {
+		err = EndedError()
+	}
+	if err != nil {
+		return Issued{}, err
+	}
+	p := me.Proof()
+	if !slices.Contains(p.Methods, method) {
+		p.Methods = append(slices.Clone(p.Methods), method)
+	}
+	if method != record.MethodPassword {
+		p.AAL = 2
+	}
+	p.At, p.Again, p.Limited = s.DB.Now(), true, false
+	if err := s.PasswordKnown(ctx, user, p.Methods); err != nil {
+		return Issued{}, err
+	}
+	return s.Replace(ctx, user, p, from)
+}

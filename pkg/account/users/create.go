@@ -1,0 +1,95 @@
+package users
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"belfry/pkg/account/record"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store/object"
+)
+
+// Create creates a user with one ident. Exists when the identity belongs to
+// a user.
+func (s *Users) Create(ctx context.Context, reg New) (record.User, error) {
+	return s.CreateAs(record.AsService(ctx, ""), func(uuid string) context.Context { return record.AsService(ctx, uuid) }, reg)
+}
+
+// CreateAs is createUser with the context in which the ident is written, and that in
+// which the user is, by the user's uuid.
+func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context.Context, reg New) (record.User, error) {
+	uuid := object.NewUUID()
+	if err := s.DB.Users.Check(ctx, reg.Fields, uuid); err != nil {
+		return record.User{}, err
+	}
+	uuid, err := s.claimIdent(ctx, reg.Identity, uuid)
+	if err != nil {
+		return record.User{}, err
+	}
+	user, err := s.DB.Users.Save(creating(uuid), reg.Fields, uuid, func(e *event.Envelope) {
+		e.Event, e.User, e.Object = event.Register, e.Object, nil
+		e.Datas = json.RawMessage(reg.Datas.Encode())
+	})
+	if errors.Is(err, errs.Exists) {
+		return record.User{}, reg.ErrTaken() // another request has adopted the same ident
+	}
+	if err != nil {
+		return record.User{}, err
+	}
+	return s.DB.Users.Of(user)
+}
+
+// claimIdent creates the ident of a user that does not exist yet, and returns
+// that user's uuid. It is not the proposed one if an interrupted registration
+// left an ident.
+func (s *Users) claimIdent(ctx context.Context, id Identity, proposed string) (uuid string, err error) {
+	ident := id.Ident()
+	ident.User = proposed
+	for range record.Attempts {
+		_, err := s.DB.Idents.Create(ctx, id.UUID(), ident)
+		if err == nil {
+			return proposed, nil
+		}
+		if !errors.Is(err, errs.Exists) {
+			return "", err
+		}
+		user, there, err := s.DB.FindOwner(ctx, id.Identity)
+		if err != nil {
+			return "", err
+		}
+		if user.UUID != "" {
+			return "", id.ErrTaken()
+		}
+		if there.UUID == "" {
+			continue // deleted meanwhile
+		}
+		if uuid, err := s.adoptIdent(ctx, id, there); uuid != "" || err != nil {
+			return uuid, err
+		}
+	}
+	return "", record.ErrContention()
+}
+
+// adoptIdent takes over an ident whose user does not exist. The ident of a
+// deleted user is deleted instead, and "" means that the claim must be retried.
+func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident) (uuid string, err error) {
+	_, deleted, err := s.DB.Users.Deleted(ctx, there.User)
+	if err != nil {
+		return "", err
+	}
+	if deleted || !object.ValidUUID(there.User) {
+		return "", record.IgnoreStale(s.DB.Idents.Delete(ctx, there.UUID, there.Revision))
+	}
+	_, err = s.DB.Idents.ChangeAt(ctx, there.Meta, func(i *record.Ident) error {
+		adopted := id.Ident()
+		i.Validated, i.Proven, i.Profile = adopted.Validated, adopted.Proven, id.Merged(i.Profile).Encode()
+		id.setTokens(i)
+		return nil
+	})
+	if err != nil {
+		return "", record.IgnoreStale(err)
+	}
+	return there.User, nil
+}
