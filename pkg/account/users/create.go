@@ -45,7 +45,7 @@ func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context
 // that user's uuid. It is not the proposed one if an interrupted registration
 // left an ident.
 func (s *Users) claimIdent(ctx context.Context, id Identity, proposed string) (uuid string, err error) {
-	ident := id.Ident()
+	ident := id.NewIdent()
 	ident.User = proposed
 	for range record.Attempts {
 		_, err := s.DB.Idents.Create(ctx, id.UUID(), ident)
@@ -83,7 +83,7 @@ func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident)
 		return "", record.IgnoreStale(s.DB.Idents.Delete(ctx, there.UUID, there.Revision))
 	}
 	_, err = s.DB.Idents.ChangeAt(ctx, there.Meta, func(i *record.Ident) error {
-		adopted := id.Ident()
+		adopted := id.NewIdent()
 		i.Validated, i.Proven, i.Profile = adopted.Validated, adopted.Proven, id.Merged(i.Profile).Encode()
 		id.setTokens(i)
 		return nil

@@ -18,9 +18,9 @@ type Identity struct {
 	Events  []store.ExtraEvent // published with its ident
 }
 
-// Ident returns the ident of an identity, without its user.
-func (id Identity) Ident() record.Ident {
-	i := id.Ident()
+// NewIdent returns the ident of an identity, without its user.
+func (id Identity) NewIdent() record.Ident {
+	i := id.Identity.Ident()
 	i.Credential, i.Name = id.Passkey, id.Name
 	id.setTokens(&i)
 	return i

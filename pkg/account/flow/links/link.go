@@ -19,7 +19,7 @@ import (
 func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session, also ...store.ExtraEvent) error {
 	user := me.User
 	ctx = record.AsService(ctx, user.UUID)
-	ident := id.Ident()
+	ident := id.NewIdent()
 	ident.User, ident.Added, ident.Epoch = user.UUID, true, &user.Epoch
 	if id.Provider == record.Email && id.Validated {
 		at, err := s.DB.ProvenNow(ctx, user.UUID)
