@@ -138,8 +138,7 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 		return fmt.Errorf("what is %q?", rest[1:])
 	}
 	var data []byte
-	given := http.Header{}
-	maps.Copy(given, header)
+	given := maps.Clone(header)
 	if len(rest) == 1 {
 		data = []byte(rest[0])
 		if strings.HasPrefix(rest[0], "@") {
