@@ -3,9 +3,12 @@ package admin
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"belfry/pkg/account/flow/addresses"
+	"belfry/pkg/account/flow/links"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/notices"
 	"belfry/pkg/account/record"
@@ -239,4 +242,79 @@ func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error
 		return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeDeleted, Always: true})
 	}
 	return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeDeletion})
+}
+
+// ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
+// for somebody who has lost them. All sessions of the user end, and a new login needs the first factor alone. Nobody does so
+// for themselves: a stolen session would weaken its own account past RemoveFactor. NotFound; Conflict for oneself.
+func (s *Admin) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
+	if sessions.IsOneself(ctx, uuid) {
+		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
+	}
+	user, err := s.DB.Users.Read(record.Managing(ctx), uuid)
+	if err != nil {
+		return user.Stored, err
+	}
+	if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticeFactorRemoved, Always: true}); err != nil {
+		return store.Stored{}, err
+	}
+	return s.Sessions.ChangeUser(ctx, uuid, func(now *record.User) error {
+		now.Factors = record.Factors{}
+		now.EndSessions()
+		now.Publish(s.DB.Audit(event.AuthFactorRemoved, uuid, event.AuthDetails{Factor: "all", Reason: "reset"}))
+		return nil
+	})
+}
+
+// IssueKey makes an API key for a user on behalf of an admin, as the methods of manage.go.
+func (s *Admin) IssueKey(ctx context.Context, stored store.Stored, k keys.New) (keys.Info, string, error) {
+	if err := s.Keys.ValidateKey(k); err != nil {
+		return keys.Info{}, "", err
+	}
+	user, err := s.DB.Users.Of(stored)
+	if err != nil {
+		return keys.Info{}, "", err
+	}
+	if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticeKeyAdded, About: k.Name, Always: true}); err != nil {
+		return keys.Info{}, "", err
+	}
+	return s.Keys.SaveKey(record.Managing(ctx), k, user, sessions.Client{})
+}
+
+// EndKey ends an API key of a user on behalf of an admin, as the methods of manage.go.
+func (s *Admin) EndKey(ctx context.Context, user, id string) error {
+	return s.Keys.RevokeKey(record.Managing(ctx), user, id)
+}
+
+// UndoDeletionFor takes back the plan of a user for an admin, as the methods of manage.go, also after its time. Conflict when
+// there is none; NotFound once the user is deleted.
+func (s *Admin) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error) {
+	return s.Deletion.RemovePlan(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(now record.User) error {
+		if now.Plan() == nil {
+			return errs.New(errs.Conflict, "the user has not planned the deletion of the account")
+		}
+		return nil
+	})
+}
+
+// KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict when there are none;
+// NotFound.
+func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error) {
+	return s.Addresses.MarkKept(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(all []record.AddressChange) error {
+		if !slices.ContainsFunc(all, func(c record.AddressChange) bool { return !c.Kept && !c.Undoing }) {
+			return errs.New(errs.Conflict, "the user has no change of address that can be undone")
+		}
+		return nil
+	}, func(record.AddressChange) bool { return true })
+}
+
+// UnlinkFor removes an ident of a user on behalf of the caller whom ctx carries. Sessions that began
+// with it stay. NotFound when it is not of the user; Conflict when it is their last one: without any
+// the user could never log in again, whom to keep out is what SetDisabled is for.
+func (s *Admin) UnlinkFor(ctx context.Context, user, ident string) error {
+	return s.Links.Remove(record.Managing(ctx), links.Removal{
+		User: user, Ident: ident, Missing: errs.New(errs.NotFound, "the user has no ident with this uuid"),
+		Last:     errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to keep them out, or delete them to free the address"),
+		Announce: true, Always: true,
+	})
 }

@@ -92,3 +92,14 @@ func (s *Notices) addDevice(d *record.Devices, all []record.Device, browser, pla
 	d.Known, d.Expires = all[max(0, len(all)-maxDevices):], now.Add(DeviceTTL)
 	return seen >= 0, true
 }
+
+// deviceSecret returns the secret of a device that is known, of those of a client.
+func deviceSecret(from sessions.Client, user string, known []record.Device) string {
+	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...), func(secret string) bool { return secret == "" })
+	return secret.FirstValid(secrets, func() func(string) bool {
+		return func(secret string) bool {
+			hash := deviceHash(user, secret)
+			return slices.ContainsFunc(known, func(d record.Device) bool { return d.Hash == hash })
+		}
+	})
+}

@@ -1,6 +1,10 @@
 package sessions
 
 import (
+	"context"
+	"slices"
+	"time"
+
 	"belfry/pkg/account/record"
 )
 
@@ -13,3 +17,52 @@ func (s *Sessions) ProofBy(provider, method string, aal int) record.Proof {
 func (me *Session) Proof() record.Proof {
 	return record.Proof{Provider: me.Type, Methods: me.Methods, AAL: me.AAL, At: me.AuthenticatedAt, Limited: me.Limited}
 }
+
+// One mailbox is one factor. A password that was set by a mail, or in a session that began by one, proves no more than the mail
+// did: whoever reads the mailbox can set it. It counts as known to the user once another factor has come with it.
+
+// ProvesMailbox reports whether a login by some methods began with a mailbox of a user: codes of mails add nothing to it. A code that
+// was its second factor may be asked for again.
+func ProvesMailbox(methods []string, user record.User) bool {
+	return slices.ContainsFunc(methods, func(method string) bool { return method != record.FactorEmail && isMailbox(method, user) })
+}
+
+// ProvesMailboxAlone reports whether it has proven nothing else.
+func ProvesMailboxAlone(methods []string, user record.User) bool {
+	return len(methods) > 0 && !slices.ContainsFunc(methods, func(method string) bool { return !isMailbox(method, user) })
+}
+
+func isMailbox(method string, user record.User) bool {
+	switch method {
+	case record.MethodLink, record.MethodCode, record.FactorEmail:
+		return true
+	case record.MethodPassword:
+		return user.PasswordByMail
+	}
+	return false
+}
+
+// PasswordKnown records that a password which was set by a mail came with another factor.
+func (s *Sessions) PasswordKnown(ctx context.Context, user record.User, methods []string) error {
+	if !slices.Contains(methods, record.MethodPassword) || !ProvesMailbox([]string{record.MethodPassword}, user) || ProvesMailboxAlone(methods, user) {
+		return nil
+	}
+	_, err := s.DB.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
+		if !now.SameEpoch(user) {
+			return EndedError()
+		}
+		now.PasswordByMail = false
+		return nil
+	})
+	return err
+}
+
+// A login whose user has a second factor that can't be asked for begins a limited session, which is of use for one thing: adding
+// another second factor, with a notice. That one counts after EnrollDelay, so that whoever reads the mailbox has to keep it, unseen,
+// for that long. Codes of mails can't be asked for after a login by a mail; a recovery code, or an admin, opens the way at once.
+
+// EnrollDelay is how long it takes until a second factor counts that was added without one.
+const EnrollDelay = 24 * time.Hour
+
+// SessionFlow identifies what a second factor is proven for when a session is raised.
+func SessionFlow(me *Session) string { return "session-" + me.ID }

@@ -52,3 +52,32 @@ func (s *Sessions) IsAdmin(ctx context.Context, me *Session) bool {
 func (s *Sessions) MayAudit(ctx context.Context, me *Session) bool {
 	return me != nil && me.Key == nil && me.Missing == "" && s.Auditors.Holds(ctx, me.Visible)
 }
+
+// IsAdminUser reports whether a user is an admin by the rule of the configuration.
+func (s *Sessions) IsAdminUser(ctx context.Context, user record.User) (bool, error) {
+	seen, err := s.SeenByRules(user)
+	return err == nil && s.Admins.Holds(ctx, seen), err
+}
+
+// DeletedError is for those who have proven who they are.
+func DeletedError() error {
+	return errs.Wrap(ErrDisabled, errs.Denied, "this account is being deleted, as its user has asked")
+}
+
+// IsOneself reports whether the user is who acts. A command has no actor.
+func IsOneself(ctx context.Context, uuid string) bool {
+	actor := store.CallOf(ctx).Actor
+	return actor != nil && *actor == uuid
+}
+
+// OneselfError refuses what could leave nobody who is an admin: an admin who changes others is one
+// still. So no users have to be counted, whose number is not bounded.
+func OneselfError(what string) error {
+	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
+}
+
+// ChangeUser changes a user.
+func (s *Sessions) ChangeUser(ctx context.Context, uuid string, change func(*record.User) error) (store.Stored, error) {
+	user, err := s.DB.Users.Change(record.Managing(ctx), uuid, change)
+	return user.Stored, err
+}

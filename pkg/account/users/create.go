@@ -8,6 +8,7 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -92,4 +93,59 @@ func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident)
 		return "", record.IgnoreStale(err)
 	}
 	return there.User, nil
+}
+
+// Identity is an identity with what comes with it from its provider, or from whoever links it.
+type Identity struct {
+	record.Identity
+	Keep func(*record.Ident) // sets the tokens of the provider in its ident; nil: there are none
+	Must bool                // a login whose ident was not written has not succeeded
+
+	// Of an identity that is linked, besides what all have.
+	Passkey *record.Credential
+	Name    string             // of a passkey
+	Single  bool               // it is Exists also for the user who has it
+	Events  []store.ExtraEvent // published with its ident
+}
+
+// NewIdent returns the ident of an identity, without its user.
+func (id Identity) NewIdent() record.Ident {
+	i := id.Identity.Ident()
+	i.Credential, i.Name = id.Passkey, id.Name
+	id.setTokens(&i)
+	return i
+}
+
+// setTokens sets the tokens of the provider in an ident.
+func (id Identity) setTokens(i *record.Ident) {
+	if id.Keep != nil {
+		id.Keep(i)
+	}
+}
+
+// New is a user about to be created.
+type New struct {
+	Identity
+	Fields object.Object // of the user, as they will be stored
+	Datas  object.Object // of the event Register
+}
+
+// InterceptRegistration calls the interceptor with a user before any record of
+// them is written. It may refuse the user and may add fields.
+func (s *Users) InterceptRegistration(ctx context.Context, reg *New) error {
+	if s.Interceptor == nil {
+		return nil
+	}
+	asked := reg.Fields.Clone()
+	delete(asked, record.FieldPassword)
+	patch, err := s.Interceptor.Intercept(ctx, store.InterceptRequest{
+		Op: "register", Store: s.DB.Users.Name(), Object: asked.Encode(), Datas: reg.Datas.Encode(), Call: store.CallOf(ctx),
+	})
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	if reg.Fields, err = object.MergePatch(reg.Fields, s.DB.Users.SettableByInterceptor(patch)); err != nil {
+		return err
+	}
+	return s.DB.Users.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())
 }

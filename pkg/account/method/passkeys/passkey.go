@@ -164,3 +164,10 @@ func checkPasskeyName(name string) error {
 
 // TTL is how long a challenge is valid.
 const TTL = 5 * time.Minute
+
+// ChallengeSecret returns the secret of the challenge with a name.
+func ChallengeSecret(name string, secrets []string) string {
+	return secret.FirstValid(secrets, func() func(string) bool {
+		return func(secret string) bool { return challengeName(passkeyChallenge(secret)) == name }
+	})
+}

@@ -25,3 +25,10 @@ type Email struct {
 	Login   MailLogin // without a password
 	Notices map[Notice]*mail.Templates
 }
+
+// Notice is a kind of mail by which users learn what has happened to their account. It has no token.
+type Notice string
+
+const (
+	NoticeDevice Notice = "device" // a login from a device that was not seen before
+)

@@ -1,14 +1,18 @@
 package changes
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/notices"
+	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/store/object"
 )
 
@@ -93,4 +97,86 @@ func (s *Changes) CheckChanges(user record.User) error {
 		return nil
 	}
 	return guess.Limited("too many changes of address", record.Time(all[0].At).Add(s.Post.UndoTTL()).Sub(s.DB.Now()))
+}
+
+// The right to undo a change ends when the address that has it proves itself again: by a login by mail, a recovery, or an undoing.
+// What was not confirmed before can't be confirmed any more then: nobody could undo it. It also ends when who has the address, or an
+// admin, says that the changes are right; what was not confirmed can be confirmed still.
+
+// WithoutRightsOf returns changes without those that an address can undo.
+func WithoutRightsOf(all []record.AddressChange, address record.Identity) []record.AddressChange {
+	return slices.DeleteFunc(slices.Clone(all), func(c record.AddressChange) bool { return !c.Kept && c.HeldBy(address) })
+}
+
+// EndRights ends the rights of an address of a user, which has proven itself again.
+func (s *Changes) EndRights(ctx context.Context, user record.User, address record.Identity) (record.User, error) {
+	if len(s.ChangesOf(user)) == 0 {
+		return user, nil
+	}
+	return s.DB.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
+		now.Changes = WithoutRightsOf(s.ChangesOf(*now), address)
+		return nil
+	})
+}
+
+// Undoable is a change of address that can be undone, as admins see it.
+type Undoable struct {
+	At   string `json:"at"`
+	By   string `json:"by"`           // the address that can undo it
+	From string `json:"from"`         // what is restored then
+	To   string `json:"to,omitempty"` // absent for a removal
+}
+
+// Undoable returns the changes of a user that can be undone still.
+func (s *Changes) Undoable(user record.User) (all []Undoable) {
+	for _, c := range s.ChangesOf(user) {
+		if c.Holder != "" && !c.Kept {
+			all = append(all, Undoable{c.At, c.Holder, c.From, c.To})
+		}
+	}
+	return all
+}
+
+// RepeatedChange is recognize for a change of address, whose attempt it gives back.
+func (s *Changes) RepeatedChange(err error, from sessions.Client) error {
+	if once.Repeated(err) != nil {
+		s.Guesses.Return(from.Address)
+	}
+	return once.Recognize(err, from)
+}
+
+// RepeatedRequest returns the error of a request for a change of address, whose mails may be on their way for another one. Of two
+// requests at once the second one may find a mail before the change.
+func (s *Changes) RepeatedRequest(ctx context.Context, user string, c record.AddressChange, err error) error {
+	if !errors.Is(err, post.ErrMailAsked) {
+		return err
+	}
+	since := record.Timestamp(s.DB.Now().Add(-once.UsedTTL))
+	same, failed := s.Uses.Await(ctx, s.DB.Now(), func() (bool, bool, error) {
+		now, err := s.DB.Users.Read(ctx, user)
+		return slices.ContainsFunc(s.ChangesOf(now), func(other record.AddressChange) bool {
+			return other.Ident == c.Ident && other.To == c.To && other.At > since
+		}), false, err
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case !same:
+		return post.AskedByOthers(err)
+	}
+	return err
+}
+
+// UndoneAtOnce returns the error of an undoing whose change has ended: by another use of the same token, at the same time, which uses the
+// token up last.
+func (s *Changes) UndoneAtOnce(ctx context.Context, id record.Identity, token string, wrong error, from sessions.Client) error {
+	var repeated error
+	_, err := s.Uses.Await(ctx, s.DB.Now(), func() (bool, bool, error) {
+		_, err := s.Post.Verify(ctx, id.ID, token, record.PurposeUndo)
+		if once.Repeated(err) != nil {
+			repeated = s.RepeatedChange(err, from)
+		}
+		return repeated != nil, err != nil, nil
+	})
+	return cmp.Or(err, repeated, wrong)
 }

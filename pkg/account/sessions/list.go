@@ -9,6 +9,8 @@ import (
 
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -119,4 +121,14 @@ func (s *Sessions) OfUser(ctx context.Context, user, id string, key bool) (recor
 		err = errs.New(errs.NotFound, "the session is another user's, or of another kind")
 	}
 	return session, err
+}
+
+// EndAll ends all sessions and API keys of a user, and the tokens of recovery mails, atomically:
+// also those that an index does not find yet. NotFound.
+func (s *Sessions) EndAll(ctx context.Context, uuid string) (store.Stored, error) {
+	return s.ChangeUser(ctx, uuid, func(user *record.User) error {
+		user.EndSessions()
+		user.Publish(s.DB.Audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: record.ReasonRevoked}))
+		return nil
+	})
 }

@@ -165,3 +165,17 @@ func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox, reque
 	m, err = s.Post.Render(texts, login.Mail, data)
 	return m, err == nil, err
 }
+
+// BindingSecret returns the secret of a login by mail to an address.
+func (s *Method) BindingSecret(ctx context.Context, login string, secrets []string) string {
+	return secret.FirstValid(secrets, func() func(string) bool {
+		mailbox, err := s.DB.Mailboxes.Read(record.AsService(ctx, ""), post.MailboxUUID(record.AddressIdentity(login).ID, LoginMailbox))
+		if err != nil {
+			return nil
+		}
+		return func(text string) bool {
+			return slices.ContainsFunc(mailbox.Logins, func(l record.MailLogin) bool { return secret.Matches(text, l.Binding) }) ||
+				slices.ContainsFunc(mailbox.Used, func(u record.UsedSecret) bool { return secret.Matches(text, u.Binding) })
+		}
+	})
+}

@@ -247,3 +247,81 @@ func (s *Flow) VerifySecond(ctx context.Context, user record.User, f SecondFacto
 		})
 	})
 }
+
+// MailSecondCode sends a code to the user of a pending login, or for the session of the client if secret is "", who has codes of
+// mails as a second factor. Errors: Unauthenticated when the login has to begin again; Invalid without the factor; Limited.
+func (s *Flow) MailSecondCode(ctx context.Context, secret string, from sessions.Client) error {
+	if err := s.Guesses.Take(from.Address); err != nil {
+		return err
+	}
+	user, methods, flow, err := s.whoProves(ctx, secret, from)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(s.Usable(user, methods), record.FactorEmail) {
+		return errNoFactor()
+	}
+	return s.Mails.SendSecondCode(ctx, user, flow)
+}
+
+// whoProves returns the user of a pending login, or of the session of the client, the methods by which they have logged in, and
+// what a second factor is proven for.
+func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Client) (user record.User, methods []string, flow string, err error) {
+	if secret == "" && from.Session != nil {
+		return from.Session.User, from.Session.Methods, sessions.SessionFlow(from.Session), sessions.RequireLogin(from.Session)
+	}
+	pending, err := s.pendingLogin(ctx, secret)
+	if err != nil {
+		return user, nil, "", err
+	}
+	user, err = s.pendingUser(ctx, pending)
+	return user, pending.Methods, pending.UUID, err
+}
+
+// errNoFactor is returned for a factor that an account does not have.
+func errNoFactor() error {
+	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
+}
+
+// SecondPasskeyOptions makes a challenge for the passkeys of the user of a pending login, or for the session of the client if
+// secret is "". Errors: Unauthenticated when the login has to begin again; Invalid where passkeys are no second factor of the
+// account; NotFound for an account without a passkey; Limited.
+func (s *Flow) SecondPasskeyOptions(ctx context.Context, secret string, from sessions.Client) (passkeys.Challenge, error) {
+	if err := s.Guesses.Take(from.Address); err != nil {
+		return passkeys.Challenge{}, err
+	}
+	user, methods, flow, err := s.whoProves(ctx, secret, from)
+	if err != nil {
+		return passkeys.Challenge{}, err
+	}
+	if secret != "" && !slices.Contains(s.Usable(user, methods), record.FactorPasskey) {
+		return passkeys.Challenge{}, errNoFactor()
+	}
+	return s.Passkeys.Options(ctx, &user, passkeys.ForSecondFactor(flow)) // whoever proves it gets the attempt back
+}
+
+// What a page shows that asks for a second factor.
+
+// PendingFactors returns the types of second factors with which a pending login can be completed. Errors: Unauthenticated
+// when the login has to begin again; Denied for a user who is disabled.
+func (s *Flow) PendingFactors(ctx context.Context, secret string) ([]string, error) {
+	login, err := s.pendingLogin(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	user, err := s.pendingUser(ctx, login)
+	if err != nil {
+		return nil, err
+	}
+	return s.Usable(user, login.Methods), nil
+}
+
+// PendingSecret returns the secret of a login that waits for its second factor, or has been completed.
+func (s *Flow) PendingSecret(ctx context.Context, secrets []string) string {
+	return secret.FirstValid(secrets, func() func(string) bool {
+		return func(secret string) bool {
+			_, err := s.DB.Tokens.Get(record.AsService(ctx, ""), pendingUUID(secret))
+			return err == nil
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -185,4 +186,46 @@ func (s *Method) repeatedFlow(ctx context.Context, uuid, browser string) error {
 	repeated := once.UsedBefore(*u, errs.Mismatch)
 	once.Repeated(repeated).Known = own
 	return repeated
+}
+
+// Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid counts. The functions
+// here return which of some secrets that is: the one of what the request is about. If none is, they return the first, whose use fails as
+// that of one alone does; "" of none.
+
+// FlowSecret returns the secret of the flow of a callback.
+func (s *Method) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {
+	return secret.FirstValid(secrets, func() func(string) bool {
+		flow, err := s.DB.Tokens.Read(record.AsService(ctx, ""), flowUUID(flowKey(query)))
+		if err != nil {
+			return nil
+		}
+		browser := flow.Browser
+		if flow.Use != nil {
+			browser = flow.Use.Secret
+		}
+		return func(text string) bool { return secret.Matches(text, browser) }
+	})
+}
+
+// ProviderNames returns the names of the configured OAuth providers, sorted.
+func (s *Method) ProviderNames() []string { return slices.Sorted(maps.Keys(s.Providers)) }
+
+// PostsCallback reports whether a provider sends browsers to the callback by POST.
+func (s *Method) PostsCallback() bool {
+	for _, p := range s.Providers {
+		if oauth.PostsCallback(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// KeepsTokens reports whether the tokens of a provider are kept.
+func (s *Method) KeepsTokens() bool {
+	for _, p := range s.Providers {
+		if k, ok := p.(oauth.Keeper); ok && k.KeepsTokens() {
+			return true
+		}
+	}
+	return false
 }

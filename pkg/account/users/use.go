@@ -1,0 +1,87 @@
+package users
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"belfry/pkg/account/record"
+)
+
+// RecordUse stores in an ident when it was used, and resets its failures. An ident that has been deleted is no error.
+func (s *Users) RecordUse(ctx context.Context, ident string) error {
+	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		s.SetUsed(i)
+		return nil
+	})
+	return record.IgnoreNotFound(err)
+}
+
+// RecordProviderUse stores in an ident when it was used, and the profile and the tokens that came with it.
+func (s *Users) RecordProviderUse(ctx context.Context, ident string, id Identity) (record.Ident, error) {
+	return s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
+		s.SetUsed(i)
+		i.Profile = id.Merged(i.Profile).Encode()
+		id.setTokens(i)
+		return nil
+	})
+}
+
+func (s *Users) SetUsed(i *record.Ident) {
+	i.LastUsed = s.DB.Now()
+	i.Failures = record.Failures{At: i.LastUsed}
+}
+
+// AnyOwned reports whether a user has at least one of some idents. It reads them
+// because they were found by an index, which may lag.
+func (s *Users) AnyOwned(ctx context.Context, idents []string, user string) (bool, error) {
+	for _, uuid := range idents {
+		ident, err := s.DB.Idents.Read(ctx, uuid)
+		if err == nil && ident.User == user {
+			return true, nil
+		}
+		if record.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// maxNamed is how many idents of a user are read to find an address.
+const maxNamed = 10
+
+// Address returns the e-mail address with which a user logs in, or else the uuid of another ident; "" for a user without
+// idents. It shows people who somebody is: users choose their other fields themselves.
+func (s *Users) Address(ctx context.Context, user string) (string, error) {
+	other, read := "", 0
+	for ident, err := range s.DB.Idents.Owned(record.AsService(ctx, ""), user) {
+		if err != nil {
+			return "", err
+		}
+		if address, isEmail := strings.CutSuffix(ident.UUID, "_email"); isEmail {
+			return address, nil
+		}
+		other = cmp.Or(other, ident.UUID)
+		if read++; read == maxNamed {
+			break
+		}
+	}
+	return other, nil
+}
+
+const (
+	// FirstAdminUUID is the uuid of the record. That of a mailbox ends with its kind.
+	FirstAdminUUID = "first-admin"
+)
+
+// EndFirstAdmin removes all links. Whoever makes an admin calls it before.
+func (s *Users) EndFirstAdmin(ctx context.Context) error {
+	_, err := s.DB.Links().Change(ctx, FirstAdminUUID, func(m *record.Mailbox) error {
+		if len(m.Tokens) == 0 {
+			return record.ErrUnchanged
+		}
+		m.Tokens = nil
+		return nil
+	})
+	return record.IgnoreNotFound(err)
+}
