@@ -21,7 +21,7 @@ import (
 )
 
 // The methods of this file and of account.go manage users for admins. They check no
-// rights: the caller has asked IsAdmin, or holds the data folder. The origin and the actor
+// rights: the caller has asked sessions.IsAdmin, or holds the data folder. The origin and the actor
 // of the call that ctx carries go into the events. An actor who would stop being an admin is
 // refused with Conflict.
 
@@ -246,7 +246,7 @@ func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error
 
 // ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
 // for somebody who has lost them. All sessions of the user end, and a new login needs the first factor alone. Nobody does so
-// for themselves: a stolen session would weaken its own account past RemoveFactor. NotFound; Conflict for oneself.
+// for themselves: a stolen session would weaken its own account past its own protection. NotFound; Conflict for oneself.
 func (s *Admin) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
 	if sessions.IsOneself(ctx, uuid) {
 		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")

@@ -146,7 +146,7 @@ func (s *Post) AddToken(mailbox *record.Mailbox, token record.MailedToken, ttl t
 }
 
 // leastUndo returns the index of the token that gives way to one which undoes a change of a user: of a change of the same user that
-// has ended, as they can have so many; or of an address that nobody had proven. See undoDelay.
+// has ended, as they can have so many; or of an address that nobody had proven. See package changes.
 func leastUndo(all []record.MailedToken, user string) int {
 	own := func(t record.MailedToken) bool { return t.User == user }
 	n := 0

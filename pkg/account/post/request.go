@@ -50,7 +50,7 @@ func (s *Post) Request(ctx context.Context, login, mailbox string, from sessions
 // Outcome is what following the link of a mail leads to.
 type Outcome int
 
-// Outcomes of FollowLink.
+// Outcomes of the link of a mail.
 const (
 	OpenRegistration   Outcome = iota // show the registration form, with the token
 	OpenRecovery                      // show the form for a new password, with the token

@@ -53,7 +53,7 @@ func (s *Post) Enqueue(ctx context.Context, address, kind string, why record.Pur
 	return s.EnqueueAs(record.AsService(ctx, ""), address, kind, why)
 }
 
-// EnqueueAs is enqueueMail with the context of the writes.
+// EnqueueAs is Enqueue with the context of the writes.
 func (s *Post) EnqueueAs(ctx context.Context, address, kind string, why record.Purpose) error {
 	return s.Order(ctx, Order{Mailbox: MailboxUUID(address, kind), Address: address, Why: why})
 }

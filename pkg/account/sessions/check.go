@@ -27,7 +27,7 @@ func (s *Sessions) RequireFresh(ctx context.Context, me *Session) error {
 	return RequireComplete(me)
 }
 
-// RequireFreshToEnroll is requireFresh for what adds a second factor.
+// RequireFreshToEnroll is RequireFresh for what adds a second factor.
 func (s *Sessions) RequireFreshToEnroll(ctx context.Context, me *Session) error {
 	if err := RequireLogin(me); err != nil {
 		return err

@@ -1,4 +1,21 @@
 // Package sessions has the sessions of users: it starts, replaces, lists and ends them, and says what a session may do.
+//
+// # States of a session
+//
+//	proof ── Start ──► valid ──┬─ used: extended, at most once an hour ──► valid
+//	                           ├─ RequireFresh: proven less than 10 minutes ago ──► may change what protects the account
+//	                           ├─ Raise: proven again ──► another session in its place
+//	                           └─ logout, revoked, replaced, too many, expired, its user's epoch ──► ended
+//
+// # Ending sessions
+//
+// A session stores the epoch of its user. The write that changes a password
+// increments the epoch, which ends all sessions atomically, including those that
+// an index does not yet find.
+//
+// # Applications
+//
+// A login for an application ends with a code in place of a session. ExchangeCode makes the session.
 package sessions
 
 import (

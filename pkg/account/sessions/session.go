@@ -224,7 +224,7 @@ func EndedError() error {
 	return errs.Wrap(ErrInvalidToken, errs.Unauthenticated, "your session has ended: log in again")
 }
 
-// CheckActive reports errSessionEnded for a session that has ended since the
+// CheckActive reports EndedError for a session that has ended since the
 // request began, which may be long ago: a slow body or provider delays it.
 func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
 	_, err := s.DB.Sessions.Get(ctx, me.ID)
@@ -247,7 +247,7 @@ func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
 	return nil
 }
 
-// ChangeCurrent changes the user who is logged in. It reports errSessionEnded when all sessions were ended since the request began,
+// ChangeCurrent changes the user who is logged in. It reports EndedError when all sessions were ended since the request began,
 // also if there is nothing to change.
 func (s *Sessions) ChangeCurrent(ctx context.Context, me *Session, change func(*record.User) error) (record.User, error) {
 	return s.DB.Users.Change(record.AsService(ctx, me.User.UUID), me.User.UUID, func(now *record.User) error {

@@ -18,7 +18,7 @@ func (s *Users) Create(ctx context.Context, reg New) (record.User, error) {
 	return s.CreateAs(record.AsService(ctx, ""), func(uuid string) context.Context { return record.AsService(ctx, uuid) }, reg)
 }
 
-// CreateAs is createUser with the context in which the ident is written, and that in
+// CreateAs is Create with the context in which the ident is written, and that in
 // which the user is, by the user's uuid.
 func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context.Context, reg New) (record.User, error) {
 	uuid := object.NewUUID()

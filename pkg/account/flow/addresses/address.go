@@ -20,7 +20,7 @@ import (
 // confirm it, and one to the old address, by which the change can be undone. Nothing changes until the new address is
 // confirmed. What it does and returns is the same for an address that belongs to another user, who is informed.
 //
-// Errors: those of requireFresh; Invalid; NotFound for an ident that is not an address of the user; Denied for a wrong
+// Errors: those of RequireFresh; Invalid; NotFound for an ident that is not an address of the user; Denied for a wrong
 // password; Exists for an address of the user's own; Limited.
 func (s *Flow) Request(ctx context.Context, ident, address, password string, from sessions.Client) error {
 	me := from.Session
@@ -143,7 +143,7 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 	if err := errors.Join(sessions.RequireLogin(me), sessions.RequireComplete(me)); err != nil {
 		return err
 	}
-	// The account may have got a second factor since RequestAddressChange.
+	// The account may have got a second factor since the request.
 	if err := s.Sessions.RequireSecond(ctx, me); err != nil {
 		return err
 	}

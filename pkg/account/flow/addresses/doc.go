@@ -1,4 +1,8 @@
 // Package addresses replaces addresses of accounts, and undoes that.
+//
+//	Request ──► change recorded in the user ──┬─ mail to the new address ── Finish ──► ident linked, the old one removed
+//	                                          └─ mail to the owner address ── Finish ──► undone: sessions end, addresses restored
+//	                                                                      └─ KeepChanges ──► can't be undone any more
 package addresses
 
 import (

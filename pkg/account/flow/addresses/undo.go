@@ -205,7 +205,7 @@ func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []s
 }
 
 // KeepChanges ends the right of an address to undo changes, by the token of a mail about one of them: whoever has the address says that
-// they are right. It needs no session, and ends none. Errors: those of FinishAddressChange.
+// they are right. It needs no session, and ends none. Errors: those of Finish.
 func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessions.Client) error {
 	if err := s.Post.RequireEmail(); err != nil {
 		return err

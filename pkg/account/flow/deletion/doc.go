@@ -1,4 +1,8 @@
 // Package deletion deletes the accounts of users who ask for it.
+//
+//	Plan ──► planned, sessions end ──┬─ Undo ──► not planned
+//	                                 └─ due: the account is closed ── DeleteDue ──► deleted
+//	                                                               └─ overdue for a day ──► deferred, once
 package deletion
 
 import (

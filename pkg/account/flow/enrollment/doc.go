@@ -1,4 +1,7 @@
-// Package enrollment adds and removes the second factors of users.
+// Package enrollment adds and removes the second factors of users, of any method.
+//
+//	RequireEnrollable ──► the method verifies ──► Add ──► with the first one: recovery codes
+//	Remove ──► with the last one: the recovery codes end
 package enrollment
 
 import (

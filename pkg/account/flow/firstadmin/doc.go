@@ -1,4 +1,7 @@
-// Package firstadmin makes the first admin by a link.
+// Package firstadmin makes the first admin by a link that belfry prints.
+//
+//	Offer ──► link valid for an hour ──┬─ Create ──► all links end, admin created, session
+//	                                   └─ somebody is made an admin otherwise ──► all links end
 package firstadmin
 
 import (

@@ -140,7 +140,7 @@ func (s *Flow) repeatedFirst(ctx context.Context, r *once.Repetition) error {
 }
 
 // checkNoAdmin reports errFirstAdmin if there is an admin, or so many users that this is not
-// known. It finds an admin of which endFirstAdmin does not know: one of a rule over other fields.
+// known. It finds an admin of which users.EndFirstAdmin does not know: one of a rule over other fields.
 func (s *Flow) checkNoAdmin(ctx context.Context) error {
 	users, more, err := s.DB.Users.Scan(ctx, nil, firstAdminUsers)
 	if err != nil {

@@ -1,4 +1,7 @@
 // Package links adds identities to accounts, and removes them.
+//
+//	Link ──► ident created ──► the session is still valid? ── no ──► ident deleted
+//	Unlink ──► owner informed ──► ident marked in the user ──► ident deleted
 package links
 
 import (

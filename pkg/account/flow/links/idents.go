@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// MarkValidated is validateIdent for an ident that may have been removed meanwhile.
+// MarkValidated is Validate for an ident that may have been removed meanwhile.
 func (s *Flow) MarkValidated(ctx context.Context, uuid string, proven bool) error {
 	return record.IgnoreNotFound(s.Validate(ctx, uuid, proven))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Unlink removes an ident of the user who is logged in. The removal of an address that was proven can be undone as a change of
-// address is. NotFound when the ident is not theirs; Conflict when it is their last one; the errors of requireFresh; Limited.
+// address is. NotFound when the ident is not theirs; Conflict when it is their last one; the errors of RequireFresh; Limited.
 func (s *Flow) Unlink(ctx context.Context, me *sessions.Session, ident string) error {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return err

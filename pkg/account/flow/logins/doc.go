@@ -1,4 +1,14 @@
-// Package logins logs users in.
+// Package logins logs users in, by any method.
+//
+//	Login ──► limit of the network address ──► delay of the account ──► compare hash
+//	             right: LogIn; failures reset          wrong: failure recorded in the ident
+//
+//	any method ── proof ──► LogIn ──┬─ no second factor is missing ──► session
+//	                                └─ pending login ──► CompleteLogin ── try counted, factor verified, consumed ──► session
+//
+//	FinishProvider ──► flow consumed ──► profile fetched ──┬─ identity is known ──► LogIn
+//	                                                       ├─ identity is new ────► user created ──► LogIn
+//	                                                       └─ flow was to link ───► ident linked to the session's user
 package logins
 
 import (

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/account/sessions"
 )
 
-// LoginByPasskey logs in by the answer to BeginPasskeyLogin. A passkey is two factors: the authenticator, and what it
+// LoginByPasskey logs in by the answer to passkeys.Method.BeginLogin. A passkey is two factors: the authenticator, and what it
 // verifies its user by.
 //
 // Errors: Invalid for an answer that can't be read; Denied for one that is wrong, and for a disabled user; Limited; Unavailable.

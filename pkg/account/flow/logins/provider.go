@@ -54,7 +54,7 @@ func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string,
 		session, err = s.loginOrRegister(ctx, id, from)
 	}
 	if err == nil || Pending(err) != nil {
-		s.Guesses.Return(from.Address) // that BeginOAuth took
+		s.Guesses.Return(from.Address) // that its begin took
 	}
 	if err != nil {
 		session = sessions.Issued{Application: from.Application}
@@ -68,7 +68,7 @@ func (s *Flow) linkProvider(ctx context.Context, id users.Identity, user string,
 	if from.Session == nil || from.Session.User.UUID != user {
 		return sessions.Issued{}, sessions.StateError()
 	}
-	// The account may have got a second factor since BeginOAuth.
+	// The account may have got a second factor since the flow was begun.
 	if err := s.Sessions.RequireSecond(ctx, from.Session); err != nil {
 		return sessions.Issued{}, err
 	}

@@ -1,4 +1,12 @@
 // Package recovery gives accounts back to who has an address of theirs.
+//
+//	Request ──► mail requested ──► delivered ──► link: OpenRecovery
+//	                                                  │ token
+//	Recover ── ident proven ───────────────► password set, all sessions end
+//	        ── not proven, address added ──► the address moves to an account of its own
+//	        ── not proven otherwise ───────► the same as proven; all other idents are removed
+//
+// An ident is proven when somebody had the address and the account at once.
 package recovery
 
 import (

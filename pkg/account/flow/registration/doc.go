@@ -1,4 +1,19 @@
 // Package registration registers users by their addresses.
+//
+// With validation first, nothing exists before the token of the mail:
+//
+//	Register ── no token ──► mail requested ──► delivered
+//	                                                │ token
+//	            ┌──── form, sent again ◄── FollowLink: OpenRegistration
+//	            ▼
+//	Register ── token ──► verified, consumed ──► ident claimed ──► user created ──► session
+//
+// With PostValidation the user is created first, and the link marks the ident:
+//
+//	Register ──► ident claimed ──► user created ──► session
+//	                                   └─► mail requested ──► delivered ──► FollowLink: AddressValidated
+//
+// While somebody is logged in, Register adds the address to their account.
 package registration
 
 import (

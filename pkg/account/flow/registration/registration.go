@@ -127,7 +127,7 @@ func (s *Flow) prepareRegistration(ctx context.Context, id record.Identity, c pa
 }
 
 // requireRegistrable reports Denied for a wrong token and Exists for an address
-// that is taken. Where addresses are validated first only createUser reports
+// that is taken. Where addresses are validated first only users.Create reports
 // the latter, to those who have the token.
 func (s *Flow) requireRegistrable(ctx context.Context, id record.Identity, token string) error {
 	user, _, err := s.DB.FindOwner(record.AsService(ctx, ""), id)

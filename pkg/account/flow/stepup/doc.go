@@ -1,4 +1,7 @@
 // Package stepup authenticates users again who are logged in.
+//
+//	session ── StepUp ──┬─ has a second factor ──► that one
+//	                    └─ has none ──► password, or a passkey ──► another session in its place
 package stepup
 
 import (

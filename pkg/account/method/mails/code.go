@@ -86,7 +86,7 @@ func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.Mail
 
 // TryMailLogin compares a code with that of the login that has a binding, and uses the login up if it is right. The
 // write of the mailbox's record counts a wrong code, so that the tries are those of all processes together: against
-// the login, which ends after maxTries of them, and against the mailbox, which has to wait after
+// the login, which ends after MaxTries of them, and against the mailbox, which has to wait after
 // Limits.Account of them, longer after each further one, so that it is of no use to ask for mail after mail. As
 // many reads and writes are made for a login that is for nobody. A code that was used is no try: its error has a Repetition.
 func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string, act once.Act, from sessions.Client) (login record.MailLogin, right bool, err error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // BeginFactor sends a code to the address of the user who is logged in, by which they add codes of mails as a second factor.
-// Errors: those of requireFresh; Exists; Conflict without an address, and after a login by mail; Limited.
+// Errors: those of RequireFresh; Exists; Conflict without an address, and after a login by mail; Limited.
 func (s *Method) BeginFactor(ctx context.Context, me *sessions.Session) error {
 	if err := s.requireEnrollableEmail(ctx, me); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (s *Method) BeginFactor(ctx context.Context, me *sessions.Session) error {
 	return s.SendSecondCode(ctx, me.User, enrollment.EnrollmentUUID(me.ID))
 }
 
-// requireEnrollableEmail is requireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
+// requireEnrollableEmail is RequireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
 func (s *Method) requireEnrollableEmail(ctx context.Context, me *sessions.Session) error {
 	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorEmail); err != nil {
 		return err
@@ -30,8 +30,8 @@ func (s *Method) requireEnrollableEmail(ctx context.Context, me *sessions.Sessio
 	return nil
 }
 
-// ConfirmFactor adds codes of mails as a second factor, by the code that BeginEmail has sent in the same session. It returns
-// what ConfirmTOTP does.
+// ConfirmFactor adds codes of mails as a second factor, by the code that BeginFactor has sent in the same session. It returns
+// what totp.Method.Confirm does.
 func (s *Method) ConfirmFactor(ctx context.Context, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
 	me := from.Session
 	if err := s.requireEnrollableEmail(ctx, me); err != nil {

@@ -35,7 +35,7 @@ type RequestedLogin struct {
 // MethodLink; "" is the one that is configured). What it does and returns is the same for an address without a user.
 // Of one client, by its Binding, and one address the latest request alone is valid.
 //
-// Errors: Invalid; Limited, with ErrMailAsked where the mail that is on its way is for this client.
+// Errors: Invalid; Limited, with post.ErrMailAsked where the mail that is on its way is for this client.
 func (s *Method) RequestLogin(ctx context.Context, login, kind string, from sessions.Client) (RequestedLogin, error) {
 	method, err := s.MailMethod(kind)
 	if err != nil {
@@ -79,7 +79,7 @@ func CodeError() error {
 
 // SendSecondCode requests a mail with a code for a user who has logged in with a first factor. The code is bound to the
 // login that is pending, and to the user's password. Conflict for a user without an address that it could go to;
-// Limited within the interval of mails, with ErrMailAsked where the one on its way is for the same login.
+// Limited within the interval of mails, with post.ErrMailAsked where the one on its way is for the same login.
 func (s *Method) SendSecondCode(ctx context.Context, user record.User, login string) error {
 	if err := s.Post.RequireEmail(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *Method) SendSecondCode(ctx context.Context, user record.User, login str
 	}, asked, asked.Binding)
 }
 
-// CheckSecondCode reports whether a code is that of sendSecondCode for a user and a pending login, with the address that it was
+// CheckSecondCode reports whether a code is that of SendSecondCode for a user and a pending login, with the address that it was
 // sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
 func (s *Method) CheckSecondCode(ctx context.Context, user record.User, login, code string) (address string, right bool, err error) {
 	asked, right, err := s.TryMailLogin(record.AsService(ctx, user.UUID), SecondMailbox(user.UUID), secondBinding(login), code, once.ActProven, sessions.Client{})

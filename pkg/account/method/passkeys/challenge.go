@@ -46,7 +46,7 @@ type Answer struct {
 	Cookie     bool            // Secret comes from a cookie
 }
 
-// AnswerName is the name of the challenge that an answer is to, as in PasskeyChallenge; "" for what is no answer.
+// AnswerName is the name of the challenge that an answer is to, as in Challenge; "" for what is no answer.
 func AnswerName(credential json.RawMessage) string {
 	var answer struct {
 		Response struct {

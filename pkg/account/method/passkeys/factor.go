@@ -11,7 +11,7 @@ import (
 )
 
 // AddFactor makes the passkeys of the user who is logged in their second factor: any of them completes a login by
-// another method. It returns recovery codes as ConfirmTOTP does. Conflict without a passkey.
+// another method. It returns recovery codes as totp.Method.Confirm does. Conflict without a passkey.
 func (s *Method) AddFactor(ctx context.Context, me *sessions.Session) (codes []string, err error) {
 	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorPasskey); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// BeginRegistration makes the challenge for adding a passkey to the account of the user who is logged in. Errors: those of requireFresh; Conflict when there are too many.
+// BeginRegistration makes the challenge for adding a passkey to the account of the user who is logged in. Errors: those of RequireFresh; Conflict when there are too many.
 func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
 		return Challenge{}, err
@@ -66,7 +66,7 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (C
 	return Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
-// Add adds a passkey to the account of the user who is logged in, by the answer to BeginPasskey.
+// Add adds a passkey to the account of the user who is logged in, by the answer to BeginRegistration.
 //
 // Errors: Invalid for an answer that can't be read, or a name that a passkey can't have; Denied for one that does not
 // fit to the challenge, the origin or what was asked for; Exists when the credential is registered already;
@@ -75,7 +75,7 @@ func (s *Method) Add(ctx context.Context, name string, a Answer, me *sessions.Se
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err
 	}
-	// The account may have got a second factor since BeginPasskey.
+	// The account may have got a second factor since BeginRegistration.
 	if err := s.Sessions.RequireSecond(ctx, me); err != nil {
 		return Info{}, err
 	}

@@ -30,7 +30,7 @@ func errClone() error {
 	return errs.New(errs.Denied, "the signature counter of this passkey went back: somebody may have a copy of it. Log in in another way, remove the passkey, and end sessions that you do not know")
 }
 
-// Verify verifies the answer to a challenge that passkeyOptions made for a purpose, and returns the user and
+// Verify verifies the answer to a challenge that Options made for a purpose, and returns the user and
 // the ident of the passkey. expected is the user who has to answer; nil: any. The answer is valid once: the challenge
 // is consumed before it counts, and its signature counter is recorded before the user has proven anything. The caller settles what
 // the challenge was used for, unless there is an error.

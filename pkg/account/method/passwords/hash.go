@@ -74,7 +74,7 @@ func (h *Hasher) Acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// hash returns the encoded hash of a password, in the form of passwordForm.
+// hash returns the encoded hash of a password, in the form of PasswordForm.
 func (h *Hasher) hash(ctx context.Context, password string) (string, error) {
 	release, err := h.Acquire(ctx)
 	if err != nil {

@@ -81,7 +81,7 @@ func (s *Method) VerifyCurrent(ctx context.Context, me *sessions.Session, passwo
 	return s.VerifyCurrentOr(ctx, me, password, "")
 }
 
-// VerifyCurrentOr is verifyCurrentPassword for a form that sets a new password. If it is wrong because the same form has
+// VerifyCurrentOr is VerifyCurrent for a form that sets a new password. If it is wrong because the same form has
 // changed it, in the session that this session has replaced, that is a Repetition.
 func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, password, next string) error {
 	key := "user:" + me.User.UUID
@@ -140,12 +140,12 @@ func (s *Method) auditWrongPassword(ctx context.Context, me *sessions.Session) e
 }
 
 // RequireProof verifies the password of the user who is logged in; who has none, or has a second factor that the session is
-// without, needs what requireFresh asks for.
+// without, needs what RequireFresh asks for.
 func (s *Method) RequireProof(ctx context.Context, me *sessions.Session, password string) error {
 	return s.RequireProofOr(ctx, me, password, "")
 }
 
-// RequireProofOr is requireProof for a form that sets a new password, which may be sent again.
+// RequireProofOr is RequireProof for a form that sets a new password, which may be sent again.
 func (s *Method) RequireProofOr(ctx context.Context, me *sessions.Session, password, next string) error {
 	if !sessions.HasPassword(me) || me.AAL < 2 && s.Sessions.AsksForSecond(ctx, me) {
 		return s.Sessions.RequireFresh(ctx, me)

@@ -1,4 +1,8 @@
 // Package providers is the method by which an OAuth provider proves who somebody is.
+//
+//	Begin ──► flow stored, bound to the browser ──► redirect to the provider ── callback ──► ConsumeFlow, Identify
+//
+// It also keeps the tokens of providers, and refreshes them.
 package providers
 
 import (

@@ -37,7 +37,7 @@ type Setup struct {
 }
 
 // Begin makes the secret of an authenticator app for the user who is logged in. It is of no use before
-// ConfirmTOTP, and replaces one that the same session has begun. Errors: those of requireFresh; Exists; Conflict.
+// Confirm, and replaces one that the same session has begun. Errors: those of RequireFresh; Exists; Conflict.
 func (s *Method) Begin(ctx context.Context, me *sessions.Session) (Setup, error) {
 	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorTOTP); err != nil {
 		return Setup{}, err
@@ -87,7 +87,7 @@ func (s *Method) issuer() string {
 // second factor. With the first factor there are recovery codes, which are shown once. A limited session stays, and the app counts
 // after EnrollDelay.
 //
-// Errors: those of requireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
+// Errors: those of RequireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
 func (s *Method) Confirm(ctx context.Context, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
 	me := from.Session
 	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorTOTP); err != nil {
