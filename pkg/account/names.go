@@ -24,6 +24,7 @@ import (
 )
 
 // The names by which other packages call what the rooms have.
+
 type (
 	Limits           = guess.Limits
 	Account          = admin.Account
@@ -114,7 +115,7 @@ const (
 	MaxPassword             = passwords.MaxPassword
 	MinPassword             = passwords.MinPassword
 	AddressValidated        = post.AddressValidated
-	NoticeDevice            = post.NoticeDevice
+	NoticeDevice            = notices.NoticeDevice
 	OpenAddressChange       = post.OpenAddressChange
 	OpenAddressUndo         = post.OpenAddressUndo
 	OpenLogin               = post.OpenLogin

@@ -89,7 +89,8 @@ func (e *Export) next(r *record.Exports) error {
 		return guess.Limited("too many exports within an hour", record.Time(recent[0]).Sub(hourAgo))
 	}
 	e.lease(r, now.Add(exportLease))
-	r.Began = append(recent, record.Timestamp(now))
+	recent = append(recent, record.Timestamp(now))
+	r.Began = recent
 	return nil
 }
 

@@ -108,6 +108,7 @@ func (s *Keys) ValidateKey(k New) error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the API key can't be made", Fields: found}
 }
 
+// SaveKey makes a key, which has been checked, and returns its token.
 func (s *Keys) SaveKey(ctx context.Context, k New, user record.User, from sessions.Client) (Info, string, error) {
 	if user.MarkedDisabled {
 		return Info{}, "", errs.Wrap(sessions.ErrDisabled, errs.Denied, "the user is disabled: enable them first")
@@ -125,7 +126,7 @@ func (s *Keys) SaveKey(ctx context.Context, k New, user record.User, from sessio
 	if k.Expires.IsZero() {
 		k.Expires = never
 	}
-	id, half := secret.Random(sessions.IdSize), secret.New()
+	id, half := secret.Random(sessions.IDSize), secret.New()
 	key := record.Session{
 		User: user.UUID, Proof: record.Proof{Provider: record.KeyType}, Name: k.Name, Rule: k.Rule, Expires: k.Expires,
 		Address: from.Address, UserAgent: from.UserAgent, Hash: secret.Digest(half), Epoch: user.Epoch,

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
@@ -28,7 +27,7 @@ const (
 // user is no news. It returns the secret of a cookie by which the device will be known; "" if it needs none.
 // An error is logged: it keeps nobody from logging in, and the next login from the device is reported.
 func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions.Client) (cookie string) {
-	if s.Email == nil || s.Email.Notices[post.NoticeDevice] == nil {
+	if s.Email == nil || s.Email.Notices[NoticeDevice] == nil {
 		return ""
 	}
 	browser := cmp.Or(c.Device, secret.New())
@@ -55,7 +54,7 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 	case known:
 		return ""
 	case !first:
-		s.Notify(ctx, user, post.NoticeDevice)
+		s.Notify(ctx, user, NoticeDevice)
 	}
 	return browser
 }

@@ -16,52 +16,21 @@ import (
 	"belfry/pkg/store"
 )
 
+// The kinds of notices.
 const (
-	NoticePassword post.Notice = "password" // the password was set
-)
-
-const (
-	NoticeFactorAdded post.Notice = "factorAdded" // a second factor, or a passkey
-)
-
-const (
+	NoticeDevice        post.Notice = "device"        // a login from a device that was not seen before
+	NoticePassword      post.Notice = "password"      // the password was set
+	NoticeFactorAdded   post.Notice = "factorAdded"   // a second factor, or a passkey
 	NoticeFactorRemoved post.Notice = "factorRemoved" // one of them
-)
-
-const (
 	NoticeRecoveryCodes post.Notice = "recoveryCodes" // the recovery codes were replaced
-)
-
-const (
-	NoticeLoginAdded post.Notice = "loginAdded" // an address, or a login at a provider
-)
-
-const (
-	NoticeLoginRemoved post.Notice = "loginRemoved" // one of them
-)
-
-const (
-	NoticeKeyAdded post.Notice = "keyAdded" // an API key
-)
-
-const (
-	NoticeKeyRemoved post.Notice = "keyRemoved" // one of them
-)
-
-const (
-	NoticeAddress post.Notice = "address" // an address was replaced
-)
-
-const (
-	NoticeDeletion post.Notice = "deletion" // the account is to be deleted
-)
-
-const (
-	NoticeDisabled post.Notice = "disabled" // an admin has disabled the account
-)
-
-const (
-	NoticeDeleted post.Notice = "deleted" // an admin has deleted it
+	NoticeLoginAdded    post.Notice = "loginAdded"    // an address, or a login at a provider
+	NoticeLoginRemoved  post.Notice = "loginRemoved"  // one of them
+	NoticeKeyAdded      post.Notice = "keyAdded"      // an API key
+	NoticeKeyRemoved    post.Notice = "keyRemoved"    // one of them
+	NoticeAddress       post.Notice = "address"       // an address was replaced
+	NoticeDeletion      post.Notice = "deletion"      // the account is to be deleted
+	NoticeDisabled      post.Notice = "disabled"      // an admin has disabled the account
+	NoticeDeleted       post.Notice = "deleted"       // an admin has deleted it
 )
 
 // MaxNotices is how many notices of one kind a user gets in NoticePeriod: whoever has the password must not be able to
@@ -78,7 +47,7 @@ type Announcement struct {
 	About string // an address, or the name of a provider or key; "" for nothing
 	To    string // where it goes; "" to the owner address
 
-	// always is for an act that must not be refused because of the notices before: of an admin, or of who has just proven to have
+	// Always is for an act that must not be refused because of the notices before: of an admin, or of who has just proven to have
 	// the address to which it goes. Whoever has the password must not be able to keep either from acting.
 	Always bool
 }

@@ -68,7 +68,7 @@ type Repetition struct {
 	Nowhere bool      // the first use has led to where nothing leads a second time
 	At      time.Time // of the first use, which may be in progress
 
-	// token is one for a recovery as it was. While it would recover the account, the first use has not.
+	// Token is one for a recovery as it was. While it would recover the account, the first use has not.
 	Token record.MailedToken
 }
 

@@ -27,8 +27,8 @@ import (
 // permanent error.
 func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 	var request record.MailRequest
-	if json.Unmarshal(object.Field(e.Object, "mail"), &request) != nil || request.ID == "" || s.Email == nil {
-		return nil
+	if value := object.Field(e.Object, "mail"); value == nil || s.Email == nil || json.Unmarshal(value, &request) != nil || request.ID == "" {
+		return nil //nolint:nilerr // an event that requests no mail
 	}
 	if _, changed := e.Previous["mail"]; e.Event == event.StoreUpdated && !changed {
 		return nil
@@ -51,7 +51,7 @@ func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 	return s.markSent(ctx, e.UUID, request)
 }
 
-// A composer makes the mail of a request. send is false where there is none to send.
+// Composer makes the mail of a request. send is false where there is none to send.
 type Composer func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error)
 
 // ComposeBy says which composer makes the mails of some purposes. That of record.NoticePurpose makes all notices.
@@ -124,6 +124,7 @@ func (s *Post) storeToken(ctx context.Context, in record.Mailboxes, uuid string,
 	return err
 }
 
+// AddToken adds a token to a mailbox.
 func (s *Post) AddToken(mailbox *record.Mailbox, token record.MailedToken, ttl time.Duration) {
 	now := s.DB.Now()
 	until := now.Add(ttl)

@@ -63,10 +63,10 @@ type Order struct {
 	Mailbox, Address string
 	Why              record.Purpose
 
-	// delay is how long the mailbox has to wait; nil for MailInterval since the last request.
+	// Delay is how long the mailbox has to wait; nil for MailInterval since the last request.
 	Delay func(now record.Mailbox) time.Duration
 
-	// with sets what the mailbox has to have besides the request; nil for nothing.
+	// With sets what the mailbox has to have besides the request; nil for nothing.
 	With func(now *record.Mailbox)
 }
 
@@ -161,6 +161,7 @@ func (s *Post) Consume(ctx context.Context, v VerifiedToken, act once.Act, from 
 	return s.ConsumeIn(ctx, s.DB.Mailboxes, v, act, from)
 }
 
+// ConsumeIn is Consume of a token in other mailboxes.
 func (s *Post) ConsumeIn(ctx context.Context, mailboxes record.Mailboxes, v VerifiedToken, act once.Act, from sessions.Client) error {
 	_, err := mailboxes.Change(record.AsService(ctx, ""), v.Mailbox, func(mailbox *record.Mailbox) error {
 		if !slices.ContainsFunc(mailbox.Tokens, func(t record.MailedToken) bool { return t.Hash == v.Token.Hash }) {

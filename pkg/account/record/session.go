@@ -40,7 +40,7 @@ func (s Session) IsKey() bool { return s.Provider == KeyType }
 // Proven returns how the user of a session has proven who they are. A session of an earlier release began with one factor. An API key has
 // no time: nobody proves anything with it.
 func (s Session) Proven() Proof {
-	p := s.Proof.complete()
+	p := s.complete()
 	if p.At.IsZero() && !s.IsKey() {
 		p.At, _ = time.Parse(timeFormat, s.Created)
 	}

@@ -28,7 +28,7 @@ func (t Table[T, P]) Of(stored store.Stored) (record T, err error) {
 
 // Read returns a record. NotFound.
 func (t Table[T, P]) Read(ctx context.Context, uuid string) (record T, err error) {
-	stored, err := t.Store.Get(ctx, uuid)
+	stored, err := t.Get(ctx, uuid)
 	if err != nil {
 		return record, err
 	}
@@ -37,7 +37,7 @@ func (t Table[T, P]) Read(ctx context.Context, uuid string) (record T, err error
 
 // Create stores a new record. Exists.
 func (t Table[T, P]) Create(ctx context.Context, uuid string, record T) (T, error) {
-	stored, err := t.Store.Save(ctx, t.codec.all(reflect.ValueOf(&record).Elem()), uuid, P(&record).meta().events...)
+	stored, err := t.Save(ctx, t.codec.all(reflect.ValueOf(&record).Elem()), uuid, P(&record).meta().events...)
 	if err != nil {
 		var none T
 		return none, err
@@ -51,7 +51,7 @@ var ErrUnchanged = errors.New("record: the record stays as it is")
 // Change calls change with a record, and writes what that has made different. It calls it again when another write came first.
 // Errors: NotFound; those of change.
 func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) error) (record T, err error) {
-	stored, err := t.Store.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
+	stored, err := t.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
 		record, err := t.Of(now)
 		if err != nil {
 			return store.Mutation{}, err
@@ -132,7 +132,7 @@ const ownedPage = 200
 // Owned iterates over the records of a user, which have the field user. It ends after the first error.
 func (t Table[T, P]) Owned(ctx context.Context, user string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for stored, err := range t.Store.Linked(ctx, fieldUser, user, ownedPage) {
+		for stored, err := range t.Linked(ctx, fieldUser, user, ownedPage) {
 			var record T
 			if err == nil {
 				record, err = t.Of(stored)

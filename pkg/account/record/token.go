@@ -51,7 +51,7 @@ const (
 
 // Proven returns how the user of a token has proven who they are.
 func (t Token) Proven() Proof {
-	p := t.Proof.complete()
+	p := t.complete()
 	if p.At.IsZero() {
 		p.At, _ = time.Parse(timeFormat, t.Created)
 	}

@@ -108,7 +108,7 @@ func (s *Sessions) consumeCode(ctx context.Context, e CodeExchange) (grant recor
 		if app := t.Application; app != nil && app.Redirect != "" && app.Client != "" && e.Client == "" && s.DB.Now().Before(t.Expires) {
 			return errNoClient()
 		}
-		id = secret.Random(IdSize)
+		id = secret.Random(IDSize)
 		t.Session, t.Expires = id, s.DB.Now().Add(usedCodeTTL)
 		return nil
 	})
@@ -142,7 +142,7 @@ func (s *Sessions) startGranted(ctx context.Context, grant record.Token, id stri
 	case user.Epoch != grant.InEpoch():
 		return Issued{}, errGrant() // what ended all sessions ends the codes
 	}
-	return s.Save(record.AsService(ctx, user.UUID), user, New{Id: id, Proof: grant.Proven(), Application: app.Name}, from)
+	return s.Save(record.AsService(ctx, user.UUID), user, New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
 }
 
 // confirmUse ends a session whose code was used a second time before the session was there to

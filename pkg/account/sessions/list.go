@@ -38,6 +38,7 @@ func (s *Sessions) List(ctx context.Context, me *Session) ([]Info, error) {
 	return s.ListOf(ctx, me.User, me.ID)
 }
 
+// ListOf returns the sessions of a user, the oldest first. current is the id of the one that asks.
 func (s *Sessions) ListOf(ctx context.Context, user record.User, current string) ([]Info, error) {
 	list := []Info{}
 	for session, err := range s.AllOf(ctx, user) {

@@ -18,6 +18,7 @@ type Origin struct {
 	Device    string        `json:"device,omitempty"` // for people: the browser and the system, which a client can claim to be
 }
 
+// OriginOf returns where a request came from.
 func (s *Sessions) OriginOf(address, userAgent string) Origin {
 	return Origin{Address: address, Place: s.Places.Of(address), UserAgent: userAgent, Device: deviceOf(userAgent)}
 }

@@ -79,7 +79,7 @@ type Issued struct {
 func (s *Sessions) Start(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
 	ctx = record.AsService(ctx, user.UUID)
 	if c.Application == nil {
-		return s.Save(ctx, user, New{Id: secret.Random(IdSize), Proof: p}, c)
+		return s.Save(ctx, user, New{ID: secret.Random(IDSize), Proof: p}, c)
 	}
 	issued := Issued{Application: c.Application}
 	err := s.requireOpen(user)
@@ -95,10 +95,11 @@ func (s *Sessions) Replace(ctx context.Context, user record.User, p record.Proof
 	return s.ReplaceBy(ctx, user, New{Proof: p}, c)
 }
 
+// ReplaceBy is Replace by a session with more than a proof.
 func (s *Sessions) ReplaceBy(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
 	ctx, before := record.AsService(ctx, user.UUID), c.Session
 	c.Session = nil
-	n.Id, n.Application = secret.Random(IdSize), before.Application
+	n.ID, n.Application = secret.Random(IDSize), before.Application
 	session, err := s.Save(ctx, user, n, c)
 	if err != nil {
 		return Issued{}, err
@@ -120,10 +121,11 @@ func (s *Sessions) requireOpen(user record.User) error {
 // New is a session to be saved. application is "" for that of a browser or a program.
 type New struct {
 	record.Proof
-	Id, Application string
+	ID, Application string
 	PasswordSet     bool
 }
 
+// Save stores a session, and ends those that are too many.
 func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
 	if err := s.requireOpen(user); err != nil {
 		return Issued{}, err
@@ -140,8 +142,8 @@ func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) 
 	if n.Again {
 		name = event.AuthSteppedUp
 	}
-	session.Publish(s.DB.Audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.Methods, " "), Session: n.Id, AAL: n.AAL}))
-	if _, err := s.DB.Sessions.Create(ctx, n.Id, session); err != nil {
+	session.Publish(s.DB.Audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.Methods, " "), Session: n.ID, AAL: n.AAL}))
+	if _, err := s.DB.Sessions.Create(ctx, n.ID, session); err != nil {
 		return Issued{}, err
 	}
 	s.RunInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
@@ -151,22 +153,22 @@ func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) 
 		})
 	}
 	visible, err := s.SeenByRules(user)
-	issued := Session{ID: n.Id, User: user, Visible: visible, Expires: session.Expires, Application: n.Application}
+	issued := Session{ID: n.ID, User: user, Visible: visible, Expires: session.Expires, Application: n.Application}
 	issued.setProof(n.Proof)
 	issued.Missing = s.missingStep(ctx, &issued)
-	return Issued{Session: issued, Token: n.Id + token}, err
+	return Issued{Session: issued, Token: n.ID + token}, err
 }
 
 func (me *Session) setProof(p record.Proof) {
 	me.Type, me.Methods, me.AAL, me.AuthenticatedAt, me.Limited = p.Provider, p.Methods, p.AAL, p.At, p.Limited
 }
 
-// IdSize is how many random bytes a session's id has.
-const IdSize = 16
+// IDSize is how many random bytes a session's id has.
+const IDSize = 16
 
 // splitToken splits a session's token into the session's id and a secret.
 func splitToken(token string) (id, half string, ok bool) {
-	size := secret.B64.EncodedLen(IdSize)
+	size := secret.B64.EncodedLen(IDSize)
 	if len(token) != size+secret.B64.EncodedLen(secret.Size) || strings.Trim(token, secret.Letters) != "" {
 		return "", "", false
 	}

@@ -110,7 +110,7 @@ type Identity struct {
 
 // NewIdent returns the ident of an identity, without its user.
 func (id Identity) NewIdent() record.Ident {
-	i := id.Identity.Ident()
+	i := id.Ident()
 	i.Credential, i.Name = id.Passkey, id.Name
 	id.setTokens(&i)
 	return i

@@ -27,6 +27,7 @@ func (s *Users) RecordProviderUse(ctx context.Context, ident string, id Identity
 	})
 }
 
+// SetUsed sets in an ident that it is used now, and resets its failures.
 func (s *Users) SetUsed(i *record.Ident) {
 	i.LastUsed = s.DB.Now()
 	i.Failures = record.Failures{At: i.LastUsed}

@@ -43,6 +43,7 @@ type Plan = record.DeletionPlan
 // errPlanless distinguishes an account without a plan from one that is not there.
 var errPlanless = errors.New("no deletion is planned")
 
+// NoPlanError returns the error for an account without a plan.
 func NoPlanError() error {
 	return errs.Wrap(errPlanless, errs.NotFound, "the deletion of the account is not planned")
 }
@@ -126,7 +127,7 @@ func (s *Flow) successorOf(ctx context.Context, me *sessions.Session) (sessions.
 	if errors.Is(err, errs.NotFound) {
 		err = sessions.EndedError()
 	}
-	return sessions.New{Id: secret.Random(sessions.IdSize), Proof: session.Proven(), Application: session.Application}, err
+	return sessions.New{ID: secret.Random(sessions.IDSize), Proof: session.Proven(), Application: session.Application}, err
 }
 
 // writePlan writes the plan, which ends all sessions, or returns the one that is there.

@@ -46,6 +46,7 @@ func (s *Flow) Factors(ctx context.Context, me *sessions.Session) Factors {
 	return s.FactorsInfo(ctx, me.User, me.Visible)
 }
 
+// FactorsInfo returns the second factors of a user.
 func (s *Flow) FactorsInfo(ctx context.Context, user record.User, visible object.Object) Factors {
 	info := Factors{Policy: s.Sessions.MfaOf(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(user.Factors.Recovery)}
 	for _, one := range user.Factors.List() {
@@ -174,5 +175,5 @@ func (s *Flow) RenewRecoveryCodes(ctx context.Context, me *sessions.Session) (co
 	return codes, nil
 }
 
-// EnrollmentUUID is the uuid of what a session sets up: another session can't confirm it.
-func EnrollmentUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }
+// SetupUUID is the uuid of what a session sets up: another session can't confirm it.
+func SetupUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }

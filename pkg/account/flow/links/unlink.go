@@ -45,6 +45,7 @@ type Removal struct {
 	change   *record.AddressChange // the removal as it is recorded; nil for one that can't be undone
 }
 
+// Remove removes an ident of a user.
 func (s *Flow) Remove(ctx context.Context, u Removal) error {
 	if !object.ValidUUID(u.Ident) {
 		return u.Missing

@@ -44,6 +44,7 @@ func (s *Method) IsValid(l record.MailLogin) bool {
 // hashOfCode is what is stored of a code.
 func hashOfCode(l record.MailLogin, code string) string { return secret.Digest(l.Binding + ":" + code) }
 
+// MatchesCode reports whether a code, or the token of a link, is that of a login.
 func MatchesCode(l record.MailLogin, code string) bool {
 	if l.Method == record.MethodLink {
 		code = secret.TypedToken(code)

@@ -16,7 +16,7 @@ func (s *Method) BeginFactor(ctx context.Context, me *sessions.Session) error {
 	if err := s.requireEnrollableEmail(ctx, me); err != nil {
 		return err
 	}
-	return s.SendSecondCode(ctx, me.User, enrollment.EnrollmentUUID(me.ID))
+	return s.SendSecondCode(ctx, me.User, enrollment.SetupUUID(me.ID))
 }
 
 // requireEnrollableEmail is RequireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
@@ -42,7 +42,7 @@ func (s *Method) ConfirmFactor(ctx context.Context, code string, from sessions.C
 	}
 	address := ""
 	if err := s.Guesses.Code(ctx, me.User.UUID, record.FactorEmail, func(ctx context.Context) (uint64, bool, error) {
-		to, ok, err := s.CheckSecondCode(ctx, me.User, enrollment.EnrollmentUUID(me.ID), code)
+		to, ok, err := s.CheckSecondCode(ctx, me.User, enrollment.SetupUUID(me.ID), code)
 		address = to
 		return 0, ok, err
 	}); err != nil {

@@ -38,6 +38,7 @@ func (s *Method) Proves(ctx context.Context, user record.User, a Answer, flow st
 	return err == nil, err
 }
 
+// Prove is Proves, with the reason why an answer is wrong.
 func (s *Method) Prove(ctx context.Context, user record.User, a Answer, flow string) error {
 	_, _, err := s.Verify(ctx, a, &user, ForSecondFactor(flow), once.ActProven)
 	if err == nil {

@@ -62,10 +62,10 @@ func (s *Method) Begin(ctx context.Context, me *sessions.Session) (Setup, error)
 		return Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
 	}
 	ctx = record.AsService(ctx, me.User.UUID)
-	if err := record.IgnoreNotFound(s.DB.Tokens.Delete(ctx, enrollment.EnrollmentUUID(me.ID), 0)); err != nil {
+	if err := record.IgnoreNotFound(s.DB.Tokens.Delete(ctx, enrollment.SetupUUID(me.ID), 0)); err != nil {
 		return Setup{}, err
 	}
-	_, err = s.DB.Tokens.Create(ctx, enrollment.EnrollmentUUID(me.ID), record.Token{
+	_, err = s.DB.Tokens.Create(ctx, enrollment.SetupUUID(me.ID), record.Token{
 		Setup: secret.Seal(s.Sealer, record.FactorTOTP+me.User.UUID, key.Secret()), Expires: s.DB.Now().Add(enrollTTL),
 	})
 	if errors.Is(err, errs.Exists) {
@@ -98,7 +98,7 @@ func (s *Method) Confirm(ctx context.Context, code string, from sessions.Client)
 	}
 	own := record.AsService(ctx, me.User.UUID)
 	nothing := errs.New(errs.Conflict, "no authenticator app is being set up in this session, or it took too long: begin again")
-	pending, err := s.DB.Tokens.Read(own, enrollment.EnrollmentUUID(me.ID))
+	pending, err := s.DB.Tokens.Read(own, enrollment.SetupUUID(me.ID))
 	if errors.Is(err, errs.NotFound) {
 		return session, nil, nothing
 	}
