@@ -23,9 +23,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// The names by which other packages call what the rooms have.
-
-type (
+// Types of the rooms, by the names that other packages use.
+type ( //nolint:revive // their rooms say what they are
 	Limits           = guess.Limits
 	Account          = admin.Account
 	Act              = once.Act

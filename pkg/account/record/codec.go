@@ -72,19 +72,21 @@ type field struct {
 type codec struct {
 	fields []field
 	names  []string
+	at     map[string]int // index of a field by its name
 }
 
 func newCodec(t reflect.Type) *codec {
-	c := &codec{}
+	c := &codec{at: map[string]int{}}
 	for _, f := range reflect.VisibleFields(t) {
 		tag, ok := f.Tag.Lookup("record")
 		if !ok {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		if slices.Contains(c.names, name) {
+		if _, twice := c.at[name]; twice {
 			panic(fmt.Sprintf("record: %s has two fields %s", t, name))
 		}
+		c.at[name] = len(c.fields)
 		c.fields = append(c.fields, field{name: name, index: f.Index, kind: kindOf(f.Type), keep: options == "keep"})
 		c.names = append(c.names, name)
 	}
@@ -111,21 +113,19 @@ func kindOf(t reflect.Type) kind {
 }
 
 // decode reads a stored record into a value of its type. A field that has another type is as one that is absent.
-func (c *codec) decode(into reflect.Value, stored store.Stored) error {
-	o, err := stored.Object()
-	if err != nil {
-		return err
-	}
-	m := into.Addr().Interface().(interface{ meta() *Meta }).meta()
+func (c *codec) decode(into reflect.Value, m *Meta, stored store.Stored) error {
 	m.Stored = stored
-	m.Created, _ = o.Text("created")
-	m.Updated, _ = o.Text("updated")
-	for _, f := range c.fields {
-		if value := o[f.name]; value != nil {
-			f.decode(into.FieldByIndex(f.index), value)
+	return object.Each(stored.Body, func(name string, value []byte) bool {
+		switch i, known := c.at[name]; {
+		case known:
+			c.fields[i].decode(into.FieldByIndex(c.fields[i].index), value)
+		case name == "created":
+			m.Created, _ = object.Text(value)
+		case name == "updated":
+			m.Updated, _ = object.Text(value)
 		}
-	}
-	return nil
+		return true
+	})
 }
 
 func (f field) decode(into reflect.Value, value []byte) {

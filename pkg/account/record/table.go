@@ -22,7 +22,7 @@ func newTable[T any, P pointer[T]](in *store.Store) Table[T, P] {
 
 // Of decodes a stored record.
 func (t Table[T, P]) Of(stored store.Stored) (record T, err error) {
-	err = t.codec.decode(reflect.ValueOf(&record).Elem(), stored)
+	err = t.codec.decode(reflect.ValueOf(&record).Elem(), P(&record).meta(), stored)
 	return record, err
 }
 
