@@ -24,46 +24,120 @@ import (
 )
 
 // Types of the rooms, by the names that other packages use.
-type ( //nolint:revive // their rooms say what they are
-	Limits           = guess.Limits
-	Account          = admin.Account
-	Act              = once.Act
-	Activity         = sessions.Activity
-	Application      = sessions.Application
-	Client           = sessions.Client
-	CodeExchange     = sessions.CodeExchange
-	Credentials      = passwords.Credentials
-	Deletion         = deletion.Config
-	DeletionPlan     = deletion.Plan
-	Email            = post.Email
-	Flow             = providers.Flow
-	FormerCookie     = sessions.FormerCookie
-	HashParams       = passwords.HashParams
-	IdentInfo        = admin.IdentInfo
-	IssuedSession    = sessions.Issued
-	Key              = sessions.Key
-	KeyInfo          = keys.Info
-	LinkOutcome      = post.Outcome
-	MFA              = sessions.MFA
-	MailLogin        = post.MailLogin
-	NewKey           = keys.New
-	NewUser          = admin.NewUser
-	Notice           = post.Notice
-	Origin           = sessions.Origin
-	PasskeyAnswer    = passkeys.Answer
-	PasskeyChallenge = passkeys.Challenge
-	PasskeyInfo      = passkeys.Info
-	Passkeys         = passkeys.Config
-	PendingLogin     = logins.PendingLogin
-	ProtocolError    = sessions.ProtocolError
-	ProviderToken    = providers.ProviderToken
-	Repetition       = once.Repetition
-	RequestedLogin   = mails.RequestedLogin
-	SecondFactor     = logins.SecondFactor
-	Session          = sessions.Session
-	SessionInfo      = sessions.Info
-	WeakPassword     = passwords.WeakPassword
-)
+
+// Limits is guess.Limits.
+type Limits = guess.Limits
+
+// Account is admin.Account.
+type Account = admin.Account
+
+// Act is once.Act.
+type Act = once.Act
+
+// Activity is sessions.Activity.
+type Activity = sessions.Activity
+
+// Application is sessions.Application.
+type Application = sessions.Application
+
+// Client is sessions.Client.
+type Client = sessions.Client
+
+// CodeExchange is sessions.CodeExchange.
+type CodeExchange = sessions.CodeExchange
+
+// Credentials is passwords.Credentials.
+type Credentials = passwords.Credentials
+
+// Deletion is deletion.Config.
+type Deletion = deletion.Config
+
+// DeletionPlan is deletion.Plan.
+type DeletionPlan = deletion.Plan
+
+// Email is post.Email.
+type Email = post.Email
+
+// Flow is providers.Flow.
+type Flow = providers.Flow
+
+// FormerCookie is sessions.FormerCookie.
+type FormerCookie = sessions.FormerCookie
+
+// HashParams is passwords.HashParams.
+type HashParams = passwords.HashParams
+
+// IdentInfo is admin.IdentInfo.
+type IdentInfo = admin.IdentInfo
+
+// IssuedSession is sessions.Issued.
+type IssuedSession = sessions.Issued
+
+// Key is sessions.Key.
+type Key = sessions.Key
+
+// KeyInfo is keys.Info.
+type KeyInfo = keys.Info
+
+// LinkOutcome is post.Outcome.
+type LinkOutcome = post.Outcome
+
+// MFA is sessions.MFA.
+type MFA = sessions.MFA
+
+// MailLogin is post.MailLogin.
+type MailLogin = post.MailLogin
+
+// NewKey is keys.New.
+type NewKey = keys.New
+
+// NewUser is admin.NewUser.
+type NewUser = admin.NewUser
+
+// Notice is post.Notice.
+type Notice = post.Notice
+
+// Origin is sessions.Origin.
+type Origin = sessions.Origin
+
+// PasskeyAnswer is passkeys.Answer.
+type PasskeyAnswer = passkeys.Answer
+
+// PasskeyChallenge is passkeys.Challenge.
+type PasskeyChallenge = passkeys.Challenge
+
+// PasskeyInfo is passkeys.Info.
+type PasskeyInfo = passkeys.Info
+
+// Passkeys is passkeys.Config.
+type Passkeys = passkeys.Config
+
+// PendingLogin is logins.PendingLogin.
+type PendingLogin = logins.PendingLogin
+
+// ProtocolError is sessions.ProtocolError.
+type ProtocolError = sessions.ProtocolError
+
+// ProviderToken is providers.ProviderToken.
+type ProviderToken = providers.ProviderToken
+
+// Repetition is once.Repetition.
+type Repetition = once.Repetition
+
+// RequestedLogin is mails.RequestedLogin.
+type RequestedLogin = mails.RequestedLogin
+
+// SecondFactor is logins.SecondFactor.
+type SecondFactor = logins.SecondFactor
+
+// Session is sessions.Session.
+type Session = sessions.Session
+
+// SessionInfo is sessions.Info.
+type SessionInfo = sessions.Info
+
+// WeakPassword is passwords.WeakPassword.
+type WeakPassword = passwords.WeakPassword
 
 // Methods by which somebody proves who they are, and types of second factors.
 const (
