@@ -7,7 +7,6 @@ import (
 
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
-	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -39,7 +38,7 @@ func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string,
 	if err != nil {
 		return "", err
 	}
-	if sessions.IsDisabled(user) {
+	if record.IsDisabled(user) {
 		return "", errs.New(errs.Conflict, "the user is disabled: enable them first")
 	}
 	addresses, err := s.addressesOf(ctx, uuid)

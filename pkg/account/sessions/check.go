@@ -53,7 +53,7 @@ func (s *Sessions) RequireSecond(ctx context.Context, me *Session) error {
 
 // AsksForSecond reports whether a login of the user would be asked for a second factor.
 func (s *Sessions) AsksForSecond(ctx context.Context, me *Session) bool {
-	return me.User.Factors.Any() && s.MfaOf(ctx, me.Visible) != MFAOff
+	return me.User.Factors.Any() && s.PolicyOf(ctx, me.Visible) != MFAOff
 }
 
 // missingStep returns the step that a user has to take before a session is of use, by the configuration; "" for none. An
@@ -62,7 +62,7 @@ func (s *Sessions) missingStep(ctx context.Context, me *Session) string {
 	switch {
 	case me.Limited && s.AsksForSecond(ctx, me):
 		return errs.StepEnroll
-	case me.Key != nil || me.AAL >= 2 || s.MfaOf(ctx, me.Visible) != MFARequired:
+	case me.Key != nil || me.AAL >= 2 || s.PolicyOf(ctx, me.Visible) != MFARequired:
 		return ""
 	case me.User.Factors.Any():
 		return errs.StepSecondFactor
@@ -139,5 +139,7 @@ func (m MFA) of(ctx context.Context, user object.Object) string {
 	}
 }
 
-// MfaOf returns the policy for a user as rules see them.
-func (s *Sessions) MfaOf(ctx context.Context, user object.Object) string { return s.MFA.of(ctx, user) }
+// PolicyOf returns the policy for a user as rules see them.
+func (s *Sessions) PolicyOf(ctx context.Context, user object.Object) string {
+	return s.MFA.of(ctx, user)
+}

@@ -10,18 +10,6 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// ReservedFields are the fields of users that the user store has to reserve.
-func ReservedFields() []string { return record.ReservedFields() }
-
-// MaintainedFields are the fields of users, and of idents, that this package writes, besides reserved and internal ones.
-func MaintainedFields() (users, idents []string) { return record.MaintainedFields() }
-
-// SetReserved sets the fields of a user that belfry alone sets as rules are to see them, by the user as it is stored.
-func SetReserved(seen, stored object.Object) { record.SetReserved(seen, stored) }
-
-// IsDisabled reports whether a user is disabled.
-func IsDisabled(user store.Stored) bool { return record.IsDisabled(user) }
-
 // ErrDisabled is in the error of a login to an account that is disabled.
 var ErrDisabled = errors.New("the account is disabled")
 

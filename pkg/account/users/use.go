@@ -70,10 +70,8 @@ func (s *Users) Address(ctx context.Context, user string) (string, error) {
 	return other, nil
 }
 
-const (
-	// FirstAdminUUID is the uuid of the record. That of a mailbox ends with its kind.
-	FirstAdminUUID = "first-admin"
-)
+// FirstAdminUUID is the uuid of the record of links for the first admin. That of a mailbox ends with its kind.
+const FirstAdminUUID = "first-admin"
 
 // EndFirstAdmin removes all links. Whoever makes an admin calls it before.
 func (s *Users) EndFirstAdmin(ctx context.Context) error {

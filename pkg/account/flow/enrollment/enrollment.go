@@ -48,7 +48,7 @@ func (s *Flow) Factors(ctx context.Context, me *sessions.Session) Factors {
 
 // FactorsInfo returns the second factors of a user.
 func (s *Flow) FactorsInfo(ctx context.Context, user record.User, visible object.Object) Factors {
-	info := Factors{Policy: s.Sessions.MfaOf(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(user.Factors.Recovery)}
+	info := Factors{Policy: s.Sessions.PolicyOf(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(user.Factors.Recovery)}
 	for _, one := range user.Factors.List() {
 		info.Factors = append(info.Factors, FactorInfo{one.Type, one.Created, one.From})
 	}
@@ -65,7 +65,7 @@ func (s *Flow) RequireEnrollable(ctx context.Context, me *sessions.Session, fact
 	if err := s.Sessions.RequireFreshToEnroll(ctx, me); err != nil {
 		return err
 	}
-	if s.Sessions.MfaOf(ctx, me.Visible) == sessions.MFAOff {
+	if s.Sessions.PolicyOf(ctx, me.Visible) == sessions.MFAOff {
 		return errs.New(errs.Conflict, "second factors are turned off here (authentication.mfa)")
 	}
 	if me.User.Factors.Has(factor) {
@@ -123,7 +123,7 @@ func (s *Flow) Remove(ctx context.Context, me *sessions.Session, kind string) er
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return err
 	}
-	required := s.Sessions.MfaOf(ctx, me.Visible) == sessions.MFARequired
+	required := s.Sessions.PolicyOf(ctx, me.Visible) == sessions.MFARequired
 	if !me.User.Factors.Has(kind) {
 		return errNoSuchFactor(kind)
 	}

@@ -54,7 +54,7 @@ func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c se
 	if err != nil {
 		return sessions.Issued{}, err
 	}
-	if s.Sessions.MfaOf(ctx, visible) == sessions.MFAOff {
+	if s.Sessions.PolicyOf(ctx, visible) == sessions.MFAOff {
 		return s.enter(ctx, user, p, c)
 	}
 	usable := s.Usable(user, p.Methods)
