@@ -228,4 +228,4 @@ func (s *Service) EmailEnabled() bool { return s.email != nil }
 func (s *Service) ValidatesFirst() bool { return s.email != nil && !s.email.PostValidation }
 
 // TokenStore is the name of the store whose events Post.Deliver handles.
-func (s *Service) TokenStore() string { return s.db.Tokens.Name() }
+func (s *Service) TokenStore() string { return s.db.Tokens.Store.Name() }

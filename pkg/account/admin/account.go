@@ -103,7 +103,7 @@ func (s *Admin) AccountDetails(ctx context.Context, stored store.Stored) (Accoun
 // Accounts returns a page of users in the order of their uuids, and where the next page
 // begins; nil after the last.
 func (s *Admin) Accounts(ctx context.Context, after []byte, limit int) (page []Account, next []byte, err error) {
-	users, next, err := s.DB.Users.Scan(record.AsService(ctx, ""), after, limit)
+	users, next, err := s.DB.Users.Store.Scan(record.AsService(ctx, ""), after, limit)
 	if err != nil {
 		return nil, nil, err
 	}

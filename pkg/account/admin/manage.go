@@ -38,13 +38,13 @@ func (s *Admin) FindUser(ctx context.Context, who string) (store.Stored, error) 
 	if !object.ValidUUID(who) {
 		return store.Stored{}, missing
 	}
-	user, err := s.DB.Users.Get(ctx, who)
+	user, err := s.DB.Users.Store.Get(ctx, who)
 	if !errors.Is(err, errs.NotFound) {
 		return user, err
 	}
 	ident, err := s.DB.Idents.Read(ctx, who)
 	if err == nil {
-		user, err = s.DB.Users.Get(ctx, ident.User)
+		user, err = s.DB.Users.Store.Get(ctx, ident.User)
 	}
 	if errors.Is(err, errs.NotFound) {
 		return store.Stored{}, missing
@@ -76,7 +76,7 @@ func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error)
 		if err := s.beforeAdmin(ctx, u.Admin); err != nil {
 			return store.Stored{}, err
 		}
-		return s.DB.Users.Save(record.Managing(ctx), s.NewUser(u), object.NewUUID())
+		return s.DB.Users.Store.Save(record.Managing(ctx), s.NewUser(u), object.NewUUID())
 	}
 	if _, err := addresses.NormalizeAddress(u.Login); err != nil {
 		return store.Stored{}, err
@@ -113,7 +113,7 @@ func (s *Admin) beforeAdmin(ctx context.Context, admin bool) error {
 
 // NewUser returns the fields of a new user, without a password.
 func (s *Admin) NewUser(u NewUser) object.Object {
-	fields := s.DB.Users.SettableByInterceptor(u.Fields)
+	fields := s.DB.Users.Store.SettableByInterceptor(u.Fields)
 	if u.Admin {
 		fields.Set("admin", true)
 		fields.Set("_admin", true)
@@ -221,14 +221,14 @@ func (s *Admin) DeleteUser(ctx context.Context, uuid string) error {
 	if sessions.IsOneself(ctx, uuid) {
 		return sessions.OneselfError("delete yourself")
 	}
-	user, err := s.DB.Users.Get(record.Managing(ctx), uuid)
+	user, err := s.DB.Users.Store.Get(record.Managing(ctx), uuid)
 	if err != nil {
 		return err
 	}
 	if err := s.AnnounceDeletion(ctx, user); err != nil {
 		return err
 	}
-	return s.DB.Users.Delete(record.Managing(ctx), uuid, 0)
+	return s.DB.Users.Store.Delete(record.Managing(ctx), uuid, 0)
 }
 
 // AnnounceDeletion requests the notice about a client that deletes the object of a user, as a store of users that is exposed may

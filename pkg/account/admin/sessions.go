@@ -34,7 +34,7 @@ func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string,
 	if s.Email == nil {
 		return "", errs.New(errs.Conflict, "no mail can be sent: login by e-mail is not configured (authentication.providers.email); set a password instead")
 	}
-	user, err := s.DB.Users.Get(record.AsService(ctx, ""), uuid)
+	user, err := s.DB.Users.Store.Get(record.AsService(ctx, ""), uuid)
 	if err != nil {
 		return "", err
 	}

@@ -183,7 +183,7 @@ func (s *Exports) Account(ctx context.Context, me *sessions.Session) (ExportedAc
 		if err != nil {
 			return a, err
 		}
-		shown, err := s.DB.Idents.Reread(seen, ident.UUID)
+		shown, err := s.DB.Idents.Store.Reread(seen, ident.UUID)
 		switch errs.KindOf(err) {
 		case errs.NotFound, errs.Denied, errs.Unauthenticated: // what the user's array of idents has
 			least := object.Object{}

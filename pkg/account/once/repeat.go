@@ -219,7 +219,7 @@ func (s *Uses) Settle(ctx context.Context, uuid string, done bool) {
 			return nil
 		})
 	} else {
-		err = s.DB.Tokens.Delete(ctx, uuid, 0)
+		err = s.DB.Tokens.Store.Delete(ctx, uuid, 0)
 	}
 	if record.IgnoreNotFound(err) != nil {
 		s.Log.WarnContext(ctx, "auth: what a login led to was not recorded; if it is sent twice, the second reply will not know of the first", "error", err)

@@ -25,7 +25,7 @@ func (s *Post) SendUnsent(ctx context.Context, within time.Duration) (sent int, 
 		return 0, nil
 	}
 	requested := map[string]string{} // the request of each mailbox, by its uuid
-	for stored, err := range s.DB.Mailboxes.All(ctx, store.MaxPage) {
+	for stored, err := range s.DB.Mailboxes.Store.All(ctx, store.MaxPage) {
 		var mailbox record.Mailbox
 		if err == nil {
 			mailbox, err = s.DB.Mailboxes.Of(stored)

@@ -13,7 +13,7 @@ func (s *Stores) Audit(name event.Name, user string, details event.AuthDetails) 
 	return func(e *event.Envelope) {
 		text, _ := json.Marshal(details) // strings and a number
 		*e = event.Envelope{
-			ID: e.ID, Event: name, Time: e.Time, Store: s.Users.Name(), UUID: user, Revision: e.Revision,
+			ID: e.ID, Event: name, Time: e.Time, Store: s.Users.Store.Name(), UUID: user, Revision: e.Revision,
 			Actor: e.Actor, Origin: e.Origin, Auth: text, Ctx: e.Ctx,
 		}
 	}

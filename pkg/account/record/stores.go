@@ -43,7 +43,7 @@ func Open(users, idents, sessions, tokens *store.Store, now func() time.Time) *S
 // Links is the table of the record of links for the first admin. It makes no events: that belfry starts is
 // no change that listeners and people who read the log have to see.
 func (s *Stores) Links() Mailboxes {
-	return Mailboxes{s.Mailboxes.WithOptions(func(o *store.Options) { o.NoEvents = true }), s.Mailboxes.codec}
+	return Mailboxes{s.Mailboxes.Store.WithOptions(func(o *store.Options) { o.NoEvents = true }), s.Mailboxes.codec}
 }
 
 // ClockTolerance is how far ahead the clock of another process may be. What was

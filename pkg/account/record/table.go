@@ -12,7 +12,7 @@ import (
 
 // Table reads and writes the records of one type in a store.
 type Table[T any, P pointer[T]] struct {
-	*store.Store
+	Store *store.Store
 	codec *codec
 }
 
@@ -28,7 +28,7 @@ func (t Table[T, P]) Of(stored store.Stored) (record T, err error) {
 
 // Read returns a record. NotFound.
 func (t Table[T, P]) Read(ctx context.Context, uuid string) (record T, err error) {
-	stored, err := t.Get(ctx, uuid)
+	stored, err := t.Store.Get(ctx, uuid)
 	if err != nil {
 		return record, err
 	}
@@ -37,7 +37,7 @@ func (t Table[T, P]) Read(ctx context.Context, uuid string) (record T, err error
 
 // Create stores a new record. Exists.
 func (t Table[T, P]) Create(ctx context.Context, uuid string, record T) (T, error) {
-	stored, err := t.Save(ctx, t.codec.all(reflect.ValueOf(&record).Elem()), uuid, P(&record).meta().events...)
+	stored, err := t.Store.Save(ctx, t.codec.all(reflect.ValueOf(&record).Elem()), uuid, P(&record).meta().events...)
 	if err != nil {
 		var none T
 		return none, err
@@ -50,25 +50,37 @@ var ErrUnchanged = errors.New("record: the record stays as it is")
 
 // Change calls change with a record, and writes what that has made different. It calls it again when another write came first.
 // Errors: NotFound; those of change.
-func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) error) (record T, err error) {
-	stored, err := t.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
-		record, err := t.Of(now)
-		if err != nil {
-			return store.Mutation{}, err
-		}
-		switch err := change(&record); {
-		case errors.Is(err, ErrUnchanged):
-			return store.Mutation{}, nil
-		case err != nil:
-			return store.Mutation{}, err
-		}
-		m := P(&record).meta()
-		return store.Mutation{Fields: t.codec.changes(m, reflect.ValueOf(&record).Elem()), ExtraEvents: m.events}, nil
+func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) error) (T, error) {
+	stored, err := t.Store.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
+		var record T
+		return t.codec.mutation(now, P(&record), func() error { return change(&record) })
 	})
 	if err != nil {
-		return record, err
+		var none T
+		return none, err
 	}
 	return t.Of(stored)
+}
+
+// entry is a pointer to a record of any type. What needs no more than that is not generic, which keeps the program small.
+type entry interface {
+	meta() *Meta
+	owner() string
+}
+
+// mutation reads a stored record, changes it, and returns the write of what differs.
+func (c *codec) mutation(now store.Stored, record entry, change func() error) (store.Mutation, error) {
+	value, m := reflect.ValueOf(record).Elem(), record.meta()
+	if err := c.decode(value, m, now); err != nil {
+		return store.Mutation{}, err
+	}
+	switch err := change(); {
+	case errors.Is(err, ErrUnchanged):
+		return store.Mutation{}, nil
+	case err != nil:
+		return store.Mutation{}, err
+	}
+	return store.Mutation{Fields: c.changes(m, value), ExtraEvents: m.events}, nil
 }
 
 // ChangeAt is Change of a record that is as it was read. Mismatch when another write came first.
@@ -91,35 +103,38 @@ func ErrContention() error {
 
 // Put is Change, and creates the record if there is none: change gets an empty one then.
 func (t Table[T, P]) Put(ctx context.Context, uuid string, change func(P) error) error {
-	for range Attempts {
-		_, err := t.Change(ctx, uuid, change)
-		if !errors.Is(err, errs.NotFound) {
-			return err
-		}
+	return untilWritten(func() error { _, err := t.Change(ctx, uuid, change); return err }, func() (bool, error) {
 		var record T
-		switch err := change(&record); {
-		case errors.Is(err, ErrUnchanged):
-			return nil
-		case err != nil:
-			return err
+		err := change(&record)
+		if err == nil {
+			_, err = t.Create(ctx, uuid, record)
 		}
-		if _, err = t.Create(ctx, uuid, record); !errors.Is(err, errs.Exists) {
-			return err
-		}
-	}
-	return ErrContention()
+		return true, err
+	})
 }
 
 // Ensure is Change, and creates the record before if there is none, as first makes it.
 func (t Table[T, P]) Ensure(ctx context.Context, uuid string, first func(P), change func(P) error) error {
-	for range Attempts {
-		_, err := t.Change(ctx, uuid, change)
-		if !errors.Is(err, errs.NotFound) {
-			return err
-		}
+	return untilWritten(func() error { _, err := t.Change(ctx, uuid, change); return err }, func() (bool, error) {
 		var record T
 		first(&record)
-		if _, err := t.Create(ctx, uuid, record); err != nil && !errors.Is(err, errs.Exists) {
+		_, err := t.Create(ctx, uuid, record)
+		return false, err
+	})
+}
+
+// untilWritten changes a record, and creates it if there is none, until neither is too late. create reports whether nothing is left to
+// change after it.
+func untilWritten(change func() error, create func() (complete bool, err error)) error {
+	for range Attempts {
+		if err := change(); !errors.Is(err, errs.NotFound) {
+			return err
+		}
+		switch complete, err := create(); {
+		case errors.Is(err, ErrUnchanged):
+			return nil
+		case errors.Is(err, errs.Exists):
+		case err != nil || complete:
 			return err
 		}
 	}
@@ -132,7 +147,7 @@ const ownedPage = 200
 // Owned iterates over the records of a user, which have the field user. It ends after the first error.
 func (t Table[T, P]) Owned(ctx context.Context, user string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for stored, err := range t.Linked(ctx, fieldUser, user, ownedPage) {
+		for stored, err := range t.Store.Linked(ctx, fieldUser, user, ownedPage) {
 			var record T
 			if err == nil {
 				record, err = t.Of(stored)

@@ -12,20 +12,20 @@ import (
 func (s *Sessions) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session = true, session.Visible, session.ForRules()
-	return s.DB.Users.Shown(store.WithCall(ctx, call), session.User.Stored)
+	return s.DB.Users.Store.Shown(store.WithCall(ctx, call), session.User.Stored)
 }
 
 // LoggedIn returns the user of a session that has just been issued as a get of the user would
 // return them, as they are now: the uuid alone where a get would be refused. Nothing here
 // fails: the session has begun.
 func (s *Sessions) LoggedIn(ctx context.Context, session *Session) store.Stored {
-	user, err := s.DB.Users.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
+	user, err := s.DB.Users.Store.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
 	if err != nil {
 		user = session.User.Stored
 	}
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session, call.Actor = true, session.Visible, session.ForRules(), nil
-	return s.DB.Users.ReplyWith(store.WithCall(ctx, call), user)
+	return s.DB.Users.Store.ReplyWith(store.WithCall(ctx, call), user)
 }
 
 // Client is the origin of a request.

@@ -229,7 +229,7 @@ func EndedError() error {
 // CheckActive reports EndedError for a session that has ended since the
 // request began, which may be long ago: a slow body or provider delays it.
 func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
-	_, err := s.DB.Sessions.Get(ctx, me.ID)
+	_, err := s.DB.Sessions.Store.Get(ctx, me.ID)
 	if errors.Is(err, errs.NotFound) {
 		return EndedError()
 	}
@@ -287,7 +287,7 @@ func earlier(a, b time.Time) time.Time {
 
 // End ends a session, with an event. A session that has ended already is no error, and has none.
 func (s *Sessions) End(ctx context.Context, id string, ended store.ExtraEvent) error {
-	return record.IgnoreNotFound(s.DB.Sessions.Delete(ctx, id, 0, ended))
+	return record.IgnoreNotFound(s.DB.Sessions.Store.Delete(ctx, id, 0, ended))
 }
 
 // Logout ends a session.

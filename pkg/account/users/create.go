@@ -22,14 +22,14 @@ func (s *Users) Create(ctx context.Context, reg New) (record.User, error) {
 // which the user is, by the user's uuid.
 func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context.Context, reg New) (record.User, error) {
 	uuid := object.NewUUID()
-	if err := s.DB.Users.Check(ctx, reg.Fields, uuid); err != nil {
+	if err := s.DB.Users.Store.Check(ctx, reg.Fields, uuid); err != nil {
 		return record.User{}, err
 	}
 	uuid, err := s.claimIdent(ctx, reg.Identity, uuid)
 	if err != nil {
 		return record.User{}, err
 	}
-	user, err := s.DB.Users.Save(creating(uuid), reg.Fields, uuid, func(e *event.Envelope) {
+	user, err := s.DB.Users.Store.Save(creating(uuid), reg.Fields, uuid, func(e *event.Envelope) {
 		e.Event, e.User, e.Object = event.Register, e.Object, nil
 		e.Datas = json.RawMessage(reg.Datas.Encode())
 	})
@@ -76,12 +76,12 @@ func (s *Users) claimIdent(ctx context.Context, id Identity, proposed string) (u
 // adoptIdent takes over an ident whose user does not exist. The ident of a
 // deleted user is deleted instead, and "" means that the claim must be retried.
 func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident) (uuid string, err error) {
-	_, deleted, err := s.DB.Users.Deleted(ctx, there.User)
+	_, deleted, err := s.DB.Users.Store.Deleted(ctx, there.User)
 	if err != nil {
 		return "", err
 	}
 	if deleted || !object.ValidUUID(there.User) {
-		return "", record.IgnoreStale(s.DB.Idents.Delete(ctx, there.UUID, there.Revision))
+		return "", record.IgnoreStale(s.DB.Idents.Store.Delete(ctx, there.UUID, there.Revision))
 	}
 	_, err = s.DB.Idents.ChangeAt(ctx, there.Meta, func(i *record.Ident) error {
 		adopted := id.NewIdent()
@@ -139,13 +139,13 @@ func (s *Users) InterceptRegistration(ctx context.Context, reg *New) error {
 	asked := reg.Fields.Clone()
 	delete(asked, record.FieldPassword)
 	patch, err := s.Interceptor.Intercept(ctx, store.InterceptRequest{
-		Op: "register", Store: s.DB.Users.Name(), Object: asked.Encode(), Datas: reg.Datas.Encode(), Call: store.CallOf(ctx),
+		Op: "register", Store: s.DB.Users.Store.Name(), Object: asked.Encode(), Datas: reg.Datas.Encode(), Call: store.CallOf(ctx),
 	})
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if reg.Fields, err = object.MergePatch(reg.Fields, s.DB.Users.SettableByInterceptor(patch)); err != nil {
+	if reg.Fields, err = object.MergePatch(reg.Fields, s.DB.Users.Store.SettableByInterceptor(patch)); err != nil {
 		return err
 	}
-	return s.DB.Users.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())
+	return s.DB.Users.Store.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())
 }

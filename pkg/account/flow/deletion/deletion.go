@@ -114,7 +114,7 @@ func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) 
 func (s *Flow) mayDelete(ctx context.Context, me *sessions.Session) error {
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session, call.Origin = true, me.Visible, me.ForRules(), event.OriginHTTP
-	_, err := s.DB.Users.GetAuthorized(store.WithCall(ctx, call), me.User.UUID, policy.Delete, nil)
+	_, err := s.DB.Users.Store.GetAuthorized(store.WithCall(ctx, call), me.User.UUID, policy.Delete, nil)
 	if errors.Is(err, errs.NotFound) {
 		return sessions.EndedError()
 	}

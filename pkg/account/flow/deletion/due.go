@@ -20,7 +20,7 @@ func (s *Flow) DeleteDue(ctx context.Context, limit int) (deleted int, err error
 	o := store.ListOptions{Filter: record.FieldDeleteAt + ` <= "` + record.Timestamp(s.DB.Now()) + `"`, Limit: min(limit, store.MaxPage)}
 	var failed []error
 	for deleted < limit {
-		list, err := s.DB.Users.List(ctx, o)
+		list, err := s.DB.Users.Store.List(ctx, o)
 		if err != nil {
 			return deleted, errs.Wrap(err, errs.KindOf(err), "auth: finding accounts that are to be deleted failed")
 		}
@@ -69,7 +69,7 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 			return false, s.keepAdmin(ctx, user)
 		}
 		// At the revision at which the plan was read: who takes it back at the same time succeeds, or gets NotFound.
-		err = s.DB.Users.Delete(ctx, uuid, user.Revision)
+		err = s.DB.Users.Store.Delete(ctx, uuid, user.Revision)
 		if err == nil {
 			s.Log.InfoContext(ctx, "auth: a user was deleted, as they had asked", "user", uuid, "planned", user.Plan().Planned)
 			return true, nil

@@ -68,7 +68,7 @@ func (s *Flow) marksMakeAdmins(ctx context.Context) bool {
 }
 
 func (s *Flow) hasUsers(ctx context.Context) (bool, error) {
-	for _, err := range s.DB.Users.All(ctx, 1) {
+	for _, err := range s.DB.Users.Store.All(ctx, 1) {
 		return err == nil, err
 	}
 	return false, nil
@@ -142,7 +142,7 @@ func (s *Flow) repeatedFirst(ctx context.Context, r *once.Repetition) error {
 // checkNoAdmin reports errFirstAdmin if there is an admin, or so many users that this is not
 // known. It finds an admin of which users.EndFirstAdmin does not know: one of a rule over other fields.
 func (s *Flow) checkNoAdmin(ctx context.Context) error {
-	users, more, err := s.DB.Users.Scan(ctx, nil, firstAdminUsers)
+	users, more, err := s.DB.Users.Store.Scan(ctx, nil, firstAdminUsers)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *Flow) firstAdmin(ctx context.Context, c passwords.Credentials) (users.N
 	reg := users.New{Identity: users.Identity{Identity: id}, Fields: s.Admin.NewUser(admin.NewUser{Admin: true}), Datas: object.Object{}}
 	reg.Fields.Set(record.FieldPassword, hash)
 	reg.Datas.Set("login", id.ID)
-	return reg, s.DB.Users.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())
+	return reg, s.DB.Users.Store.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())
 }
 
 // useLink ends all links, and then creates the user.

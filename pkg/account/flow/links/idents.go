@@ -62,7 +62,7 @@ func (s *Flow) RemoveOtherIdents(ctx context.Context, user record.User, keep str
 		return err
 	}
 	for _, ident := range removed {
-		if err := record.IgnoreNotFound(s.DB.Idents.Delete(ctx, ident.UUID, 0, s.DB.AuditIdent(event.AuthLoginUnlinked, user.UUID, ident, record.ReasonRecovery))); err != nil {
+		if err := record.IgnoreNotFound(s.DB.Idents.Store.Delete(ctx, ident.UUID, 0, s.DB.AuditIdent(event.AuthLoginUnlinked, user.UUID, ident, record.ReasonRecovery))); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (s *Flow) Restore(ctx context.Context, user string, id record.Identity, sin
 		if ident.UUID == "" {
 			continue
 		}
-		if err := record.IgnoreStale(s.DB.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+		if err := record.IgnoreStale(s.DB.Idents.Store.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Flow) RemoveYounger(ctx context.Context, user, ident, than string) erro
 		if i.User != user || created < than {
 			return nil
 		}
-		if err = s.DB.Idents.Delete(ctx, ident, i.Revision); !errors.Is(err, errs.Mismatch) {
+		if err = s.DB.Idents.Store.Delete(ctx, ident, i.Revision); !errors.Is(err, errs.Mismatch) {
 			return record.IgnoreNotFound(err)
 		}
 	}

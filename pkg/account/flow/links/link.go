@@ -68,7 +68,7 @@ func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session
 		if err := s.requireAbandoned(ctx, there); err != nil {
 			return err
 		}
-		if err := record.IgnoreStale(s.DB.Idents.Delete(ctx, there.UUID, there.Revision)); err != nil {
+		if err := record.IgnoreStale(s.DB.Idents.Store.Delete(ctx, there.UUID, there.Revision)); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ const registrationTimeout = time.Minute
 // requireAbandoned reports Conflict for an ident whose user may be about to be
 // created: that user would have no ident.
 func (s *Flow) requireAbandoned(ctx context.Context, ident record.Ident) error {
-	_, deleted, err := s.DB.Users.Deleted(ctx, ident.User)
+	_, deleted, err := s.DB.Users.Store.Deleted(ctx, ident.User)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *Flow) confirmLink(ctx context.Context, me *sessions.Session, ident reco
 	}
 	for range record.Attempts {
 		undone := s.DB.AuditIdent(event.AuthLoginUnlinked, me.User.UUID, ident, record.ReasonEnded)
-		err := s.DB.Idents.Delete(ctx, ident.UUID, ident.Revision, undone)
+		err := s.DB.Idents.Store.Delete(ctx, ident.UUID, ident.Revision, undone)
 		if !errors.Is(err, errs.Mismatch) {
 			return cmp.Or(record.IgnoreNotFound(err), ended)
 		}

@@ -67,7 +67,7 @@ func (s *Flow) Remove(ctx context.Context, u Removal) error {
 		if err := s.markUnlinked(ctx, u, ident); err != nil {
 			return err
 		}
-		if err = s.DB.Idents.Delete(ctx, u.Ident, ident.Revision, s.DB.AuditIdent(event.AuthLoginUnlinked, u.User, ident, "")); !errors.Is(err, errs.Mismatch) {
+		if err = s.DB.Idents.Store.Delete(ctx, u.Ident, ident.Revision, s.DB.AuditIdent(event.AuthLoginUnlinked, u.User, ident, "")); !errors.Is(err, errs.Mismatch) {
 			return record.IgnoreNotFound(err)
 		}
 	}

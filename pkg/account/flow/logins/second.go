@@ -320,7 +320,7 @@ func (s *Flow) PendingFactors(ctx context.Context, secret string) ([]string, err
 func (s *Flow) PendingSecret(ctx context.Context, secrets []string) string {
 	return secret.FirstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {
-			_, err := s.DB.Tokens.Get(record.AsService(ctx, ""), pendingUUID(secret))
+			_, err := s.DB.Tokens.Store.Get(record.AsService(ctx, ""), pendingUUID(secret))
 			return err == nil
 		}
 	})

@@ -104,12 +104,12 @@ func (s *Flow) prepareRegistration(ctx context.Context, id record.Identity, c pa
 		}
 	}
 	var err error
-	if reg.Fields, err = s.DB.Users.SettableByAnonymous(ctx, reg.Datas); err != nil {
+	if reg.Fields, err = s.DB.Users.Store.SettableByAnonymous(ctx, reg.Datas); err != nil {
 		return users.New{}, err
 	}
 	reg.Datas.Set("login", id.ID)
 	reg.Fields.Set(record.FieldPassword, s.Passwords.Dummy()) // has the length of a hash
-	if err := s.DB.Users.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID()); err != nil {
+	if err := s.DB.Users.Store.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID()); err != nil {
 		return users.New{}, err
 	}
 	if err := s.requireRegistrable(ctx, id, c.Token); err != nil {

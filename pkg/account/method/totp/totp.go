@@ -62,7 +62,7 @@ func (s *Method) Begin(ctx context.Context, me *sessions.Session) (Setup, error)
 		return Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
 	}
 	ctx = record.AsService(ctx, me.User.UUID)
-	if err := record.IgnoreNotFound(s.DB.Tokens.Delete(ctx, enrollment.SetupUUID(me.ID), 0)); err != nil {
+	if err := record.IgnoreNotFound(s.DB.Tokens.Store.Delete(ctx, enrollment.SetupUUID(me.ID), 0)); err != nil {
 		return Setup{}, err
 	}
 	_, err = s.DB.Tokens.Create(ctx, enrollment.SetupUUID(me.ID), record.Token{
@@ -118,7 +118,7 @@ func (s *Method) Confirm(ctx context.Context, code string, from sessions.Client)
 	}); err != nil {
 		return session, nil, err
 	}
-	if err := s.DB.Tokens.Delete(own, pending.UUID, pending.Revision); err != nil {
+	if err := s.DB.Tokens.Store.Delete(own, pending.UUID, pending.Revision); err != nil {
 		if record.IgnoreStale(err) == nil {
 			err = nothing // another request has confirmed it, or begun again
 		}
