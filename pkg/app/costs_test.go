@@ -112,7 +112,7 @@ type cost struct {
 // returned where it is more than enough.
 func (c *costs) measure(in hostile, method, path, token string, enough uint64) (least cost) {
 	c.Helper()
-	for i := range 3 {
+	for i := range 12 {
 		ctx, cancel := context.WithTimeout(c.Context(), 3*time.Second)
 		target := path
 		if in.query != "" {
