@@ -15,7 +15,7 @@
 //
 //	admin        users, for admins
 //	keys         API keys
-//	exports      the export of what is a user's; package export makes it
+//	exports      the export of a user's data, which package export makes
 //
 // Imports go in this order: a room knows those above it. The package comment of each has its states.
 package account

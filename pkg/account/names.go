@@ -31,8 +31,8 @@ type Limits = guess.Limits
 // Account is admin.Account.
 type Account = admin.Account
 
-// Act is once.Act.
-type Act = once.Act
+// Act is record.Act.
+type Act = record.Act
 
 // Activity is sessions.Activity.
 type Activity = sessions.Activity
@@ -172,17 +172,17 @@ const (
 	NoticeLoginRemoved      = notices.NoticeLoginRemoved
 	NoticePassword          = notices.NoticePassword
 	NoticeRecoveryCodes     = notices.NoticeRecoveryCodes
-	ActAddress              = once.ActAddress
-	ActChanged              = once.ActChanged
-	ActConfirmed            = once.ActConfirmed
-	ActFirstAdmin           = once.ActFirstAdmin
-	ActKept                 = once.ActKept
-	ActLoggedIn             = once.ActLoggedIn
-	ActPasskey              = once.ActPasskey
-	ActPassword             = once.ActPassword
-	ActProven               = once.ActProven
-	ActRegistered           = once.ActRegistered
-	ActUndone               = once.ActUndone
+	ActAddress              = record.ActAddress
+	ActChanged              = record.ActChanged
+	ActConfirmed            = record.ActConfirmed
+	ActFirstAdmin           = record.ActFirstAdmin
+	ActKept                 = record.ActKept
+	ActLoggedIn             = record.ActLoggedIn
+	ActPasskey              = record.ActPasskey
+	ActPassword             = record.ActPassword
+	ActProven               = record.ActProven
+	ActRegistered           = record.ActRegistered
+	ActUndone               = record.ActUndone
 	UsedTTL                 = once.UsedTTL
 	PasskeyTTL              = passkeys.TTL
 	MaxPassword             = passwords.MaxPassword

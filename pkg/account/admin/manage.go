@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/account/flow/addresses"
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/keys"
 	"belfry/pkg/account/method/passwords"
@@ -78,7 +77,7 @@ func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error)
 		}
 		return s.DB.Users.Store.Save(record.Managing(ctx), s.NewUser(u), object.NewUUID())
 	}
-	if _, err := addresses.NormalizeAddress(u.Login); err != nil {
+	if _, err := record.NormalizeAddress(u.Login); err != nil {
 		return store.Stored{}, err
 	}
 	if err := s.beforeAdmin(ctx, u.Admin); err != nil {

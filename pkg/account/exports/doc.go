@@ -1,4 +1,4 @@
-// Package exports begins exports of what is a user's.
+// Package exports begins exports of a user's data.
 package exports
 
 import (

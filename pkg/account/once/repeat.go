@@ -22,42 +22,24 @@ import (
 // UsedTTL is how long a secret that was used is remembered by its hash.
 const UsedTTL = 10 * time.Minute
 
-// Act is what a secret was used for.
-type Act = record.Act
-
-// The acts.
-const (
-	ActConfirmed  = record.ActConfirmed
-	ActRegistered = record.ActRegistered
-	ActPassword   = record.ActPassword
-	ActLoggedIn   = record.ActLoggedIn
-	ActAddress    = record.ActAddress
-	ActUndone     = record.ActUndone
-	ActKept       = record.ActKept
-	ActPasskey    = record.ActPasskey
-	ActChanged    = record.ActChanged
-	ActProven     = record.ActProven
-	ActFirstAdmin = record.ActFirstAdmin
-)
-
 // actTexts say what is the case, to whoever has the secret. They are the same for every account.
-var actTexts = map[Act]string{
-	ActConfirmed:  "this link was opened before: the address is confirmed",
-	ActRegistered: "the token was used before: the address is registered. Log in",
-	ActPassword:   "the token was used before: the new password is set. Log in with it, or request another mail",
-	ActLoggedIn:   "this login is finished already. To log in once more, begin again",
-	ActAddress:    "the token was used before: the new address is confirmed",
-	ActUndone:     "the token was used before: the change of the address was undone",
-	ActKept:       "the token was used before: the changes of the address stay",
-	ActPasskey:    "this answer was sent before: the passkey was added",
-	ActChanged:    "this was sent before: the new password is set",
-	ActProven:     "the code was used before: you have proven again who you are",
-	ActFirstAdmin: "this link was used before: there is a first admin. Log in to the console; `belfry user create ADDRESS --admin` makes another admin",
+var actTexts = map[record.Act]string{
+	record.ActConfirmed:  "this link was opened before: the address is confirmed",
+	record.ActRegistered: "the token was used before: the address is registered. Log in",
+	record.ActPassword:   "the token was used before: the new password is set. Log in with it, or request another mail",
+	record.ActLoggedIn:   "this login is finished already. To log in once more, begin again",
+	record.ActAddress:    "the token was used before: the new address is confirmed",
+	record.ActUndone:     "the token was used before: the change of the address was undone",
+	record.ActKept:       "the token was used before: the changes of the address stay",
+	record.ActPasskey:    "this answer was sent before: the passkey was added",
+	record.ActChanged:    "this was sent before: the new password is set",
+	record.ActProven:     "the code was used before: you have proven again who you are",
+	record.ActFirstAdmin: "this link was used before: there is a first admin. Log in to the console; `belfry user create ADDRESS --admin` makes another admin",
 }
 
 // Repetition is the cause of an error: the secret of a request was used before, for an act that has succeeded.
 type Repetition struct {
-	Act      Act
+	Act      record.Act
 	Provider string // of a login through a provider, or by a passkey: its name
 
 	// Known says that the request is of the browser of the first use, by a cookie of that browser. It may be sent

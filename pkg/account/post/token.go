@@ -157,12 +157,12 @@ func (s *Post) ValidToken(mailbox record.Mailbox, token string, purposes []recor
 
 // Consume invalidates a token and all others for the same purpose; of those that undo changes, which may be of other accounts, that
 // of the same change alone. Of two concurrent calls one is Denied, as a repetition. All that it invalidates are remembered as used for the act; for none, none is.
-func (s *Post) Consume(ctx context.Context, v VerifiedToken, act once.Act, from sessions.Client) error {
+func (s *Post) Consume(ctx context.Context, v VerifiedToken, act record.Act, from sessions.Client) error {
 	return s.ConsumeIn(ctx, s.DB.Mailboxes, v, act, from)
 }
 
 // ConsumeIn is Consume of a token in other mailboxes.
-func (s *Post) ConsumeIn(ctx context.Context, mailboxes record.Mailboxes, v VerifiedToken, act once.Act, from sessions.Client) error {
+func (s *Post) ConsumeIn(ctx context.Context, mailboxes record.Mailboxes, v VerifiedToken, act record.Act, from sessions.Client) error {
 	_, err := mailboxes.Change(record.AsService(ctx, ""), v.Mailbox, func(mailbox *record.Mailbox) error {
 		if !slices.ContainsFunc(mailbox.Tokens, func(t record.MailedToken) bool { return t.Hash == v.Token.Hash }) {
 			for _, u := range s.Uses.UnexpiredUsed(*mailbox) {

@@ -133,7 +133,7 @@ type Device struct {
 	Since string `json:"since,omitempty"` // User.DeviceEpoch
 }
 
-// Exports are the exports of what is a user's.
+// Exports are the exports of a user's data.
 type Exports struct {
 	Meta
 

@@ -64,11 +64,14 @@ func MaintainedFields() (users, idents []string) {
 
 // ShowReserved sets the fields of a user that belfry alone sets as rules are to see them.
 func (u User) ShowReserved(seen object.Object) {
-	for field, marked := range map[string]bool{"admin": u.MarkedAdmin, "disabled": u.MarkedDisabled} {
-		delete(seen, field)
-		if marked {
-			seen.Set(field, true)
-		}
+	show(seen, "admin", u.MarkedAdmin)
+	show(seen, "disabled", u.MarkedDisabled)
+}
+
+func show(seen object.Object, field string, marked bool) {
+	delete(seen, field)
+	if marked {
+		seen.Set(field, true)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"belfry/pkg/account/flow/changes"
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/notices"
-	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
@@ -33,7 +32,7 @@ func (s *Flow) Request(ctx context.Context, ident, address, password string, fro
 	if err := s.Post.RequireEmail(); err != nil {
 		return err
 	}
-	if _, err := NormalizeAddress(address); err != nil {
+	if _, err := record.NormalizeAddress(address); err != nil {
 		return &errs.Error{Kind: errs.Invalid, Message: "the new address can't be used", Fields: []errs.Field{{Pointer: "/address", Message: "expected an address such as ada@example.com"}}}
 	}
 	if err := s.Guesses.Take(from.Address); err != nil {
@@ -66,10 +65,6 @@ func (s *Flow) Request(ctx context.Context, ident, address, password string, fro
 	}
 	return s.Changes.RepeatedRequest(ctx, me.User.UUID, change, s.startChange(ctx, me, change, why))
 }
-
-// NormalizeAddress returns the form of an e-mail address by which accounts are found: ASCII letters in lower case, an international domain
-// in its ASCII form. Invalid for text that is no address that mail can be sent to.
-func NormalizeAddress(text string) (string, error) { return record.NormalizeAddress(text) }
 
 func errNoSession() error {
 	return errs.New(errs.Unauthenticated, "log in first, to the account whose address is changed")
@@ -173,7 +168,7 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 	if record.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, once.ActAddress, from)); err != nil {
+	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActAddress, from)); err != nil {
 		return err
 	}
 	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeAddress, About: id.ID, Always: true}); err != nil {

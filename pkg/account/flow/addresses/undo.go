@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"belfry/pkg/account/flow/changes"
-	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
@@ -63,7 +62,7 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 		return err
 	}
 	// Without the change the token is of no use any more.
-	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, once.ActUndone, from)); err != nil {
+	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActUndone, from)); err != nil {
 		s.Log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; it is of no use", "error", err)
 	}
 	s.Guesses.Accounts.Succeed(id.UUID())
@@ -234,7 +233,7 @@ func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessio
 		return err
 	}
 	s.Guesses.Return(from.Address)
-	return post.IgnoreUsed(s.Post.Consume(ctx, v, once.ActKept, from))
+	return post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActKept, from))
 }
 
 // MarkKept marks the changes of a user that which selects as kept, unless check refuses.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"belfry/pkg/account/admin"
-	"belfry/pkg/account/flow/addresses"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
@@ -191,7 +190,7 @@ func (s *Flow) firstAdmin(ctx context.Context, c passwords.Credentials) (users.N
 	if err := c.Validate(); err != nil {
 		return users.New{}, err
 	}
-	if _, err := addresses.NormalizeAddress(c.Login); err != nil {
+	if _, err := record.NormalizeAddress(c.Login); err != nil {
 		return users.New{}, err
 	}
 	if err := s.Passwords.CheckNew(ctx, record.FieldPassword, c.Password, c.Own()); err != nil {
@@ -210,7 +209,7 @@ func (s *Flow) firstAdmin(ctx context.Context, c passwords.Credentials) (users.N
 
 // useLink ends all links, and then creates the user.
 func (s *Flow) useLink(ctx context.Context, link post.VerifiedToken, reg users.New, from sessions.Client) (record.User, error) {
-	if err := s.Post.ConsumeIn(ctx, s.DB.Links(), link, once.ActFirstAdmin, from); err != nil {
+	if err := s.Post.ConsumeIn(ctx, s.DB.Links(), link, record.ActFirstAdmin, from); err != nil {
 		switch r := once.Repeated(err); {
 		case r != nil:
 			err = s.repeatedFirst(ctx, r)

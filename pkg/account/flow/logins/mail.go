@@ -32,7 +32,7 @@ func (s *Flow) LoginByMail(ctx context.Context, login, code string, from session
 	var asked record.MailLogin
 	if err := s.Guesses.TryCode(from.Address, func() (err error) {
 		var right bool
-		asked, right, err = s.Mails.TryMailLogin(ctx, mailbox, secret.Digest(from.Binding), code, once.ActLoggedIn, from)
+		asked, right, err = s.Mails.TryMailLogin(ctx, mailbox, secret.Digest(from.Binding), code, record.ActLoggedIn, from)
 		if err == nil && !right {
 			err = mails.CodeError()
 		}

@@ -17,7 +17,7 @@ func (s *Flow) LoginByPasskey(ctx context.Context, a passkeys.Answer, from sessi
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return sessions.Issued{}, err
 	}
-	user, _, err := s.Passkeys.Verify(ctx, a, nil, passkeys.ForLogin, once.ActLoggedIn)
+	user, _, err := s.Passkeys.Verify(ctx, a, nil, passkeys.ForLogin, record.ActLoggedIn)
 	if r := once.Repeated(err); r != nil {
 		r.Nowhere = from.Application != nil
 		err = once.Recognize(err, from)

@@ -146,7 +146,7 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 	if err != nil {
 		return sessions.Issued{Application: from.Application}, err
 	}
-	used := record.Use{Act: once.ActLoggedIn, Provider: p.Provider, Browser: once.BrowserDigest(from), Answer: answer, Done: true}
+	used := record.Use{Act: record.ActLoggedIn, Provider: p.Provider, Browser: once.BrowserDigest(from), Answer: answer, Done: true}
 	if err := s.consumePending(record.AsService(ctx, ""), login.UUID, used); err != nil {
 		s.ForgetProof(ctx, user.UUID, f)
 		return sessions.Issued{Application: from.Application}, err

@@ -89,7 +89,7 @@ func (s *Flow) Recover(ctx context.Context, c passwords.Credentials, from sessio
 	if err := s.announceRecovery(record.AsService(ctx, user.UUID), id, user, ident); err != nil {
 		return err
 	}
-	if err := s.Post.Consume(ctx, token, once.ActPassword, from); once.Repeated(err) != nil {
+	if err := s.Post.Consume(ctx, token, record.ActPassword, from); once.Repeated(err) != nil {
 		return s.Passwords.RepeatedForm(ctx, id, c.Password, err, nil, from)
 	} else if err != nil {
 		return err

@@ -27,7 +27,7 @@ func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token 
 	}
 	uuid := registrationUUID(id, from)
 	switch _, err := s.DB.Tokens.Create(record.AsService(ctx, ""), uuid, record.Token{
-		Use: &record.Use{Act: once.ActRegistered, Browser: once.BrowserDigest(from)}, Expires: s.DB.Now().Add(once.UsedTTL),
+		Use: &record.Use{Act: record.ActRegistered, Browser: once.BrowserDigest(from)}, Expires: s.DB.Now().Add(once.UsedTTL),
 	}); {
 	case errors.Is(err, errs.Exists):
 		return ended, nil

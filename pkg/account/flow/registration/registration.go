@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"belfry/pkg/account/flow/addresses"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
@@ -29,7 +28,7 @@ func (s *Flow) Register(ctx context.Context, c passwords.Credentials, from sessi
 	if err := c.Validate(); err != nil {
 		return session, false, err
 	}
-	if _, err := addresses.NormalizeAddress(c.Login); err != nil {
+	if _, err := record.NormalizeAddress(c.Login); err != nil {
 		return session, false, err
 	}
 	if err := passwords.CheckLength(record.FieldPassword, c.Password); err != nil {
@@ -154,7 +153,7 @@ func (s *Flow) consumeRegistrationToken(ctx context.Context, id record.Identity,
 	if err != nil {
 		return false, err
 	}
-	if err := s.Post.Consume(ctx, t, once.ActRegistered, from); err != nil {
+	if err := s.Post.Consume(ctx, t, record.ActRegistered, from); err != nil {
 		return false, err
 	}
 	return true, nil

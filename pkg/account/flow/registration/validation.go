@@ -77,7 +77,7 @@ func (s *Flow) followLink(ctx context.Context, login, token string, from session
 	case recovery:
 		return post.OpenRecovery, nil
 	}
-	if err := s.Post.Consume(ctx, verified, once.ActConfirmed, from); err != nil {
+	if err := s.Post.Consume(ctx, verified, record.ActConfirmed, from); err != nil {
 		return 0, err
 	}
 	proven := from.Session != nil && from.Session.User.UUID == user.UUID
@@ -89,7 +89,7 @@ func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated er
 	r := once.Repeated(repeated)
 	is, err := s.Uses.Await(ctx, r.At, func() (is, final bool, err error) {
 		user, ident, err := s.DB.FindOwner(record.AsService(ctx, ""), id)
-		return user.UUID != "" && !r.Token.Recovers(user) && (r.Act != once.ActConfirmed || ident.Validated), false, err
+		return user.UUID != "" && !r.Token.Recovers(user) && (r.Act != record.ActConfirmed || ident.Validated), false, err
 	})
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func (s *Flow) followLogin(ctx context.Context, id record.Identity, token string
 	if err != nil {
 		return 0, false, record.IgnoreNotFound(err)
 	}
-	if r := s.Uses.RepeatedLogin(mailbox, secret.Digest(from.Binding), token, from); r != nil && r.Act == once.ActLoggedIn {
+	if r := s.Uses.RepeatedLogin(mailbox, secret.Digest(from.Binding), token, from); r != nil && r.Act == record.ActLoggedIn {
 		return 0, true, once.ErrRepeated(*r, errs.Denied)
 	}
 	for _, l := range mailbox.Logins {

@@ -90,7 +90,7 @@ func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.Mail
 // the login, which ends after MaxTries of them, and against the mailbox, which has to wait after
 // Limits.Account of them, longer after each further one, so that it is of no use to ask for mail after mail. As
 // many reads and writes are made for a login that is for nobody. A code that was used is no try: its error has a Repetition.
-func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string, act once.Act, from sessions.Client) (login record.MailLogin, right bool, err error) {
+func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string, act record.Act, from sessions.Client) (login record.MailLogin, right bool, err error) {
 	_, err = s.DB.Mailboxes.Change(ctx, mailbox, func(m *record.Mailbox) error {
 		login, right = record.MailLogin{}, false
 		at := slices.IndexFunc(m.Logins, func(l record.MailLogin) bool { return l.Binding == binding && s.IsValid(l) })

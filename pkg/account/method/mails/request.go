@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
@@ -104,7 +103,7 @@ func (s *Method) SendSecondCode(ctx context.Context, user record.User, login str
 // CheckSecondCode reports whether a code is that of SendSecondCode for a user and a pending login, with the address that it was
 // sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
 func (s *Method) CheckSecondCode(ctx context.Context, user record.User, login, code string) (address string, right bool, err error) {
-	asked, right, err := s.TryMailLogin(record.AsService(ctx, user.UUID), SecondMailbox(user.UUID), secondBinding(login), code, once.ActProven, sessions.Client{})
+	asked, right, err := s.TryMailLogin(record.AsService(ctx, user.UUID), SecondMailbox(user.UUID), secondBinding(login), code, record.ActProven, sessions.Client{})
 	return asked.To, right && asked.IsFor(user), err
 }
 

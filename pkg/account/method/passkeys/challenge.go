@@ -89,7 +89,7 @@ func errChallenge() error {
 
 // consumeChallenge uses up a challenge, so that it is answered once, whether or not the answer is right. Of two
 // concurrent calls one is Denied: with a Repetition, once the same answer has succeeded.
-func (s *Method) consumeChallenge(ctx context.Context, a Answer, why passkeyPurpose, act once.Act) error {
+func (s *Method) consumeChallenge(ctx context.Context, a Answer, why passkeyPurpose, act record.Act) error {
 	ctx = record.AsService(ctx, "")
 	if len(a.Secret) != secret.B64.EncodedLen(secret.Size) {
 		return errChallenge()

@@ -40,7 +40,7 @@ func (s *Method) Proves(ctx context.Context, user record.User, a Answer, flow st
 
 // Prove is Proves, with the reason why an answer is wrong.
 func (s *Method) Prove(ctx context.Context, user record.User, a Answer, flow string) error {
-	_, _, err := s.Verify(ctx, a, &user, ForSecondFactor(flow), once.ActProven)
+	_, _, err := s.Verify(ctx, a, &user, ForSecondFactor(flow), record.ActProven)
 	if err == nil {
 		s.Uses.Settle(ctx, ChallengeUUID(a.Secret), true)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/go-webauthn/webauthn/protocol"
 
 	"belfry/pkg/account/notices"
-	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
@@ -87,7 +86,7 @@ func (s *Method) Add(ctx context.Context, name string, a Answer, me *sessions.Se
 	if err != nil {
 		return Info{}, errCredential(err)
 	}
-	if err := s.consumeChallenge(ctx, a, ForRegistration(me), once.ActPasskey); err != nil {
+	if err := s.consumeChallenge(ctx, a, ForRegistration(me), record.ActPasskey); err != nil {
 		return Info{}, err
 	}
 	added, err := s.addVerified(ctx, name, a, parsed, me)

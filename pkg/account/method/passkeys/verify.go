@@ -9,7 +9,6 @@ import (
 
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/guess"
-	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
@@ -36,7 +35,7 @@ func errClone() error {
 // the challenge was used for, unless there is an error.
 //
 // Errors: Invalid for an answer that can't be read; Denied, with a Repetition for an answer that was sent before.
-func (s *Method) Verify(ctx context.Context, a Answer, expected *record.User, why passkeyPurpose, act once.Act) (user record.User, ident record.Ident, err error) {
+func (s *Method) Verify(ctx context.Context, a Answer, expected *record.User, why passkeyPurpose, act record.Act) (user record.User, ident record.Ident, err error) {
 	if err := s.requirePasskeys(); err != nil {
 		return user, ident, err
 	}

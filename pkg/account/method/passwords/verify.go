@@ -98,7 +98,7 @@ func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, pass
 		if repeated || err != nil {
 			s.Guesses.Accounts.Undo(key)
 			s.Guesses.Accounts.Undo(key)
-			return cmp.Or(err, once.ErrRepeated(once.Repetition{Act: once.ActChanged, Known: true}, errs.Denied))
+			return cmp.Or(err, once.ErrRepeated(once.Repetition{Act: record.ActChanged, Known: true}, errs.Denied))
 		}
 	}
 	if !right {

@@ -149,7 +149,7 @@ func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser stri
 			return sessions.StateError() // it stays: the browser that it belongs to may still finish it
 		}
 		flow = *t
-		s.Uses.UseUp(t, record.Use{Act: once.ActLoggedIn, Provider: t.FlowProvider, Browser: once.BrowserDigest(from), Secret: t.Browser})
+		s.Uses.UseUp(t, record.Use{Act: record.ActLoggedIn, Provider: t.FlowProvider, Browser: once.BrowserDigest(from), Secret: t.Browser})
 		return nil
 	})
 	switch {
