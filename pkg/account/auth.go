@@ -24,6 +24,8 @@ import (
 	"belfry/pkg/account/flow/stepup"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/account/method/mails"
 	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/method/passwords"
@@ -66,6 +68,9 @@ type Options struct {
 	Hash      HashParams // of new passwords; zero: the default ones
 	Passwords weak.Options
 
+	// Methods are made besides belfry's own ones.
+	Methods []func(db *record.Stores, sealer *seal.Sealer) method.Method
+
 	Deletion *Deletion // of accounts by their users; nil: they can't
 
 	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: they have none
@@ -90,10 +95,11 @@ type Service struct {
 	Post     *post.Post
 	Notices  *notices.Notices
 
+	// Methods are those by which users prove who they are, in the order in which people see them. Some can do more than all can:
+	Methods   method.Methods
 	Passwords *passwords.Method
 	Mails     *mails.Method
 	Passkeys  *passkeys.Method
-	TOTP      *totp.Method
 	Providers *providers.Method
 
 	Login        *logins.Flow
@@ -147,26 +153,27 @@ func New(o Options) *Service {
 	s.Users = &users.Users{DB: s.db, Interceptor: o.Interceptor}
 	changed := &changes.Changes{DB: s.db, Guesses: s.guesses, Notices: s.Notices, Uses: uses, Post: s.Post}
 	s.Links = &links.Flow{DB: s.db, Email: s.email, Changes: changed, Notices: s.Notices, Sessions: s.Sessions, Users: s.Users}
-	s.Enrollment = &enrollment.Flow{DB: s.db, Notices: s.Notices, Sessions: s.Sessions}
 
 	s.Passwords = passwords.New(passwords.Method{DB: s.db, Guesses: s.guesses, Email: s.email, Hasher: hasher, Uses: uses, Sessions: s.Sessions}, o.Passwords)
-	s.Mails = &mails.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Email: s.email, Enrollment: s.Enrollment, Links: s.Links, Uses: uses, Post: s.Post, Sessions: s.Sessions}
+	s.Mails = &mails.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Email: s.email, Links: s.Links, Uses: uses, Post: s.Post}
 	s.Passkeys = &passkeys.Method{
-		DB: s.db, Guesses: s.guesses, Config: copyOf(o.Passkeys), Enrollment: s.Enrollment, Links: s.Links, Notices: s.Notices, Uses: uses, Sessions: s.Sessions, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Config: copyOf(o.Passkeys), Links: s.Links, Notices: s.Notices, Uses: uses, Sessions: s.Sessions, Users: s.Users,
 	}
-	s.TOTP = &totp.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Sealer: o.Sealer, Enrollment: s.Enrollment, Sessions: s.Sessions, Users: s.Users}
+	app := &totp.Method{DB: s.db, Base: s.base, Sealer: o.Sealer, Users: s.Users}
 	s.Providers = &providers.Method{
 		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer, Pending: s.pending, Uses: uses, Sessions: s.Sessions,
 	}
+	s.Methods = methods(s, app, o)
+	s.Enrollment = &enrollment.Flow{DB: s.db, Guesses: s.guesses, Methods: s.Methods, Notices: s.Notices, Sessions: s.Sessions}
 
 	s.Recovery = &recovery.Flow{
 		DB: s.db, Guesses: s.guesses, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
 	}
 	s.Login = &logins.Flow{
-		DB: s.db, Guesses: s.guesses, Log: log, Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses, Passkeys: s.Passkeys, Passwords: s.Passwords,
-		Post: s.Post, Providers: s.Providers, Recovery: s.Recovery, RecoveryCodes: &recoverycodes.Method{DB: s.db}, Sessions: s.Sessions, TOTP: s.TOTP, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Methods: s.Methods, Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses,
+		Passwords: s.Passwords, Post: s.Post, Providers: s.Providers, Recovery: s.Recovery, Sessions: s.Sessions, Users: s.Users,
 	}
-	s.StepUp = &stepup.Flow{Guesses: s.guesses, Login: s.Login, Passkeys: s.Passkeys, Passwords: s.Passwords, Sessions: s.Sessions}
+	s.StepUp = &stepup.Flow{Guesses: s.guesses, Login: s.Login, Passwords: s.Passwords, Sessions: s.Sessions}
 	s.Registration = &registration.Flow{
 		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Links: s.Links, Login: s.Login, Mails: s.Mails, Notices: s.Notices, Uses: uses, Passwords: s.Passwords,
 		Post: s.Post, Sessions: s.Sessions, Users: s.Users,
@@ -187,6 +194,24 @@ func New(o Options) *Service {
 	s.Exports = &exports.Exports{DB: s.db, Log: log, Slots: slots, Enrollment: s.Enrollment, Keys: s.Keys, Passkeys: s.Passkeys, Sessions: s.Sessions}
 	s.composeMails()
 	return s
+}
+
+// methods are those by which users prove who they are, in the order in which people see them. One that is added is added here.
+func methods(s *Service, app *totp.Method, o Options) method.Methods {
+	all := method.Methods{app, s.Passkeys, s.Mails, &recoverycodes.Method{DB: s.db}, s.Passwords}
+	for _, add := range o.Methods {
+		all = append(all, add(s.db, o.Sealer))
+	}
+	return all
+}
+
+// About returns what is known of the methods of a service with some options.
+func About(o Options) (all []about.Configured) {
+	s := &Service{Passkeys: &passkeys.Method{Config: o.Passkeys}, Mails: &mails.Method{Email: o.Email}, Passwords: &passwords.Method{Email: o.Email}}
+	for _, m := range methods(s, &totp.Method{}, o) {
+		all = append(all, about.Configured{Method: m.About(), Enabled: m.Enabled()})
+	}
+	return all
 }
 
 func copyOf[T any](options *T) *T {

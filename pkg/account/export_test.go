@@ -146,3 +146,26 @@ func LeftOfUsers(act string) map[string]string {
 	}
 	return all
 }
+
+// BeginMailFactor begins to add codes of mails.
+func (s *Service) BeginMailFactor(ctx context.Context, me *Session) error {
+	_, err := s.Enrollment.Begin(ctx, me, FactorEmail)
+	return err
+}
+
+// AddPasskeyFactor makes passkeys a second factor.
+func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) ([]string, error) {
+	_, codes, err := s.Enrollment.Confirm(ctx, FactorPasskey, "", Client{Session: me})
+	return codes, err
+}
+
+// MailSecondCode asks for the mail with the code of a second factor.
+func (s *Service) MailSecondCode(ctx context.Context, pending string, from Client) error {
+	_, err := s.Login.Ask(ctx, FactorEmail, pending, from)
+	return err
+}
+
+// LoginByPasskey logs in by a passkey.
+func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Client) (IssuedSession, error) {
+	return s.Login.LoginBy(ctx, MethodPasskey, "", SecondFactor{Signed: a}, from)
+}

@@ -39,9 +39,9 @@ type enrolled struct {
 // enroll sets up an authenticator app in a session.
 func (w *fixture) enroll(in account.IssuedSession) enrolled {
 	w.Helper()
-	e, err := w.TOTP.Begin(w.Context(), &in.Session)
+	e, err := w.Enrollment.Begin(w.Context(), &in.Session, account.FactorTOTP)
 	w.must(err)
-	session, codes, err := w.TOTP.Confirm(w.Context(), w.totpCode(e.Secret, 0), with(in))
+	session, codes, err := w.Enrollment.Confirm(w.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 	w.must(err)
 	w.clock.advance(time.Minute) // the code was used
 	return enrolled{session, e.Secret, codes}
@@ -81,7 +81,7 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if in.AAL != 1 || !slices.Equal(in.Methods, []string{account.MethodPassword}) {
 		t.Errorf("the session of a registration: %+v", in.Session)
 	}
-	e, err := w.TOTP.Begin(t.Context(), &in.Session)
+	e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 	w.must(err)
 	if picture, err := png.Decode(bytes.NewReader(e.PNG)); err != nil || picture.Bounds().Dx() < 100 {
 		t.Errorf("the QR code: %v", err)
@@ -92,9 +92,9 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 		}
 	}
 	w.mustLogin(ada, password, in.User.UUID) // it is not confirmed yet
-	_, _, err = w.TOTP.Confirm(t.Context(), "000000", with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, "000000", with(in))
 	w.wantKind(err, errs.Denied)
-	raised, codes, err := w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(in))
+	raised, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 	w.must(err)
 	w.Close()
 	if w.valid(in.Token) || !w.valid(raised.Token) || raised.AAL != 2 || len(codes) != 10 {
@@ -150,10 +150,10 @@ func (w *fixture) audited(user string) (names []event.Name) {
 func TestACodeOfAnAppIsAcceptedOnce(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	e, err := w.TOTP.Begin(t.Context(), &in.Session)
+	e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 	w.must(err)
 	code := w.totpCode(e.Secret, 0)
-	_, _, err = w.TOTP.Confirm(t.Context(), code, with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, code, with(in))
 	w.must(err)
 	complete := func(code string, want errs.Kind) {
 		t.Helper()
@@ -323,9 +323,9 @@ func TestAnOldOrWeakSessionChangesNoFactors(t *testing.T) {
 	stolen := w.register(ada, password)
 	everything := func(in account.IssuedSession, step string) {
 		t.Helper()
-		_, err := w.TOTP.Begin(t.Context(), &in.Session)
+		_, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 		w.wantStep(err, step)
-		_, _, err = w.TOTP.Confirm(t.Context(), "123456", with(in))
+		_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, "123456", with(in))
 		w.wantStep(err, step)
 		_, err = w.Enrollment.RenewRecoveryCodes(t.Context(), &in.Session)
 		w.wantStep(err, step)
@@ -373,7 +373,7 @@ func TestAPasswordRenewsASession(t *testing.T) {
 	if raised.AAL != 1 || !raised.AuthenticatedAt.Equal(w.clock.Now()) || !slices.Equal(raised.Methods, []string{"password"}) {
 		t.Errorf("%+v", raised.Session)
 	}
-	_, err = w.TOTP.Begin(t.Context(), &raised.Session)
+	_, err = w.Enrollment.Begin(t.Context(), &raised.Session, account.FactorTOTP)
 	w.must(err)
 }
 
@@ -387,7 +387,7 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		for range 4 {
 			in, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 			w.must(err)
-			e, err := w.TOTP.Begin(t.Context(), &in.Session)
+			e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 			w.must(err)
 			sessions, secrets = append(sessions, in), append(secrets, e.Secret)
 		}
@@ -395,7 +395,7 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		winner := atomic.Int32{}
 		concurrently(w.twoServices(), 4, func(i int, s *account.Service) {
 			// A code of the next step is accepted after one of this step: that a step is used once does not decide it.
-			_, _, err := s.TOTP.Confirm(t.Context(), w.totpCode(secrets[i], i%2), with(sessions[i]))
+			_, _, err := s.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(secrets[i], i%2), with(sessions[i]))
 			w.allowKinds(err, errs.Exists, errs.Denied, errs.Conflict)
 			if err == nil {
 				succeeded.Add(1)
@@ -416,13 +416,13 @@ func TestASecondAppDoesNotReplaceTheFirst(t *testing.T) {
 	w := newFixture(t)
 	one := w.register(ada, password)
 	other := w.mustLogin(ada, password, one.User.UUID)
-	first, err := w.TOTP.Begin(t.Context(), &one.Session)
+	first, err := w.Enrollment.Begin(t.Context(), &one.Session, account.FactorTOTP)
 	w.must(err)
-	second, err := w.TOTP.Begin(t.Context(), &other.Session)
+	second, err := w.Enrollment.Begin(t.Context(), &other.Session, account.FactorTOTP)
 	w.must(err)
-	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(first.Secret, 0), with(one))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(first.Secret, 0), with(one))
 	w.must(err)
-	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(second.Secret, 1), with(other))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(second.Secret, 1), with(other))
 	w.wantKind(err, errs.Exists)
 	w.clock.advance(time.Minute)
 	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(first.Secret, 0)), from)
@@ -433,22 +433,22 @@ func TestAnAppIsConfirmedByTheSessionThatSetsItUp(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
-	e, err := w.TOTP.Begin(t.Context(), &in.Session)
+	e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 	w.must(err)
-	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(other))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(other))
 	w.wantKind(err, errs.Conflict)
-	again, err := w.TOTP.Begin(t.Context(), &in.Session)
+	again, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 	w.must(err)
-	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 	w.wantKind(err, errs.Denied)
 	w.clock.advance(10 * time.Minute)
-	_, _, err = w.TOTP.Confirm(t.Context(), w.totpCode(again.Secret, 0), with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(again.Secret, 0), with(in))
 	w.wantKind(err, errs.Conflict)
 	key, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(in))
 	w.must(err)
 	me, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
-	_, err = w.TOTP.Begin(t.Context(), me)
+	_, err = w.Enrollment.Begin(t.Context(), me, account.FactorTOTP)
 	w.wantKind(err, errs.Denied)
 	if me.AAL != 1 || !me.AuthenticatedAt.IsZero() || key.ID != me.ID {
 		t.Errorf("the session of an API key: %+v", me)
@@ -463,15 +463,15 @@ func TestThePolicyOfSecondFactors(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = account.MFAOff })
 		in := w.register(ada, password)
-		_, err := w.TOTP.Begin(t.Context(), &in.Session)
+		_, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 		w.wantKind(err, errs.Conflict)
 		on := w.opts
 		on.MFA = account.MFA{}
 		w.opts = on
 		other, _ := w.newService()
-		e, err := other.TOTP.Begin(t.Context(), &in.Session)
+		e, err := other.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
 		w.must(err)
-		_, _, err = other.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), with(in))
+		_, _, err = other.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 		w.must(err)
 		w.mustLogin(ada, password, in.User.UUID) // the operator has turned them off
 	})
@@ -608,17 +608,17 @@ func emailFactor(code string) account.SecondFactor {
 func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.register(ada, password)
-	w.must(w.Mails.BeginFactor(t.Context(), &in.Session))
+	w.must(w.BeginMailFactor(t.Context(), &in.Session))
 	code := w.lastMail(ada).secret()
 	other := w.mustLogin(ada, password, in.User.UUID)
-	_, _, err := w.Mails.ConfirmFactor(t.Context(), code, with(other))
+	_, _, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(other))
 	w.wantKind(err, errs.Denied) // another session has asked for it
-	raised, codes, err := w.Mails.ConfirmFactor(t.Context(), code, with(in))
+	raised, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(in))
 	w.must(err)
 	if raised.AAL != 2 || len(codes) != 10 {
 		t.Errorf("%+v, %d codes", raised.Session, len(codes))
 	}
-	_, _, err = w.Mails.ConfirmFactor(t.Context(), code, with(raised))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(raised))
 	w.wantKind(err, errs.Exists)
 
 	w.clock.advance(2 * time.Minute)
@@ -626,7 +626,7 @@ func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	if !slices.Equal(first.Factors, []string{account.FactorEmail, account.FactorRecovery}) {
 		t.Errorf("the login can be completed by %v", first.Factors)
 	}
-	w.must(w.Login.MailSecondCode(t.Context(), first.Secret, from))
+	w.must(w.MailSecondCode(t.Context(), first.Secret, from))
 	code = w.lastMail(ada).secret()
 	complete := func(secret, code string) error {
 		_, err := w.Login.CompleteLogin(t.Context(), secret, emailFactor(code), from)
@@ -635,8 +635,8 @@ func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	w.wantKind(complete(second.Secret, code), errs.Denied)
 	w.must(complete(first.Secret, code))
 	w.wantKind(complete(second.Secret, code), errs.Denied)
-	w.wantKind(w.Login.MailSecondCode(t.Context(), first.Secret, from), errs.Unauthenticated)
-	w.wantKind(w.Login.MailSecondCode(t.Context(), "wrong", from), errs.Unauthenticated)
+	w.wantKind(w.MailSecondCode(t.Context(), first.Secret, from), errs.Unauthenticated)
+	w.wantKind(w.MailSecondCode(t.Context(), "wrong", from), errs.Unauthenticated)
 
 	// Who logs in by a mail proves the mailbox: that is no second factor.
 	w.clock.advance(2 * time.Minute)
@@ -647,7 +647,7 @@ func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	if p == nil || slices.Contains(p.Factors, account.FactorEmail) {
 		t.Fatalf("after a login by mail: %+v, %v", p, err)
 	}
-	w.wantKind(w.Login.MailSecondCode(t.Context(), p.Secret, from), errs.Invalid)
+	w.wantKind(w.MailSecondCode(t.Context(), p.Secret, from), errs.Invalid)
 	w.wantKind(complete(p.Secret, "123456"), errs.Invalid)
 	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, recoveryFactor(codes[0]), from)
 	w.must(err)

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/account/flow/logins"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/mails"
 	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/method/passwords"
@@ -100,11 +101,11 @@ type Notice = post.Notice
 // Origin is sessions.Origin.
 type Origin = sessions.Origin
 
-// PasskeyAnswer is passkeys.Answer.
-type PasskeyAnswer = passkeys.Answer
+// PasskeyAnswer is method.Signed.
+type PasskeyAnswer = method.Signed
 
-// PasskeyChallenge is passkeys.Challenge.
-type PasskeyChallenge = passkeys.Challenge
+// PasskeyChallenge is method.Challenge.
+type PasskeyChallenge = method.Challenge
 
 // PasskeyInfo is passkeys.Info.
 type PasskeyInfo = passkeys.Info
@@ -127,8 +128,8 @@ type Repetition = once.Repetition
 // RequestedLogin is mails.RequestedLogin.
 type RequestedLogin = mails.RequestedLogin
 
-// SecondFactor is logins.SecondFactor.
-type SecondFactor = logins.SecondFactor
+// SecondFactor is method.Answer.
+type SecondFactor = method.Answer
 
 // Session is sessions.Session.
 type Session = sessions.Session

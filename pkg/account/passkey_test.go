@@ -42,7 +42,7 @@ func (w *fixture) answer(c *authenticator.Credential, change ...func(*authentica
 
 func (w *fixture) loginByPasskey(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) (account.IssuedSession, error) {
 	w.Helper()
-	return w.Login.LoginByPasskey(w.Context(), w.answer(c, change...), from)
+	return w.LoginByPasskey(w.Context(), w.answer(c, change...), from)
 }
 
 // withPasskey is a fixture with a user who has a passkey.
@@ -222,7 +222,7 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 	}
 	uses := map[string]func(account.PasskeyAnswer) error{
 		"login": func(a account.PasskeyAnswer) error {
-			_, err := w.Login.LoginByPasskey(t.Context(), a, from)
+			_, err := w.LoginByPasskey(t.Context(), a, from)
 			return err
 		},
 		"second factor": func(a account.PasskeyAnswer) error {
@@ -270,7 +270,7 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 }
 
 func (w *fixture) byPasskey(a account.PasskeyAnswer) error {
-	_, err := w.Login.LoginByPasskey(w.Context(), a, from)
+	_, err := w.LoginByPasskey(w.Context(), a, from)
 	return err
 }
 

@@ -120,9 +120,9 @@ func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 	})
 	t.Run("step-up", func(t *testing.T) {
 		w, in, key := withPasskey(t)
-		challenge, err := w.Login.SecondPasskeyOptions(t.Context(), "", with(in))
+		challenge, err := w.Login.Ask(t.Context(), account.FactorPasskey, "", with(in))
 		w.must(err)
-		f := account.SecondFactor{Type: account.FactorPasskey, Passkey: account.PasskeyAnswer{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
+		f := account.SecondFactor{Type: account.FactorPasskey, Signed: account.PasskeyAnswer{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
 		w.backend.onStep(failWrites("Sessions", broken))
 		if _, err = w.StepUp.StepUp(t.Context(), "", f, with(in)); !errors.Is(err, broken) {
 			t.Fatal(err)

@@ -244,12 +244,12 @@ func TestALoginThatIsCompletedTwice(t *testing.T) {
 func TestAUsedRecordKeepsNothing(t *testing.T) {
 	w, _, key := withPasskey(t)
 	a := w.answer(key)
-	_, err := w.Login.LoginByPasskey(t.Context(), a, from)
+	_, err := w.LoginByPasskey(t.Context(), a, from)
 	w.must(err)
-	_, err = w.Login.LoginByPasskey(t.Context(), a, from)
+	_, err = w.LoginByPasskey(t.Context(), a, from)
 	w.wantRepeated(err, account.ActLoggedIn, false)
 	a.Cookie = true
-	_, err = w.Login.LoginByPasskey(t.Context(), a, from)
+	_, err = w.LoginByPasskey(t.Context(), a, from)
 	w.wantRepeated(err, account.ActLoggedIn, true)
 	used := 0
 	for _, stored := range w.objects("Tokens") {
@@ -284,7 +284,7 @@ func TestAWrongAnswerThatIsRepeatedIsWrong(t *testing.T) {
 	a := w.answer(key)
 	a.Credential = []byte(strings.Replace(string(a.Credential), `"signature":"`, `"signature":"AAAA`, 1))
 	for range 2 {
-		_, err := w.Login.LoginByPasskey(t.Context(), a, from)
+		_, err := w.LoginByPasskey(t.Context(), a, from)
 		w.wantPlain(err)
 	}
 }

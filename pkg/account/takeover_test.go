@@ -344,8 +344,8 @@ func TestAMailboxIsOneFactor(t *testing.T) {
 	withMailFactor := func(w *fixture) (account.IssuedSession, []string) {
 		w.Helper()
 		in := w.register(ada, password)
-		w.must(w.Mails.BeginFactor(w.Context(), &in.Session))
-		next, codes, err := w.Mails.ConfirmFactor(w.Context(), w.lastMail(ada).secret(), with(in))
+		w.must(w.BeginMailFactor(w.Context(), &in.Session))
+		next, codes, err := w.Enrollment.Confirm(w.Context(), account.FactorEmail, w.lastMail(ada).secret(), with(in))
 		w.must(err)
 		return next, codes
 	}
@@ -369,13 +369,13 @@ func TestAMailboxIsOneFactor(t *testing.T) {
 	w.recoverBy(ada2(w), "set by a mail")
 	in := must(w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from))
 	in = must(w.Recovery.ChangePassword(t.Context(), "set by a mail", "set after it", w.now(in)))
-	w.wantKind(w.Mails.BeginFactor(t.Context(), w.now(in).Session), errs.Conflict)
+	w.wantKind(w.BeginMailFactor(t.Context(), w.now(in).Session), errs.Conflict)
 	code, client := w.mailedCode(ada)
 	in = must(w.Login.LoginByMail(t.Context(), ada, code, client))
-	w.wantKind(w.Mails.BeginFactor(t.Context(), w.now(in).Session), errs.Conflict)
+	w.wantKind(w.BeginMailFactor(t.Context(), w.now(in).Session), errs.Conflict)
 	must(w.Admin.SetPassword(t.Context(), in.User.UUID, password)) // by an admin
 	in = w.mustLogin(ada, password, in.User.UUID)
-	w.must(w.Mails.BeginFactor(t.Context(), w.now(in).Session))
+	w.must(w.BeginMailFactor(t.Context(), w.now(in).Session))
 }
 
 // ada2 registers ada.
@@ -401,8 +401,8 @@ func (w *fixture) mustLoginPending(login, password string, factors ...string) {
 func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 	w := newFixture(t, validatedFirst, notices)
 	in := w.register(ada, password)
-	w.must(w.Mails.BeginFactor(t.Context(), &in.Session))
-	in, codes, err := w.Mails.ConfirmFactor(t.Context(), w.lastMail(ada).secret(), with(in))
+	w.must(w.BeginMailFactor(t.Context(), &in.Session))
+	in, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, w.lastMail(ada).secret(), with(in))
 	w.must(err)
 	for _, code := range codes { // all are used up
 		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
@@ -436,9 +436,9 @@ func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 		}
 	}
 
-	e, err := w.TOTP.Begin(t.Context(), w.now(in).Session)
+	e, err := w.Enrollment.Begin(t.Context(), w.now(in).Session, account.FactorTOTP)
 	w.must(err)
-	next, codes, err := w.TOTP.Confirm(t.Context(), w.totpCode(e.Secret, 0), w.now(in))
+	next, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), w.now(in))
 	w.must(err)
 	if next.Token != "" || len(codes) != 0 || w.now(in).Session.AAL != 1 {
 		t.Errorf("the factor counts at once: %+v, %d codes", next.Session, len(codes))

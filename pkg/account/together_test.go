@@ -70,8 +70,8 @@ func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 		in, err := w.Login.LoginByMail(t.Context(), ada, secret, client)
 		w.must(err)
 		w.clock.advance(w.email.MailInterval)
-		w.wantKind(w.Mails.BeginFactor(t.Context(), &in.Session), errs.Conflict)
-		_, _, err = w.Mails.ConfirmFactor(t.Context(), "123456", with(in))
+		w.wantKind(w.BeginMailFactor(t.Context(), &in.Session), errs.Conflict)
+		_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorEmail, "123456", with(in))
 		w.wantKind(err, errs.Conflict)
 	}
 }
@@ -80,8 +80,8 @@ func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 func (w *fixture) enrollEmail(in account.IssuedSession, address string) account.IssuedSession {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Mails.BeginFactor(w.Context(), &in.Session))
-	raised, _, err := w.Mails.ConfirmFactor(w.Context(), w.lastMail(address).secret(), with(in))
+	w.must(w.BeginMailFactor(w.Context(), &in.Session))
+	raised, _, err := w.Enrollment.Confirm(w.Context(), account.FactorEmail, w.lastMail(address).secret(), with(in))
 	w.must(err)
 	return raised
 }
@@ -99,14 +99,14 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 	in, _, err = w.Registration.Register(t.Context(), credentials(bob, password), with(in)) // which nobody has proven
 	w.must(err)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Login.MailSecondCode(t.Context(), w.beginLogin(ada).Secret, from))
+	w.must(w.MailSecondCode(t.Context(), w.beginLogin(ada).Secret, from))
 	if m := w.lastMail(ada); m.kind != "code" {
 		t.Errorf("the mail is %s", m.kind)
 	}
 	w.must(w.Links.Unlink(t.Context(), &in.Session, adaIdent)) // the other one is the only one then
 	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, "bob@example.com_email"), errs.Conflict)
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Login.MailSecondCode(t.Context(), w.beginLogin(bob).Secret, from))
+	w.must(w.MailSecondCode(t.Context(), w.beginLogin(bob).Secret, from))
 	if m := w.lastMail(bob); m.kind != "code" {
 		t.Errorf("the mail is %s", m.kind)
 	}
@@ -122,15 +122,15 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 func TestACodeProvesTheAddressThatItWasSentTo(t *testing.T) {
 	w := newFixture(t)
 	first := w.register(ada, password)
-	w.must(w.Mails.BeginFactor(t.Context(), &first.Session))
+	w.must(w.BeginMailFactor(t.Context(), &first.Session))
 	code := w.lastMail(ada).secret()
 	second := w.mustLogin(ada, password, first.User.UUID)
 	second, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(second)) // the address of somebody else
 	w.must(err)
 	w.must(w.Links.Unlink(t.Context(), &second.Session, adaIdent))
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Mails.BeginFactor(t.Context(), &second.Session))
-	_, _, err = w.Mails.ConfirmFactor(t.Context(), code, with(first))
+	w.must(w.BeginMailFactor(t.Context(), &second.Session))
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(first))
 	w.wantKind(err, errs.Conflict)
 	if proven := w.record("Idents", "bob@example.com_email")["_proven"]; string(proven) == "true" {
 		t.Error("an address is proven to which no code was sent")
@@ -160,7 +160,7 @@ func TestCodesOfMailsFollowAChangeOfAddress(t *testing.T) {
 	confirm, _ := w.change(in, ada, newAda, password)
 	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
 	w.clock.advance(w.email.MailInterval)
-	w.must(w.Login.MailSecondCode(t.Context(), w.beginLogin(newAda).Secret, from))
+	w.must(w.MailSecondCode(t.Context(), w.beginLogin(newAda).Secret, from))
 	if m := w.lastMail(newAda); m.kind != "code" {
 		t.Errorf("the mail is %s", m.kind)
 	}
@@ -175,7 +175,7 @@ func TestPasskeysBecomeNoFactorWhileTheLastIsRemoved(t *testing.T) {
 	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		unlinked = other.Links.Unlink(t.Context(), &in.Session, own)
 	}))
-	_, err := w.Passkeys.AddFactor(t.Context(), &in.Session)
+	_, err := w.AddPasskeyFactor(t.Context(), &in.Session)
 	w.backend.onStep(nil)
 	w.must(unlinked)
 	w.wantKind(err, errs.Conflict)
@@ -190,7 +190,7 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 		owners, thiefs := authenticator.New(t, authenticator.ES256, origin), authenticator.New(t, authenticator.ES256, origin)
 		added, err := w.addPasskey(owners, "", &in.Session)
 		w.must(err)
-		_, err = w.Passkeys.AddFactor(t.Context(), &in.Session)
+		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
 		w.must(err)
 		in, err = w.loginByPasskey(owners)
 		w.must(err)
@@ -261,7 +261,7 @@ func TestOfTwoFactorsThatAreRemovedAtOnceOneStays(t *testing.T) {
 		in := w.enroll(w.register(ada, password)).IssuedSession
 		_, err := w.addPasskey(authenticator.New(t, authenticator.ES256, origin), "", &in.Session)
 		w.must(err)
-		_, err = w.Passkeys.AddFactor(t.Context(), &in.Session)
+		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
 		w.must(err)
 		me := w.now(in).Session
 		concurrently(w.twoServices(), 2, func(i int, s *account.Service) {
@@ -326,11 +326,11 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 	expect("factorRemoved")
 	w.must(w.Enrollment.Remove(t.Context(), &in.Session, account.FactorTOTP))
 	expect("factorRemoved")
-	_, err = w.Passkeys.AddFactor(t.Context(), w.now(in).Session)
+	_, err = w.AddPasskeyFactor(t.Context(), w.now(in).Session)
 	w.must(err)
 	expect("factorAdded")
 	// What did not happen is not reported.
-	_, err = w.Passkeys.AddFactor(t.Context(), w.now(in).Session)
+	_, err = w.AddPasskeyFactor(t.Context(), w.now(in).Session)
 	w.wantKind(err, errs.Exists)
 	w.wantKind(w.Enrollment.Remove(t.Context(), w.now(in).Session, account.FactorTOTP), errs.NotFound)
 	w.wantKind(w.Links.Unlink(t.Context(), w.now(in).Session, authenticator.Encode(c.ID)+"_passkey"), errs.Conflict)
@@ -373,7 +373,7 @@ func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
 func TestAnExportedAccountHasSecondFactorsAndPasskeys(t *testing.T) {
 	w, in, c := withPasskey(t)
 	e := w.enroll(in)
-	_, err := w.Passkeys.AddFactor(t.Context(), &e.Session)
+	_, err := w.AddPasskeyFactor(t.Context(), &e.Session)
 	w.must(err)
 	me := w.now(e.IssuedSession).Session
 	exported, err := w.Exports.Account(t.Context(), me)
@@ -426,7 +426,7 @@ func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 		in, c := w.register(ada, password), authenticator.New(t, authenticator.ES256, origin)
 		_, err := w.addPasskey(c, "", &in.Session)
 		w.must(err)
-		_, err = w.Passkeys.AddFactor(t.Context(), &in.Session)
+		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
 		w.must(err)
 		w.clock.advance(time.Minute)
 		return w, c
@@ -435,21 +435,21 @@ func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 	p := w.beginLogin(ada)
 	err := error(nil)
 	for i := 0; i < 20 && err == nil; i++ {
-		_, err = w.Login.SecondPasskeyOptions(t.Context(), p.Secret, from)
+		_, err = w.Login.Ask(t.Context(), account.FactorPasskey, p.Secret, from)
 	}
 	w.wantKind(err, errs.Limited)
 
 	w, c := fixture()
 	for range 20 { // what succeeds costs nothing
 		p := w.beginLogin(ada)
-		options, err := w.Login.SecondPasskeyOptions(t.Context(), p.Secret, from)
+		options, err := w.Login.Ask(t.Context(), account.FactorPasskey, p.Secret, from)
 		w.must(err)
-		answer := account.SecondFactor{Type: account.FactorPasskey, Passkey: account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}}
+		answer := account.SecondFactor{Type: account.FactorPasskey, Signed: account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}}
 		in, err := w.Login.CompleteLogin(t.Context(), p.Secret, answer, from)
 		w.must(err)
-		options, err = w.Login.SecondPasskeyOptions(t.Context(), "", with(in))
+		options, err = w.Login.Ask(t.Context(), account.FactorPasskey, "", with(in))
 		w.must(err)
-		answer.Passkey = account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}
+		answer.Signed = account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}
 		_, err = w.StepUp.StepUp(t.Context(), "", answer, with(in))
 		w.must(err)
 	}

@@ -142,7 +142,7 @@ func New(o Options) *Server {
 		}
 		if len(site.Paths) > 0 {
 			loginOptions.AccountPage = func(me *account.Session, r login.AccountReply) ([]byte, string, error) {
-				return site.AccountReply(o.Login.Service, me, pages.Account{Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
+				return site.AccountReply(o.Login.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
 			}
 		}
 		login.Mount(router, calls, origins, loginOptions)

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"belfry/config"
+	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
@@ -36,16 +38,28 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
-	k, err := model.Of(c, Version(), c.BaseURL)
+	k, err := model.Of(c, methodsOf(c), Version(), c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
 	return write(k)
 }
 
+// methodsOf are the methods by which users of a configuration prove who they are.
+func methodsOf(c *config.Config) []about.Configured {
+	o := account.Options{}
+	if c.Authentication.Email != nil {
+		o.Email = &account.Email{}
+	}
+	if c.Authentication.Passkeys != nil {
+		o.Passkeys = &account.Passkeys{}
+	}
+	return account.About(o)
+}
+
 // contract is what the documents of this process describe.
 func (a *serving) contract() (*model.Contract, error) {
-	return model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
+	return model.Of(a.config, methodsOf(a.config), Version(), a.config.BaseURLAt(a.HTTPAddress()))
 }
 
 // documentOf returns a document, which is written when it is first asked for: most processes never are, and start sooner.

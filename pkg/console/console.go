@@ -97,14 +97,18 @@ func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options)
 	routes := []route{
 		get("", c.start), get("/", c.start),
 		forAnyone(get("/login", c.loginPage)), forAnyone(post("/login", c.logIn)), forAnyone(post("/logout", c.logOut)),
-		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)), forAnyone(post("/second-factor/code", c.mailSecondCode)),
-		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)), forStep(post("/step-up/code", c.mailStepUpCode)),
+		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)),
+		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)),
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
 		get("/*", c.nothing),
 	}
-	if service.Passkeys.Enabled() {
-		routes = append(routes, forAnyone(post("/login/passkey", c.logInByPasskey)),
-			forScript(forAnyone(post("/second-factor/passkey", c.secondChallenge))), forScript(forStep(post("/step-up/passkey", c.stepUpChallenge))))
+	for _, m := range service.Methods.Enabled() {
+		if m.Login {
+			routes = append(routes, forAnyone(post("/login/"+m.Name, func(r *request) error { return c.logInBy(r, m) })))
+		}
+		if m.Asked != "" {
+			routes = append(routes, forAnyone(c.ask(m, secondPath, true, c.showSecond)), forStep(c.ask(m, stepUpPath, false, c.showStepUp)))
+		}
 	}
 	for _, rt := range routes {
 		c.handle(r, "", rt)

@@ -7,20 +7,27 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/errs"
 )
 
 // loginForm is what the login page shows.
 type loginForm struct {
 	Next, Login string
-	Email       bool     // there is a login by e-mail
-	Passkeys    bool     // there is one by passkey
-	Providers   []string // OAuth
+	Email       bool           // there is a login by e-mail
+	Methods     []about.Method // of other logins
+	Script      bool           // one of them needs the script
+	Providers   []string       // OAuth
 	Problem     string
 }
 
 func (c *Console) form(next string) loginForm {
-	f := loginForm{Email: c.service.EmailEnabled(), Passkeys: c.service.Passkeys.Enabled(), Providers: c.service.Providers.ProviderNames()}
+	f := loginForm{Email: c.service.EmailEnabled(), Script: c.service.Methods.Scripted(), Providers: c.service.Providers.ProviderNames()}
+	for _, m := range c.service.Methods.Enabled() {
+		if m.Login {
+			f.Methods = append(f.Methods, m)
+		}
+	}
 	if inConsole(next) {
 		f.Next = next
 	}
@@ -58,9 +65,35 @@ func (c *Console) logIn(r *request) error {
 	if !f.Email {
 		logIn = c.service.Login.LoginAdmin
 	}
+	return c.enter(r, f, func(ctx context.Context) (account.IssuedSession, error) {
+		return logIn(ctx, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+	})
+}
+
+// logInBy logs in by another method, as POST /auth/{method} does. The script has asked for a challenge before, where there is one.
+func (c *Console) logInBy(r *request, m about.Method) error {
+	values, err := r.Form()
+	if err != nil {
+		return err
+	}
+	f := c.form(values.Get("next"))
+	f.Login = strings.TrimSpace(values.Get("login"))
+	answer := account.SecondFactor{Code: values.Get("code")}
+	if m.Script {
+		if answer.Signed, err = c.sessions.TakeAnswer(r.Exchange, values.Get("credential")); err != nil {
+			return r.failLogin(f, err)
+		}
+	}
+	return c.enter(r, f, func(ctx context.Context) (account.IssuedSession, error) {
+		return c.service.Login.LoginBy(ctx, m.Name, f.Login, answer, r.client())
+	})
+}
+
+// enter logs in, and leads to where the login began, or to where its second factor is asked for.
+func (c *Console) enter(r *request, f loginForm, logIn func(ctx context.Context) (account.IssuedSession, error)) error {
 	var session account.IssuedSession
-	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = logIn(ctx, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+	_, _, err := c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
+		session, err = logIn(ctx)
 		return err
 	})
 	if err == nil {
@@ -73,30 +106,6 @@ func (c *Console) logIn(r *request) error {
 		return nil
 	}
 	return r.failLogin(f, err)
-}
-
-// logInByPasskey logs in by a passkey, as POST /auth/passkey does. The script has asked POST /auth/passkey/options before.
-func (c *Console) logInByPasskey(r *request) error {
-	values, err := r.Form()
-	if err != nil {
-		return err
-	}
-	f := c.form(values.Get("next"))
-	answer, err := c.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
-	if err != nil {
-		return r.failLogin(f, err)
-	}
-	var session account.IssuedSession
-	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.Login.LoginByPasskey(ctx, answer, r.client())
-		return err
-	})
-	if err != nil {
-		return r.failLogin(f, err)
-	}
-	c.sessions.Issue(r.Exchange, session)
-	r.seeOther(f.target())
-	return nil
 }
 
 // failLogin shows the login page with why a login failed, and returns an error that is about something else.

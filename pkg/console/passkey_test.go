@@ -81,7 +81,7 @@ func TestAPasskeyIsTheSecondFactorAtTheConsole(t *testing.T) {
 	f := startUsers(t, withPasskeys)
 	c, bobs := f.addPasskey(f.Admin), f.addPasskey(f.User)
 	for _, token := range []string{f.Admin, f.User} {
-		_, err := f.Auth.Passkeys.AddFactor(t.Context(), f.client(token).Session)
+		_, _, err := f.Auth.Enrollment.Confirm(t.Context(), account.FactorPasskey, "", f.client(token))
 		f.Must(err)
 	}
 	cookie := f.logIn(ada, adasPassword, "")[1]

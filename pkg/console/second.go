@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
 )
@@ -19,15 +21,12 @@ const (
 	secondCookie = "belfry-console-second"
 )
 
-// askable are the types of second factors that pages of the console can ask for: those of the template proof.
-var askable = []string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail, account.FactorRecovery}
-
-// proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and Action/code; the script
-// of passkeys asks Action/passkey for a challenge.
+// proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and below Action to what a method is
+// asked by.
 type proofPage struct {
 	Action, Next, Submit string
 	Password             bool
-	Factors              []string
+	Factors              []about.Method
 	Mailed               bool // a code was sent
 	Problem              string
 }
@@ -44,27 +43,29 @@ func (r *request) proof() (proof, error) {
 		return proof{}, err
 	}
 	p := proof{account.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
-	if p.Type == account.FactorPasskey {
-		p.Passkey, err = r.console.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
+	if r.console.service.Methods.About(p.Type).Script {
+		p.Signed, err = r.console.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
 	}
 	return p, err
 }
 
-// asked returns the page with the factors that it can ask for: passkeys where they are configured.
-func (p proofPage) asked(next string, factors []string, passkeys bool) proofPage {
+// asked returns the page with the factors that it can ask for: those that are configured.
+func (c *Console) asked(p proofPage, next string, factors []string) proofPage {
 	if inConsole(next) {
 		p.Next = next
 	}
 	for _, f := range factors {
-		if slices.Contains(askable, f) && (f != account.FactorPasskey || passkeys) {
-			p.Factors = append(p.Factors, f)
+		if m := c.service.Methods.Get(f); m != nil && m.Enabled() {
+			p.Factors = append(p.Factors, m.About())
 		}
 	}
 	return p
 }
 
-// Passkey reports whether the page asks for a passkey, with the script.
-func (p proofPage) Passkey() bool { return slices.Contains(p.Factors, account.FactorPasskey) }
+// Script reports whether the page needs the script.
+func (p proofPage) Script() bool {
+	return slices.ContainsFunc(p.Factors, func(m about.Method) bool { return m.Script })
+}
 
 // refused returns the page with why a proof was refused, and the status of the reply; an error that is about something else has
 // none.
@@ -114,7 +115,7 @@ func (c *Console) showSecond(r *request, next string, mailed bool, failed error)
 		}
 		return r.failLogin(c.form(next), err)
 	}
-	p := proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}.asked(next, factors, c.service.Passkeys.Enabled())
+	p := c.asked(proofPage{Action: secondPath, Submit: "Log in", Mailed: mailed}, next, factors)
 	status := http.StatusOK
 	if failed != nil {
 		if p, status = p.refused(r, failed); status == 0 {
@@ -143,7 +144,7 @@ func (c *Console) completeLogin(r *request) error {
 		return err
 	})
 	if err != nil {
-		return c.showSecond(r, f.next, f.Type == account.FactorEmail, err)
+		return c.showSecond(r, f.next, c.service.Methods.About(f.Type).Sent(), err)
 	}
 	c.forgetSecond(r)
 	c.sessions.Issue(r.Exchange, session)
@@ -151,32 +152,36 @@ func (c *Console) completeLogin(r *request) error {
 	return nil
 }
 
-// mailSecondCode sends a code to the user of the pending login.
-func (c *Console) mailSecondCode(r *request) error {
-	f, err := r.proof()
-	if err != nil {
-		return err
+// ask is the route that asks for the answer of a method, below a path: it sends a code, or sends the script a challenge. That is for the
+// login that waits if pending, or for nothing, and else for the session.
+func (c *Console) ask(m about.Method, path string, pending bool, show func(r *request, next string, mailed bool, failed error) error) route {
+	handle := func(r *request) error {
+		from, secret := r.client(), ""
+		if pending {
+			from.Session, secret = nil, c.pending(r)
+		}
+		var f proof
+		var err error
+		if !m.Script {
+			if f, err = r.proof(); err != nil {
+				return err
+			}
+		}
+		challenge, err := c.service.Login.Ask(r.Context(), m.Name, secret, from)
+		switch {
+		case m.Script && err == nil:
+			return c.sessions.SendChallenge(r.Exchange, challenge)
+		case m.Script:
+			return err
+		case err != nil:
+			return show(r, f.next, false, err)
+		}
+		r.seeOther(sentTo(path, f.next))
+		return nil
 	}
-	from := r.client()
-	from.Session = nil // the code is for the login, or for nothing
-	if err := c.service.Login.MailSecondCode(r.Context(), c.pending(r), from); err != nil {
-		return c.showSecond(r, f.next, false, err)
+	rt := post(strings.TrimPrefix(path, Path)+"/"+m.Asked, handle)
+	if m.Script {
+		rt = forScript(rt)
 	}
-	r.seeOther(sentTo(secondPath, f.next))
-	return nil
-}
-
-// secondChallenge sends the script a challenge for the passkeys of the user of the pending login.
-func (c *Console) secondChallenge(r *request) error {
-	from := r.client()
-	from.Session = nil // as in mailSecondCode
-	return c.sendChallenge(r, c.pending(r), from)
-}
-
-func (c *Console) sendChallenge(r *request, secret string, from account.Client) error {
-	challenge, err := c.service.Login.SecondPasskeyOptions(r.Context(), secret, from)
-	if err != nil {
-		return err
-	}
-	return c.sessions.SendChallenge(r.Exchange, challenge)
+	return rt
 }

@@ -59,10 +59,10 @@ func (f *fixture) client(token string) account.Client {
 func (f *fixture) enroll(c *clock, token string) (phone, string) {
 	f.Helper()
 	from := f.client(token)
-	e, err := f.Auth.TOTP.Begin(f.Context(), from.Session)
+	e, err := f.Auth.Enrollment.Begin(f.Context(), from.Session, account.FactorTOTP)
 	f.Must(err)
 	p := phone{clock: c, secret: e.Secret}
-	issued, codes, err := f.Auth.TOTP.Confirm(f.Context(), p.code(f.T), from)
+	issued, codes, err := f.Auth.Enrollment.Confirm(f.Context(), account.FactorTOTP, p.code(f.T), from)
 	f.Must(err)
 	p.codes = codes
 	return p, issued.Token

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 
-	"belfry/pkg/account"
 	"belfry/pkg/errs"
 )
 
@@ -40,7 +39,7 @@ func (c *Console) showStepUp(r *request, next string, mailed bool, failed error)
 	if err != nil {
 		return err
 	}
-	p := proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}.asked(next, factors, c.service.Passkeys.Enabled())
+	p := c.asked(proofPage{Action: stepUpPath, Submit: "Continue", Mailed: mailed, Password: password}, next, factors)
 	status := http.StatusOK
 	if failed != nil {
 		if p, status = p.refused(r, failed); status == 0 {
@@ -58,24 +57,8 @@ func (c *Console) stepUp(r *request) error {
 	}
 	session, err := c.service.StepUp.StepUp(r.Context(), f.password, f.SecondFactor, r.client())
 	if err != nil {
-		return c.showStepUp(r, f.next, f.Type == account.FactorEmail, err)
+		return c.showStepUp(r, f.next, c.service.Methods.About(f.Type).Sent(), err)
 	}
 	c.sessions.Issue(r.Exchange, session)
 	return r.Redirect(c.form(f.next).target(), "You have proven who you are. Now do again what you wanted to do.")
 }
-
-// mailStepUpCode sends a code to the admin.
-func (c *Console) mailStepUpCode(r *request) error {
-	f, err := r.proof()
-	if err != nil {
-		return err
-	}
-	if err := c.service.Login.MailSecondCode(r.Context(), "", r.client()); err != nil {
-		return c.showStepUp(r, f.next, false, err)
-	}
-	r.seeOther(sentTo(stepUpPath, f.next))
-	return nil
-}
-
-// stepUpChallenge sends the script a challenge for the passkeys of the admin.
-func (c *Console) stepUpChallenge(r *request) error { return c.sendChallenge(r, "", r.client()) }

@@ -51,6 +51,9 @@ const BackgroundTimeout = 30 * time.Second
 // RunInBackground does what a reply does not wait for. Errors are logged: no
 // promise depends on this work.
 func (s *Sessions) RunInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
+	if do == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), BackgroundTimeout)
 	s.Pending.Go(func() {
 		defer cancel()

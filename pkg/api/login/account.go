@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 )
@@ -20,8 +21,9 @@ const (
 
 // AccountReply is what a reply to a form of the account page shows, and nothing ever again: it is in no URL, and in no cache.
 type AccountReply struct {
-	Secret, QR string   // of an authenticator app that is being set up; QR is a data URL
-	Codes      []string // new recovery codes
+	Method     about.Method // that is being set up
+	Secret, QR string       // what it needs; QR is a data URL, "" for none
+	Codes      []string     // new recovery codes
 }
 
 // isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.

@@ -1,10 +1,6 @@
 package login
 
 import (
-	"encoding/base64"
-	"errors"
-	"net/http"
-
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
@@ -28,94 +24,12 @@ func (h *handler) accountForm(x *kit.Exchange, act func(me *account.Session, f f
 	return nil
 }
 
-// changeFactor begins to add a second factor of a type. A form adds it as well, by a code, or removes it.
-func (h *handler) changeFactor(x *kit.Exchange, kind string) error {
-	if !h.isForm(x) {
-		switch kind {
-		case account.FactorTOTP:
-			return h.beginTOTP(x)
-		case account.FactorEmail:
-			return h.beginEmail(x)
-		}
-		return h.addPasskeyFactor(x)
-	}
-	return h.accountForm(x, func(me *account.Session, f form) error {
-		remove, err := f.takeBool("remove")
-		_, confirm := f.Object["code"]
-		switch {
-		case err != nil:
-			return err
-		case remove:
-			return h.doneOr(x, "factor-removed", h.service.Enrollment.Remove(x.Context(), me, kind))
-		case kind == account.FactorPasskey:
-			codes, err := h.service.Passkeys.AddFactor(x.Context(), me)
-			if err != nil {
-				return err
-			}
-			return h.showCodes(x, me, "factor-added", codes)
-		case confirm:
-			return h.confirmFactorForm(x, f, kind)
-		case kind == account.FactorEmail:
-			if err := unlessMailed(true, h.service.Mails.BeginFactor(x.Context(), me)); err != nil {
-				return err
-			}
-			redirect(x, http.StatusSeeOther, withQuery(h.account, setupParameter, kind))
-			return nil
-		}
-		e, err := h.service.TOTP.Begin(x.Context(), me)
-		if err != nil {
-			return err
-		}
-		return h.showAccount(x, me, AccountReply{Secret: e.Secret, QR: qrURL(e.PNG)})
-	})
-}
-
-// confirmFactorForm adds a second factor by a code. After a wrong one the form for the code is shown again: the app has the
-// secret already.
-func (h *handler) confirmFactorForm(x *kit.Exchange, f form, kind string) error {
-	values, err := f.take("code")
-	if err != nil {
-		return err
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	confirm := h.service.TOTP.Confirm
-	if kind == account.FactorEmail {
-		confirm = h.service.Mails.ConfirmFactor
-	}
-	session, codes, err := confirm(x.Context(), values[0], client)
-	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited) {
-		return h.redirectAccountFailure(x, withQuery(h.account, setupParameter, kind), err)
-	}
-	if err != nil {
-		return err
-	}
-	h.cookies.setSession(x, session)
-	return h.showCodes(x, &session.Session, "factor-added", codes)
-}
-
 // doneOr goes back to the account page after a change that succeeded.
 func (h *handler) doneOr(x *kit.Exchange, outcome string, err error) error {
 	if err != nil {
 		return err
 	}
 	return h.redirectToAccount(x, outcome, nil)
-}
-
-func qrURL(png []byte) string {
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(png)
-}
-
-func (h *handler) renewRecoveryCodesForm(x *kit.Exchange) error {
-	return h.accountForm(x, func(me *account.Session, _ form) error {
-		codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
-		if err != nil {
-			return err
-		}
-		return h.showCodes(x, me, "", codes)
-	})
 }
 
 // endSessionForm ends a session, for an HTML form.
@@ -199,7 +113,7 @@ func (h *handler) stepUpForm(x *kit.Exchange) error {
 		}
 		if err == nil {
 			h.cookies.setSession(x, session)
-		} else if kind == account.FactorEmail { // the mailed code can be tried again
+		} else if h.service.Methods.About(kind).Sent() { // the mailed code can be tried again
 			return h.redirectAccountFailure(x, withQuery(h.account, "mail", "sent"), err)
 		}
 		return h.doneOr(x, "proven", err)

@@ -267,7 +267,7 @@ func (h *handler) askForLogin(x *kit.Exchange, app *account.Application, query u
 	}
 	// Browsers hold redirects after a form to form-action as well.
 	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " + actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
-	if h.service.Passkeys.Enabled() {
+	if h.service.Methods.Scripted() {
 		policy += "; script-src 'self'; connect-src 'self'"
 	}
 	x.SendPage(policy, body)

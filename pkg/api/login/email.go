@@ -25,17 +25,7 @@ func (h *handler) email(x *kit.Exchange) error {
 		}
 		err = h.enter(x, f)
 	}
-	switch {
-	case h.repeated(x, err, f.html):
-	case !f.html:
-		return h.stepError(x, err)
-	case h.toSecondFactor(x, err, http.StatusSeeOther):
-	case err != nil:
-		return h.redirectFailure(x, err, formReason(err))
-	case !x.Replied():
-		redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", "email"))
-	}
-	return nil
+	return h.replyToLogin(x, f, err, "email")
 }
 
 // weakReason is why a new password is refused; "" for other errors.

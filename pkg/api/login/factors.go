@@ -1,12 +1,40 @@
 package login
 
 import (
-	"context"
+	"encoding/base64"
+	"errors"
 	"net/http"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
 )
+
+// mountFactors adds the routes of second factors, of every method. Users can remove one that is not configured any more.
+func (h *handler) mountFactors(r *kit.Router) {
+	limited := func(act func(x *kit.Exchange) error) func(x *kit.Exchange) error {
+		return h.calls.Limit(kit.Write, act)
+	}
+	r.HandleGet("/auth/factors", h.calls.Limit(kit.Read, h.factors))
+	r.Handle(http.MethodPost, "/auth/factors/recovery", limited(h.renewRecoveryCodes))
+	for _, f := range h.service.Methods.Factors() {
+		m := f.About()
+		path := "/auth/factors/" + m.Name
+		r.Handle(http.MethodDelete, path, limited(func(x *kit.Exchange) error { return h.removeFactor(x, m.Name) }))
+		r.Handle(http.MethodPost, path, limited(func(x *kit.Exchange) error { return h.changeFactor(x, m) }))
+		if f.Enabled() {
+			r.Handle(http.MethodPut, path, limited(func(x *kit.Exchange) error { return h.confirmFactor(x, m) }))
+		}
+	}
+	for _, m := range h.service.Methods.Enabled() {
+		if m.Asked != "" {
+			r.Handle(http.MethodPost, "/auth/second-factor/"+m.Asked, func(x *kit.Exchange) error { return h.ask(x, m) })
+		}
+	}
+	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
+	r.Handle(http.MethodPost, "/auth/step-up", limited(h.stepUp))
+}
 
 // factors lists the second factors of who is logged in.
 func (h *handler) factors(x *kit.Exchange) error {
@@ -18,24 +46,41 @@ func (h *handler) factors(x *kit.Exchange) error {
 	return x.SendJSON(h.service.Enrollment.Factors(x.Context(), session))
 }
 
-// enrollment is an authenticator app that is being set up.
-type enrollment struct {
-	Secret string `json:"secret"`
-	URI    string `json:"uri"`
-	QR     string `json:"qr"` // a data URL of a PNG
-}
-
-func (h *handler) beginTOTP(x *kit.Exchange) error {
+// changeFactor begins to add a second factor. A form adds it as well, by a code if it needs one, or removes it.
+func (h *handler) changeFactor(x *kit.Exchange, m about.Method) error {
+	switch {
+	case h.isForm(x):
+		return h.changeFactorForm(x, m)
+	case m.Once:
+		return h.confirmFactor(x, m)
+	}
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
 	}
-	e, err := h.service.TOTP.Begin(x.Context(), session)
+	s, err := h.service.Enrollment.Begin(x.Context(), session, m.Name)
 	if err != nil {
 		return err
 	}
+	if s.Secret == "" {
+		return x.SendStatus(http.StatusAccepted)
+	}
 	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(enrollment{Secret: e.Secret, URI: e.URI, QR: qrURL(e.PNG)})
+	return x.SendJSON(setup{Secret: s.Secret, URI: s.URI, QR: qrURL(s.PNG)})
+}
+
+// setup is what a second factor needs that is being added.
+type setup struct {
+	Secret string `json:"secret"`
+	URI    string `json:"uri"`
+	QR     string `json:"qr"` // a data URL of a PNG, "" for none
+}
+
+func qrURL(png []byte) string {
+	if len(png) == 0 {
+		return ""
+	}
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(png)
 }
 
 // added is the reply to a new second factor. The codes are shown once.
@@ -44,67 +89,30 @@ type added struct {
 	*issued
 }
 
-func (h *handler) beginEmail(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	if err := h.service.Mails.BeginFactor(x.Context(), session); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusAccepted)
-}
-
-func (h *handler) addPasskeyFactor(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	codes, err := h.service.Passkeys.AddFactor(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(added{RecoveryCodes: codes})
-}
-
-func (h *handler) confirmTOTP(x *kit.Exchange) error {
-	return h.confirmFactor(x, h.service.TOTP.Confirm)
-}
-
-func (h *handler) confirmEmail(x *kit.Exchange) error {
-	return h.confirmFactor(x, h.service.Mails.ConfirmFactor)
-}
-
-// confirmFactor adds a second factor by a code.
-func (h *handler) confirmFactor(x *kit.Exchange, confirm func(ctx context.Context, code string, from account.Client) (account.IssuedSession, []string, error)) error {
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	values, err := f.take("code")
-	if err != nil {
-		return err
+// confirmFactor adds a second factor, by a code if it needs one.
+func (h *handler) confirmFactor(x *kit.Exchange, m about.Method) error {
+	code := ""
+	if !m.Once {
+		f, err := readForm(x)
+		if err != nil {
+			return err
+		}
+		values, err := f.take("code")
+		if err != nil {
+			return err
+		}
+		code = values[0]
 	}
 	if _, err := h.requireLogin(x); err != nil {
 		return err
 	}
-	client, err := h.client(x)
+	s, codes, err := h.addFactor(x, m, code)
 	if err != nil {
 		return err
 	}
-	session, codes, err := confirm(x.Context(), values[0], client)
-	if err != nil {
-		return err
-	}
-	return h.sendAdded(x, session, codes)
-}
-
-// sendAdded replies with the recovery codes of somebody who has added a second factor, and the session that replaces theirs.
-func (h *handler) sendAdded(x *kit.Exchange, s account.IssuedSession, codes []string) error {
 	x.SetHeader("Cache-Control", kit.NoStore)
-	if s.Token == "" { // the session stays: the factor counts later
-		return x.SendJSON(added{})
+	if s.Token == "" { // the session stays
+		return x.SendJSON(added{RecoveryCodes: codes})
 	}
 	h.cookies.setSession(x, s)
 	representation, err := h.issuedIfPreferred(x, s)
@@ -114,9 +122,62 @@ func (h *handler) sendAdded(x *kit.Exchange, s account.IssuedSession, codes []st
 	return x.SendJSON(added{codes, representation})
 }
 
+func (h *handler) addFactor(x *kit.Exchange, m about.Method, code string) (account.IssuedSession, []string, error) {
+	client, err := h.client(x)
+	if err != nil {
+		return account.IssuedSession{}, nil, err
+	}
+	return h.service.Enrollment.Confirm(x.Context(), m.Name, code, client)
+}
+
+// changeFactorForm is changeFactor for an HTML form, which also confirms and removes. After a wrong code the form for the code is shown
+// again: the app has the secret already.
+func (h *handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
+	return h.accountForm(x, func(me *account.Session, f form) error {
+		remove, err := f.takeBool("remove")
+		_, confirm := f.Object["code"]
+		switch {
+		case err != nil:
+			return err
+		case remove:
+			return h.doneOr(x, "factor-removed", h.service.Enrollment.Remove(x.Context(), me, m.Name))
+		case !confirm && !m.Once:
+			s, err := h.service.Enrollment.Begin(x.Context(), me, m.Name)
+			if err = unlessMailed(m.Sent(), err); err != nil {
+				return err
+			}
+			if s.Secret == "" {
+				redirect(x, http.StatusSeeOther, withQuery(h.account, setupParameter, m.Name))
+				return nil
+			}
+			return h.showAccount(x, me, AccountReply{Method: m, Secret: s.Secret, QR: qrURL(s.PNG)})
+		}
+		values, err := f.take("code")
+		if err != nil {
+			return err
+		}
+		session, codes, err := h.addFactor(x, m, values[0])
+		if !m.Once && (errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited)) {
+			return h.redirectAccountFailure(x, withQuery(h.account, setupParameter, m.Name), err)
+		}
+		if err != nil {
+			return err
+		}
+		h.cookies.setSession(x, session)
+		return h.showCodes(x, &session.Session, "factor-added", codes)
+	})
+}
+
+// renewRecoveryCodes replaces the recovery codes of who is logged in.
 func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
 	if h.isForm(x) {
-		return h.renewRecoveryCodesForm(x)
+		return h.accountForm(x, func(me *account.Session, _ form) error {
+			codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
+			if err != nil {
+				return err
+			}
+			return h.showCodes(x, me, "", codes)
+		})
 	}
 	session, err := h.requireLogin(x)
 	if err != nil {

@@ -78,6 +78,15 @@ func (f form) take(names ...string) ([]string, error) {
 	return out, nil
 }
 
+// takeOne is take for one field.
+func (f form) takeOne(name string) (string, error) {
+	values, err := f.take(name)
+	if err != nil {
+		return "", err
+	}
+	return values[0], nil
+}
+
 // has reports whether the form has a field that is not empty.
 func (f form) has(name string) bool {
 	text, ok := object.Text(f.Object[name])

@@ -88,23 +88,12 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revoke))
 	r.Handle(http.MethodPost, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.endSessionForm))
 	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
-	r.HandleGet("/auth/factors", calls.Limit(kit.Read, h.factors))
-	r.Handle(http.MethodPut, "/auth/factors/totp", calls.Limit(kit.Write, h.confirmTOTP))
-	r.Handle(http.MethodPost, "/auth/factors/recovery", calls.Limit(kit.Write, h.renewRecoveryCodes))
-	for _, kind := range []string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail} {
-		r.Handle(http.MethodDelete, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.removeFactor(x, kind) }))
-		r.Handle(http.MethodPost, "/auth/factors/"+kind, calls.Limit(kit.Write, func(x *kit.Exchange) error { return h.changeFactor(x, kind) }))
+	h.mountFactors(r)
+	for _, m := range h.service.Methods.Enabled() {
+		if m.Login {
+			r.Handle(http.MethodPost, "/auth/"+m.Name, func(x *kit.Exchange) error { return h.loginBy(x, m) })
+		}
 	}
-	if h.service.EmailEnabled() {
-		r.Handle(http.MethodPut, "/auth/factors/email", calls.Limit(kit.Write, h.confirmEmail))
-		r.Handle(http.MethodPost, "/auth/second-factor/code", h.sendSecondCode)
-	}
-	if h.service.Passkeys.Enabled() {
-		r.Handle(http.MethodPut, "/auth/factors/passkey", calls.Limit(kit.Write, h.addPasskeyFactor))
-		r.Handle(http.MethodPost, "/auth/second-factor/passkey", h.secondPasskey)
-	}
-	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
-	r.Handle(http.MethodPost, "/auth/step-up", calls.Limit(kit.Write, h.stepUp))
 	h.mountDeletion(r)
 	if h.exporter != nil {
 		r.HandleNavigation("/auth/export", calls.Limit(kit.List, h.export))
@@ -155,8 +144,10 @@ func (h *handler) providers(x *kit.Exchange) error {
 	if h.service.EmailEnabled() {
 		add("email", "/auth/email")
 	}
-	if h.service.Passkeys.Enabled() {
-		add(account.PasskeyType, "/auth/passkey")
+	for _, m := range h.service.Methods.Enabled() {
+		if m.Login {
+			add(m.Name, "/auth/"+m.Name)
+		}
 	}
 	for _, name := range h.service.Providers.ProviderNames() {
 		add(name, "/auth/"+name)

@@ -22,7 +22,6 @@ var passkeyScript []byte
 func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
 	r.HandleGetPage(passkeyScriptPath, kit.Fixed("text/javascript; charset=utf-8", passkeyScript))
 	r.Handle(http.MethodPost, "/auth/passkey/options", h.beginPasskeyLogin)
-	r.Handle(http.MethodPost, "/auth/passkey", h.passkeyLogin)
 	r.HandleGet("/auth/passkeys", calls.Limit(kit.Read, h.passkeys))
 	r.Handle(http.MethodPost, "/auth/passkeys", calls.Limit(kit.Write, h.addPasskey))
 	r.Handle(http.MethodPost, "/auth/passkeys/registration", calls.Limit(kit.Write, h.beginPasskey))
@@ -117,69 +116,6 @@ func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
 		return err
 	}
 	return h.sendChallenge(x, c)
-}
-
-// passkeyLogin logs in by a passkey.
-func (h *handler) passkeyLogin(x *kit.Exchange) error {
-	f, err := readForm(x)
-	if err == nil {
-		if request, ok := f.takeRequest(); ok {
-			return h.enterForApplication(x, f, request, h.issueCodeByPasskey)
-		}
-		err = h.enterByPasskey(x, f)
-	}
-	switch {
-	case h.repeated(x, err, f.html):
-		return nil
-	case !f.html:
-		return err
-	case err != nil:
-		return h.redirectFailure(x, err, formReason(err))
-	}
-	redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", account.PasskeyType))
-	return nil
-}
-
-// enterByPasskey logs in by the answer in a form. The reply to an HTML form that succeeded is left to the caller.
-func (h *handler) enterByPasskey(x *kit.Exchange, f form) error {
-	a, err := h.takeAnswer(x, f)
-	if err != nil {
-		return err
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	var session account.IssuedSession
-	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.Login.LoginByPasskey(ctx, a, client)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if f.html {
-		h.cookies.setSession(x, session)
-		return nil
-	}
-	return h.sendSession(ctx, x, session)
-}
-
-// issueCodeByPasskey logs in for an application.
-func (h *handler) issueCodeByPasskey(x *kit.Exchange, f form, app *account.Application, _ bool) (session account.IssuedSession, err error) {
-	a, err := h.takeAnswer(x, f)
-	if err != nil {
-		return session, err
-	}
-	client, err := h.clientFor(x, app)
-	if err != nil {
-		return session, err
-	}
-	err = h.write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.Login.LoginByPasskey(ctx, a, client)
-		return err
-	})
-	return session, err
 }
 
 func (h *handler) passkeys(x *kit.Exchange) error {

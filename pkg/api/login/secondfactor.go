@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 )
@@ -90,7 +91,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		return err
 	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		h.askAgain(x, values[0], factor.Type == account.FactorEmail, formReasonOf(err))
+		h.askAgain(x, values[0], h.service.Methods.About(factor.Type).Sent(), formReasonOf(err))
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusSeeOther)
 	case err != nil:
@@ -102,8 +103,9 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	return nil
 }
 
-// sendSecondCode sends a mail with a code: for the login whose second factor is missing, or else for the session.
-func (h *handler) sendSecondCode(x *kit.Exchange) error {
+// ask asks for what a second factor is proven by: for the login whose second factor is missing, or else for the session. It sends a mail
+// with a code, or replies with the options of a challenge.
+func (h *handler) ask(x *kit.Exchange, m about.Method) error {
 	f, err := readForm(x)
 	if err != nil {
 		return err
@@ -116,7 +118,14 @@ func (h *handler) sendSecondCode(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	err = unlessMailed(f.html, h.service.Login.MailSecondCode(x.Context(), secret, client))
+	challenge, err := h.service.Login.Ask(x.Context(), m.Name, secret, client)
+	if m.Script {
+		if err != nil {
+			return err
+		}
+		return h.sendChallenge(x, challenge)
+	}
+	err = unlessMailed(f.html, err)
 	switch {
 	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
 		switch target := withQuery(h.account, "mail", "sent"); {
@@ -160,27 +169,10 @@ func (h *handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFact
 		return factor, err
 	}
 	factor.Type, factor.Code = values[0], values[1]
-	if factor.Type == account.FactorPasskey {
-		factor.Passkey, err = h.takeAnswer(x, f)
+	if h.service.Methods.About(factor.Type).Script {
+		factor.Signed, err = h.takeAnswer(x, f)
 	}
 	return factor, err
-}
-
-// secondPasskey sends the options of a challenge for a passkey: for the login whose second factor is missing, or else for the session.
-func (h *handler) secondPasskey(x *kit.Exchange) error {
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	secret, client, err := h.pendingOf(x, f)
-	if err != nil {
-		return err
-	}
-	c, err := h.service.Login.SecondPasskeyOptions(x.Context(), secret, client)
-	if err != nil {
-		return err
-	}
-	return h.sendChallenge(x, c)
 }
 
 // pendingOf returns the secret of the login that a form is about, by its field or the cookie, and the client.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/store/object"
 )
@@ -16,13 +17,14 @@ type Account struct {
 	LoggedIn bool
 
 	// Secret, QR and Codes are shown once, in the reply to a form. The page has nothing else then.
-	Secret string       // of an authenticator app that is being set up
+	Method about.Method // that is being set up
+	Secret string       // of it, for instance of an authenticator app
 	QR     template.URL // the same, as a picture
 	Codes  []string     // new recovery codes
 
 	Done    string // what the form before has done; "" for nothing
 	Problem string // why it failed; "" if it did not
-	Setup   string // the second factor whose code is asked for: totp or email
+	Setup   string // the second factor whose code is asked for
 
 	Step     string   // by which who is logged in has to prove again who they are, as in the problem step-up-required; "" for none
 	Password bool     // they can do so by their password
@@ -88,10 +90,6 @@ var accountProblems = map[string]string{ //nolint:gosec // no credentials
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 }
 
-var factorTitles = map[string]string{
-	account.FactorTOTP: "Authenticator app", account.FactorPasskey: "Passkeys", account.FactorEmail: "Codes by mail", account.FactorRecovery: "recovery code",
-}
-
 // account returns what the page account shows for a session, nil for nobody.
 func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error) {
 	query := x.Query()
@@ -106,24 +104,25 @@ func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error)
 	a.LoggedIn, a.Step, a.Password, a.HasPassword = true, o.StepUp.Step, o.StepUp.Password, o.HasPassword
 	a.Policy, a.RecoveryCodes, a.ByMail = o.Factors.Policy, o.Factors.RecoveryCodes, h.service.EmailEnabled()
 	a.Export, a.Deletable = h.export, h.service.Deletion.Enabled()
+	methods := h.service.Methods
 	for _, proof := range o.StepUp.Factors {
-		if proof != account.FactorPasskey || h.service.Passkeys.Enabled() {
+		if m := methods.Get(proof); m != nil && m.Enabled() {
 			a.Proofs = append(a.Proofs, proof)
 		}
 	}
 	has := map[string]bool{}
 	for _, f := range o.Factors.Factors {
 		has[f.Type] = true
-		a.Factors = append(a.Factors, Factor{f.Type, factorTitles[f.Type], readable(f.Created)})
+		a.Factors = append(a.Factors, Factor{f.Type, methods.About(f.Type).Title, readable(f.Created)})
 	}
-	possible := map[string]bool{account.FactorTOTP: true, account.FactorPasskey: len(o.Passkeys) > 0, account.FactorEmail: a.ByMail && len(o.Addresses) > 0}
-	for _, kind := range []string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail} {
-		if possible[kind] && !has[kind] {
-			a.Addable = append(a.Addable, kind)
+	for _, f := range methods.Factors() {
+		m := f.About()
+		if f.Enabled() && !has[m.Name] && (!m.Mailbox || len(o.Addresses) > 0) && (!m.Script || len(o.Passkeys) > 0) {
+			a.Addable = append(a.Addable, m.Name)
 		}
 	}
-	if setup := query.Get("setup"); (setup == account.FactorTOTP || setup == account.FactorEmail) && !has[setup] {
-		a.Setup = setup
+	if f := methods.Factor(query.Get("setup")); f != nil && !f.About().Once && !has[f.About().Name] {
+		a.Setup = f.About().Name
 	}
 	for _, p := range o.Passkeys {
 		a.Passkeys = append(a.Passkeys, Passkey{p.UUID, p.Name, readable(p.Created), readable(p.LastUsed), readable(p.CloneSuspected)})
@@ -176,7 +175,9 @@ func sampleAccount() Account {
 // accountSamples are a view with each kind of reply of the page account.
 func accountSamples(full View) (all []View) {
 	for _, change := range []func(*Account){
-		func(a *Account) { *a = Account{Secret: "ABCD", QR: "data:image/png;base64,AAAA"} },
+		func(a *Account) {
+			*a = Account{Method: about.Method{Name: "totp"}, Secret: "ABCD", QR: "data:image/png;base64,AAAA"}
+		},
 		func(a *Account) { *a = Account{Codes: []string{"AAAA-BBBB-CCCC-DDDD"}} },
 		func(a *Account) { *a = Account{Problem: accountProblems["ended"]} },
 		func(a *Account) {

@@ -95,6 +95,12 @@ func baseView(service *account.Service, links Links) View {
 		AddressFirst: service.ValidatesFirst(),
 	}
 	v.Codes, v.MailLinks = service.Mails.Logins()
+	v.methods = service.Methods
+	for _, m := range service.Methods.Enabled() {
+		if m.Login {
+			v.Logins = append(v.Logins, m)
+		}
+	}
 	for _, name := range service.Providers.ProviderNames() {
 		v.Providers = append(v.Providers, Provider{name, title(name), base.Below("/auth/" + name)})
 	}
@@ -105,7 +111,7 @@ func baseView(service *account.Service, links Links) View {
 func (o Options) Authorize(service *account.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
 	v := baseView(service, o.Links)
 	v.Application, v.Reason, v.Message = app, reason, message
-	if service.Passkeys.Enabled() {
+	if service.Methods.Scripted() {
 		v.Script = v.Base + scriptPath
 	}
 	for i := range v.Providers {
@@ -147,7 +153,7 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 	if name == secondPage {
 		policy = h.second
 		for _, factor := range strings.Fields(x.Query().Get("factors")) {
-			if slices.Contains([]string{account.FactorTOTP, account.FactorPasskey, account.FactorEmail, account.FactorRecovery}, factor) && !slices.Contains(v.Factors, factor) {
+			if m := v.Method(factor); (m.Factor || m.Spare) && !slices.Contains(v.Factors, factor) {
 				v.Factors = append(v.Factors, factor)
 			}
 		}
@@ -162,7 +168,7 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 			return err
 		}
 	}
-	if h.service.Passkeys.Enabled() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
+	if h.service.Methods.Scripted() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
 		v.Script, policy = v.Base+scriptPath, scriptPolicy(policy)
 	}
 	body, err := h.templates.render(name, v)

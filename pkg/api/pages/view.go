@@ -9,6 +9,8 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/account"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
@@ -26,8 +28,9 @@ type View struct {
 
 	Links     Links
 	Actions   Actions
-	Providers []Provider // besides e-mail
-	Stores    []Store    // that the API document names; on the start page alone
+	Logins    []about.Method // besides e-mail and providers
+	Providers []Provider     // besides e-mail
+	Stores    []Store        // that the API document names; on the start page alone
 
 	AddressFirst bool   // registration begins with a mail
 	Codes        bool   // there is login by the code of a mail
@@ -49,7 +52,12 @@ type View struct {
 
 	Application Application // that the login is for; of the page authorize alone
 	Account     Account     // of the page account alone
+
+	methods method.Methods
 }
+
+// Method returns what is known of a method of second factors by its name.
+func (v View) Method(name string) about.Method { return v.methods.About(name) }
 
 // Application is what asks for a login.
 type Application struct {
@@ -187,7 +195,7 @@ func displayName(session *account.Session) string {
 // samples are the views by which templates are tried.
 func samples() []View {
 	full := View{
-		Host: "belfry.example.com", Style: stylePath, Script: scriptPath, Enroll: true, Account: sampleAccount(), User: "ada@example.com",
+		Host: "belfry.example.com", Style: stylePath, Script: scriptPath, Logins: sampleLogins(), Enroll: true, Account: sampleAccount(), User: "ada@example.com",
 		Links:   Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json", "/login/mail", "/account"},
 		Actions: allActions(), Codes: true, MailLinks: true,
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
@@ -203,6 +211,10 @@ func samples() []View {
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
 	return append(accountSamples(full), full, sent, set, first, View{})
+}
+
+func sampleLogins() []about.Method {
+	return []about.Method{{Name: "passkey", Script: true, Texts: about.Texts{LoginButton: "Log in with a passkey"}}, {Name: "code", Texts: about.Texts{Answer: "Code"}}}
 }
 
 func allActions() Actions {

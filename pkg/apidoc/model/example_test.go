@@ -77,7 +77,7 @@ func TestExamplesAreJudgedByFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		contract, err := Of(parsed, "1", "http://localhost")
+		contract, err := Of(parsed, nil, "1", "http://localhost")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/ordered"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/computed"
 	"belfry/pkg/store/schema"
@@ -40,6 +41,8 @@ type Login struct {
 	Cookie    string // the name of that of sessions
 	Secure    bool   // cookies are those of https
 	Uniform   bool   // an unknown login is like a wrong password
+
+	Methods []about.Configured // by which users prove who they are
 
 	Deletion      bool // users may delete their accounts
 	Passkeys      bool
@@ -102,8 +105,8 @@ type Array struct {
 // Key is a property with the uuid of an object of another store, or with several.
 type Key struct{ Name, Target string }
 
-// Of returns the contract of a configuration.
-func Of(c *config.Config, version, baseURL string) (*Contract, error) {
+// Of returns the contract of a configuration, with the methods by which its users prove who they are.
+func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
 	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Routes: c.Documents, Names: Names{}}
 	for _, name := range reservedNames() {
 		k.Names.Take(name)
@@ -126,7 +129,8 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 		s.shape(c.Stores[s.Name], k)
 	}
 	k.Login = Login{
-		Cookie: c.Authentication.Cookie, Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
+		Methods: methods,
+		Cookie:  c.Authentication.Cookie, Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
 		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled, Passkeys: c.Authentication.Passkeys != nil,
 		KeepsTokens: len(c.Authentication.Keeping()) > 0, PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
 		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),

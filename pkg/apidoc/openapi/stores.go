@@ -11,7 +11,7 @@ import (
 // store adds the routes of an exposed store.
 func (d *document) store(s *model.Store) {
 	r, one := s.Expose.Restrict, s.Expose.URL+"/{uuid}"
-	d.tag(s.Name, about(s))
+	d.tag(s.Name, describe(s))
 	if !r.Create {
 		d.create(s)
 	}
@@ -39,8 +39,8 @@ func (d *document) store(s *model.Store) {
 	}
 }
 
-// about describes a store.
-func about(s *model.Store) string {
+// describe says what a store has.
+func describe(s *model.Store) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Objects of the store `%s`, of at most %d bytes as a client writes them.", s.Name, s.MaxSize)
 	if s.Owner != "" {

@@ -1,10 +1,13 @@
 // Package enrollment adds and removes the second factors of users, of any method.
 //
-//	RequireEnrollable ──► the method verifies ──► Add ──► with the first one: recovery codes
+//	Begin ──► the method's Setup, shown once ──► Confirm ──► its Enroll ──► Add ──► with the first one: recovery codes
+//	                                                                      └──► the session is replaced
 //	Remove ──► with the last one: the recovery codes end
 package enrollment
 
 import (
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/notices"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
@@ -12,7 +15,9 @@ import (
 
 // Flow adds and removes second factors.
 type Flow struct {
-	DB *record.Stores
+	DB      *record.Stores
+	Guesses *guess.Guesses
+	Methods method.Methods
 
 	Notices  *notices.Notices
 	Sessions *sessions.Sessions

@@ -3,29 +3,15 @@ package enrollment
 import (
 	"context"
 
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/recoverycodes"
 	"belfry/pkg/account/notices"
 	"belfry/pkg/account/record"
-	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store/object"
 )
-
-// UsableFactors returns the types with which a login can be completed at a time: what proves the first factor, which may be a mailbox, is no
-// second one.
-func UsableFactors(f record.Factors, mailbox bool, now string) (all []string) {
-	for _, one := range f.List() {
-		if (one.Type != record.FactorEmail || !mailbox) && one.From <= now {
-			all = append(all, one.Type)
-		}
-	}
-	if f.Any() && len(f.Recovery) > 0 {
-		all = append(all, record.FactorRecovery)
-	}
-	return all
-}
 
 // FactorInfo is a second factor as its user sees it.
 type FactorInfo struct {
@@ -60,18 +46,68 @@ func errFactorExists(factor string) error {
 	return errs.New(errs.Exists, "there is a second factor of the type %s already: remove it first", factor)
 }
 
-// RequireEnrollable reports whether the user who is logged in may add a second factor of a type.
-func (s *Flow) RequireEnrollable(ctx context.Context, me *sessions.Session, factor string) error {
+// requireEnrollable returns a method that the user who is logged in may add as a second factor.
+func (s *Flow) requireEnrollable(ctx context.Context, me *sessions.Session, name string) (method.Factor, error) {
+	m := s.Methods.Factor(name)
+	if m == nil {
+		return nil, errs.New(errs.NotFound, "there is no second factor of the type %q", name)
+	}
 	if err := s.Sessions.RequireFreshToEnroll(ctx, me); err != nil {
-		return err
+		return nil, err
 	}
 	if s.Sessions.PolicyOf(ctx, me.Visible) == sessions.MFAOff {
-		return errs.New(errs.Conflict, "second factors are turned off here (authentication.mfa)")
+		return nil, errs.New(errs.Conflict, "second factors are turned off here (authentication.mfa)")
 	}
-	if me.User.Factors.Has(factor) {
-		return errFactorExists(factor)
+	if me.User.Factors.Has(name) {
+		return nil, errFactorExists(name)
 	}
-	return nil
+	return m, m.Allow(me)
+}
+
+// Begin begins to add a second factor to the user who is logged in, and returns what is shown once: it is of no use before Confirm.
+// One that needs no confirmation is added by Confirm alone. Errors: those of RequireFresh; Exists; Conflict; those of the method's Setup.
+func (s *Flow) Begin(ctx context.Context, me *sessions.Session, name string) (method.Setup, error) {
+	m, err := s.requireEnrollable(ctx, me, name)
+	if err != nil {
+		return method.Setup{}, err
+	}
+	return m.Setup(ctx, me)
+}
+
+// Confirm adds a second factor, by the code to what the same session has begun. The session is replaced by one with the second factor. With
+// the first factor there are recovery codes, which are shown once. A limited session stays, and the factor counts after EnrollDelay; so does
+// that of a factor which needs no confirmation: nothing was proven.
+//
+// Errors: those of RequireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
+func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
+	me := from.Session
+	m, err := s.requireEnrollable(ctx, me, name)
+	if err != nil {
+		return session, nil, err
+	}
+	confirms := !m.About().Once
+	if confirms {
+		if err := s.Guesses.Take(from.Address); err != nil {
+			return session, nil, err
+		}
+	}
+	added, err := m.Enroll(ctx, me, code, func(verify func(context.Context) (uint64, bool, error)) error {
+		return s.Guesses.Code(ctx, me.User.UUID, name, verify)
+	})
+	if err != nil {
+		return session, nil, err
+	}
+	if codes, err = s.Add(ctx, me, added.Factor, added.Check); err != nil {
+		return session, nil, err
+	}
+	if confirms {
+		s.Guesses.Return(from.Address)
+	}
+	if me.Limited || !confirms {
+		return sessions.Issued{Session: *me}, codes, nil
+	}
+	session, err = s.Sessions.Raise(ctx, name, from)
+	return session, codes, err
 }
 
 // Add adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
@@ -174,6 +210,3 @@ func (s *Flow) RenewRecoveryCodes(ctx context.Context, me *sessions.Session) (co
 	}
 	return codes, nil
 }
-
-// SetupUUID is the uuid of what a session sets up: another session can't confirm it.
-func SetupUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }

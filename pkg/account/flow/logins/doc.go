@@ -1,7 +1,8 @@
 // Package logins logs users in, by any method.
 //
-//	Login ──► limit of the network address ──► delay of the account ──► compare hash
-//	             right: LogIn; failures reset          wrong: failure recorded in the ident
+//	by ──► limit of the network address ──┬─ method.Login.Identify ─────────────────────────────────┬─► LogIn ──► Settle
+//	                                      └─ byAddress ──► delay of the account ──► method.Prove ───┘
+//	                                            wrong: failure recorded in the ident
 //
 //	any method ── proof ──► LogIn ──┬─ no second factor is missing ──► session
 //	                                └─ pending login ──► CompleteLogin ── try counted, factor verified, consumed ──► session
@@ -18,12 +19,10 @@ import (
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/flow/recovery"
 	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/mails"
-	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/method/providers"
-	"belfry/pkg/account/method/recoverycodes"
-	"belfry/pkg/account/method/totp"
 	"belfry/pkg/account/notices"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
@@ -37,19 +36,18 @@ type Flow struct {
 	DB      *record.Stores
 	Guesses *guess.Guesses
 	Log     *slog.Logger
+	Email   *post.Email // nil without login by e-mail
+	Methods method.Methods
 
-	Changes       *changes.Changes
-	Links         *links.Flow
-	Mails         *mails.Method
-	Notices       *notices.Notices
-	Uses          *once.Uses
-	Passkeys      *passkeys.Method
-	Passwords     *passwords.Method
-	Post          *post.Post
-	Providers     *providers.Method
-	Recovery      *recovery.Flow
-	RecoveryCodes *recoverycodes.Method
-	Sessions      *sessions.Sessions
-	TOTP          *totp.Method
-	Users         *users.Users
+	Changes   *changes.Changes
+	Links     *links.Flow
+	Mails     *mails.Method
+	Notices   *notices.Notices
+	Uses      *once.Uses
+	Passwords *passwords.Method
+	Post      *post.Post
+	Providers *providers.Method
+	Recovery  *recovery.Flow
+	Sessions  *sessions.Sessions
+	Users     *users.Users
 }

@@ -2,9 +2,10 @@ package logins
 
 import (
 	"context"
-	"errors"
 
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
@@ -19,17 +20,7 @@ func (s *Flow) Login(ctx context.Context, c passwords.Credentials, from sessions
 	if err := s.Post.RequireEmail(); err != nil {
 		return sessions.Issued{}, err
 	}
-	if err := c.Validate(); err != nil {
-		return sessions.Issued{}, err
-	}
-	if err := s.Guesses.Take(from.Address); err != nil {
-		return sessions.Issued{}, err
-	}
-	session, err := s.login(ctx, c, from, false)
-	if err == nil || Pending(err) != nil {
-		s.Guesses.Return(from.Address)
-	}
-	return session, err
+	return s.byPassword(ctx, c, false, from)
 }
 
 // LoginAdmin logs in an admin by address and password, also where login by e-mail is not configured:
@@ -38,56 +29,104 @@ func (s *Flow) Login(ctx context.Context, c passwords.Credentials, from sessions
 // Errors: Invalid without a login or a password; Denied, the same for an unknown login, a wrong password
 // and a user who is no admin; Limited; Unavailable.
 func (s *Flow) LoginAdmin(ctx context.Context, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
+	return s.byPassword(ctx, c, true, from)
+}
+
+func (s *Flow) byPassword(ctx context.Context, c passwords.Credentials, adminsOnly bool, from sessions.Client) (sessions.Issued, error) {
 	if err := c.Validate(); err != nil {
 		return sessions.Issued{}, err
 	}
-	if err := s.Guesses.Take(from.Address); err != nil {
-		return sessions.Issued{}, err
-	}
-	session, err := s.login(ctx, c, from, true)
-	if err == nil || Pending(err) != nil {
-		s.Guesses.Return(from.Address)
-	}
-	return session, err
+	return s.by(ctx, from, func(ctx context.Context) (method.Identified, error) {
+		return s.byAddress(ctx, s.Passwords, c.Login, method.Answer{Code: c.Password}, adminsOnly)
+	})
 }
 
-func (s *Flow) login(ctx context.Context, c passwords.Credentials, from sessions.Client, adminsOnly bool) (sessions.Issued, error) {
-	ctx = record.AsService(ctx, "")
-	id := record.AddressIdentity(c.Login)
-	user, ident, err := s.DB.FindOwner(ctx, id)
-	if err != nil {
+// LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. Who has it has the address: an
+// account whose address nobody had proven is taken from whoever else has access to it, as by a recovery.
+//
+// Errors: Invalid without a login or a code; those of mails.Method.Identify; Unavailable.
+func (s *Flow) LoginByMail(ctx context.Context, login, code string, from sessions.Client) (sessions.Issued, error) {
+	if _, err := s.Mails.MailMethod(""); err != nil {
 		return sessions.Issued{}, err
 	}
-	if err := s.Guesses.Accounts.Try(id.UUID(), ident.Failures); err != nil {
+	if err := sessions.RequireTexts("a login and a code are needed", "login", login, "code", code); err != nil {
 		return sessions.Issued{}, err
 	}
-	right, err := s.Passwords.Verify(ctx, user, c.Password)
-	reason := record.ReasonPassword
-	if right && err == nil && adminsOnly {
-		right, err = s.Sessions.IsAdminUser(ctx, user)
-		reason = record.ReasonNoAdmin
+	return s.by(ctx, from, func(ctx context.Context) (method.Identified, error) {
+		return s.Mails.Identify(ctx, login, method.Answer{Code: code}, from)
+	})
+}
+
+// LoginBy logs in by a method, with the address of a user where the method needs one.
+//
+// Errors: Invalid for an answer that can't be read, or without one; Denied for one that is wrong, and for a disabled user; NotFound for a
+// method that begins no login, and as for Login; Limited; Unavailable.
+func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
+	m := s.Methods.Get(name)
+	if m == nil || !m.About().Login || !m.Enabled() {
+		return sessions.Issued{}, errs.New(errs.NotFound, "there is no login by %q", name)
 	}
-	if err != nil {
-		s.Guesses.Accounts.Undo(id.UUID())
-		return sessions.Issued{}, err
-	}
-	if !right {
-		s.Passwords.Failed(ctx, id, user, ident, reason)
-		if adminsOnly {
-			return sessions.Issued{}, errs.New(errs.Denied, "the login or the password is wrong, or the account is not that of an admin")
+	own, identifies := m.(method.Login)
+	if !identifies {
+		if err := sessions.RequireTexts("a login and a code are needed", "login", login, "code", a.Code); err != nil {
+			return sessions.Issued{}, err
 		}
-		return sessions.Issued{}, s.Passwords.LoginError(user)
 	}
-	s.Guesses.Accounts.Succeed(id.UUID())
-	session, err := s.LogIn(ctx, user, s.Sessions.ProofBy(record.Email, record.MethodPassword, 1), from)
-	if errors.Is(err, sessions.ErrDisabled) {
-		s.Sessions.RunInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
-			return s.Passwords.RecordFailures(ctx, ident.UUID, record.Failures{At: s.DB.Now()}, s.Passwords.AuditFailure(user.UUID, ident.UUID, record.ReasonDisabled))
-		})
+	return s.by(ctx, from, func(ctx context.Context) (method.Identified, error) {
+		if identifies {
+			return own.Identify(ctx, login, a, from)
+		}
+		return s.byAddress(ctx, m, login, a, false)
+	})
+}
+
+// by logs in who was identified. Every login but that through a provider, which has begun elsewhere, is one of these.
+func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx context.Context) (method.Identified, error)) (session sessions.Issued, err error) {
+	if err := s.Guesses.Take(from.Address); err != nil {
+		return session, err
+	}
+	ctx = record.AsService(ctx, "")
+	who, err := identify(ctx)
+	if r := once.Repeated(err); r != nil {
+		r.Nowhere = r.Nowhere || from.Application != nil
+		s.Guesses.Return(from.Address)
+	}
+	if err != nil {
+		return session, once.Recognize(err, from)
+	}
+	if who.Address {
+		who.User, err = s.proveAddress(ctx, who, from)
+	}
+	if err == nil {
+		who.At = s.DB.Now()
+		session, err = s.LogIn(ctx, who.User, who.Proof, from)
+	}
+	ok := err == nil || Pending(err) != nil
+	if who.Settle != nil {
+		who.Settle(ctx, ok, err)
+	}
+	if ok {
+		s.ReturnAttempts(from, who.Methods[0])
 	}
 	if err != nil {
 		return sessions.Issued{}, err
 	}
-	s.Sessions.RunInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.Users.RecordUse(ctx, ident.UUID) })
+	if who.Ident.IsAddress() { // the use of another ident is recorded where its answer is
+		s.Sessions.RunInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.Users.RecordUse(ctx, who.Ident.UUID) })
+	}
 	return session, nil
+}
+
+// proveAddress returns the account of somebody who has proven to have its address. If nobody had before, the password,
+// sessions and other idents of the account may be those of a stranger who registered the address, unless it is in the
+// client's session: then the client has both the address and the account.
+func (s *Flow) proveAddress(ctx context.Context, who method.Identified, from sessions.Client) (record.User, error) {
+	id, user := record.AddressIdentity(who.Ident.ID), who.User
+	switch {
+	case who.Ident.Proven:
+		return s.Changes.EndRights(ctx, user, id)
+	case from.Session != nil && from.Session.User.UUID == user.UUID:
+		return user, s.Links.MarkValidated(ctx, who.Ident.UUID, true)
+	}
+	return s.Recovery.RecoverAccount(ctx, id, user, who.Ident, "")
 }

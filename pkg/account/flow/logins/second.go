@@ -1,14 +1,13 @@
 package logins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
-	"belfry/pkg/account/flow/enrollment"
-	"belfry/pkg/account/method/mails"
-	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
@@ -85,23 +84,16 @@ func errPending() error {
 	return errs.New(errs.Unauthenticated, "this login was not begun here, is finished, or took too long or too many tries: log in again")
 }
 
-// SecondFactor is what proves a second factor.
-type SecondFactor struct {
-	Type    string // "": TOTP
-	Code    string
-	Passkey passkeys.Answer
-}
-
 // CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
 // returns a code, as the login would have.
 //
 // Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again, with a
 // Repetition where it was completed by the same; Invalid; Limited.
-func (s *Flow) CompleteLogin(ctx context.Context, pending string, f SecondFactor, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return sessions.Issued{}, err
 	}
-	answer := f.digest(pending)
+	answer := digest(a, pending)
 	login, err := s.beginTry(record.AsService(ctx, ""), pending, answer)
 	if err != nil {
 		if r := once.Repeated(err); r != nil {
@@ -110,30 +102,27 @@ func (s *Flow) CompleteLogin(ctx context.Context, pending string, f SecondFactor
 		}
 		return sessions.Issued{}, once.Recognize(err, from)
 	}
-	session, err := s.completePending(ctx, login, answer, f, from) // settles what it uses up
+	session, err := s.completePending(ctx, login, answer, a, from) // settles what it uses up
 	if err != nil {
 		s.endTry(record.AsService(ctx, ""), login.UUID, answer)
 	}
 	return session, err
 }
 
-// digest identifies what proves a second factor of a pending login: it has a secret that nobody else knows.
-func (f SecondFactor) digest(pending string) string {
-	return secret.Digest(pending + "\n" + f.Type + "\n" + secret.TypedCode(f.Code) + "\n" + string(f.Passkey.Credential))
+// digest identifies an answer for a pending login: it has a secret that nobody else knows.
+func digest(a method.Answer, pending string) string {
+	return secret.Digest(pending + "\n" + a.Type + "\n" + secret.TypedCode(a.Code) + "\n" + string(a.Signed.Credential))
 }
 
-// ForgetProof is for a proof of a second factor that has led to nothing: there is nothing to repeat.
-func (s *Flow) ForgetProof(ctx context.Context, user string, f SecondFactor) {
-	switch f.Type {
-	case record.FactorPasskey:
-		s.Uses.Settle(ctx, passkeys.ChallengeUUID(f.Passkey.Secret), false)
-	case record.FactorEmail:
-		s.Uses.ForgetUsed(ctx, mails.SecondMailbox(user), func(u record.UsedSecret) bool { return secret.Matches(u.Binding+":"+secret.TypedCode(f.Code), u.Hash) })
+// ForgetProof is for a proof that has led to nothing: there is nothing to repeat.
+func (s *Flow) ForgetProof(ctx context.Context, user string, a method.Answer) {
+	if m := s.Methods.Get(a.Type); m != nil {
+		m.Forget(ctx, user, a)
 	}
 }
 
 // completePending completes a login whose try was counted.
-func (s *Flow) completePending(ctx context.Context, login record.Token, answer string, f SecondFactor, from sessions.Client) (_ sessions.Issued, err error) {
+func (s *Flow) completePending(ctx context.Context, login record.Token, answer string, a method.Answer, from sessions.Client) (_ sessions.Issued, err error) {
 	if from.Application, err = s.Sessions.ApplicationFor(login); err != nil {
 		return sessions.Issued{}, errPending()
 	}
@@ -142,17 +131,17 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 		return sessions.Issued{Application: from.Application}, err
 	}
 	p := login.Proven()
-	method, err := s.VerifySecond(ctx, user, f, p.Methods, login.UUID, from)
+	by, err := s.VerifySecond(ctx, user, a, p.Methods, login.UUID, from)
 	if err != nil {
 		return sessions.Issued{Application: from.Application}, err
 	}
 	used := record.Use{Act: record.ActLoggedIn, Provider: p.Provider, Browser: once.BrowserDigest(from), Answer: answer, Done: true}
 	if err := s.consumePending(record.AsService(ctx, ""), login.UUID, used); err != nil {
-		s.ForgetProof(ctx, user.UUID, f)
+		s.ForgetProof(ctx, user.UUID, a)
 		return sessions.Issued{Application: from.Application}, err
 	}
-	s.ReturnAttempts(from, method)
-	p.Methods, p.AAL, p.At = append(p.Methods, method), 2, s.DB.Now()
+	s.ReturnAttempts(from, by)
+	p.Methods, p.AAL, p.At = append(p.Methods, by), 2, s.DB.Now()
 	session := sessions.Issued{Application: from.Application}
 	if err = s.Sessions.PasswordKnown(ctx, user, p.Methods); err == nil {
 		session, err = s.enter(ctx, user, p, from)
@@ -163,10 +152,10 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 	return session, err
 }
 
-// ReturnAttempts gives back what a proof by a method has taken: a passkey that of its challenge as well.
-func (s *Flow) ReturnAttempts(from sessions.Client, method string) {
+// ReturnAttempts gives back what a proof by a method has taken: one that answers a challenge that of its challenge as well.
+func (s *Flow) ReturnAttempts(from sessions.Client, name string) {
 	s.Guesses.Return(from.Address)
-	if method == record.MethodPasskey {
+	if s.Methods.About(name).Script {
 		s.Guesses.Return(from.Address)
 	}
 }
@@ -217,51 +206,45 @@ func (s *Flow) pendingLogin(ctx context.Context, pending string) (login record.T
 
 // Usable returns the types of second factors with which a login of a user that began by some methods can be completed.
 func (s *Flow) Usable(user record.User, methods []string) []string {
-	return enrollment.UsableFactors(user.Factors, sessions.ProvesMailbox(methods, user), record.Timestamp(s.DB.Now()))
+	return s.Methods.Usable(user.Factors, methods, sessions.ProvesMailbox(methods, user), record.Timestamp(s.DB.Now()))
 }
 
 // VerifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
 // it is proven for. Errors: Denied; Invalid; Limited.
-func (s *Flow) VerifySecond(ctx context.Context, user record.User, f SecondFactor, methods []string, flow string, from sessions.Client) (method string, err error) {
-	if f.Type == "" {
-		f.Type = record.FactorTOTP
-	}
-	if !slices.Contains(s.Usable(user, methods), f.Type) {
+func (s *Flow) VerifySecond(ctx context.Context, user record.User, a method.Answer, methods []string, flow string, from sessions.Client) (by string, err error) {
+	by = cmp.Or(a.Type, record.FactorTOTP)
+	m := s.Methods.Get(by)
+	if m == nil || !slices.Contains(s.Usable(user, methods), by) {
 		return "", errNoFactor()
 	}
-	return f.Type, s.Guesses.TryCode(from.Address, func() error {
-		return s.Guesses.Code(ctx, user.UUID, f.Type, func(ctx context.Context) (step uint64, ok bool, err error) {
-			switch f.Type {
-			case record.FactorTOTP:
-				return s.TOTP.Verify(user, f.Code)
-			case record.FactorEmail:
-				_, ok, err = s.Mails.CheckSecondCode(ctx, user, flow, f.Code)
-				return 0, ok, err
-			case record.FactorPasskey:
-				ok, err = s.Passkeys.Proves(ctx, user, f.Passkey, flow)
-				return 0, ok, err
-			default:
-				ok, err = s.RecoveryCodes.Use(ctx, user, f.Code)
-				return 0, ok, err
+	return by, s.Guesses.TryCode(from.Address, func() error {
+		return s.Guesses.Code(ctx, user.UUID, by, func(ctx context.Context) (step uint64, ok bool, err error) {
+			step, ok, err = m.Prove(ctx, user, a, flow)
+			if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {
+				err = nil // it counts as wrong, and the reply does not say why
 			}
+			return step, ok, err
 		})
 	})
 }
 
-// MailSecondCode sends a code to the user of a pending login, or for the session of the client if secret is "", who has codes of
-// mails as a second factor. Errors: Unauthenticated when the login has to begin again; Invalid without the factor; Limited.
-func (s *Flow) MailSecondCode(ctx context.Context, secret string, from sessions.Client) error {
+// Ask asks the user of a pending login, or of the session of the client if secret is "", for the answer of a method: it sends a code, or
+// makes a challenge. Errors: Unauthenticated when the login has to begin again; Invalid where the method is no second factor of the account,
+// nor one by which a session is proven again; Conflict; NotFound for an account without a passkey; Limited.
+func (s *Flow) Ask(ctx context.Context, name, secret string, from sessions.Client) (c method.Challenge, err error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
-		return err
+		return c, err
 	}
 	user, methods, flow, err := s.whoProves(ctx, secret, from)
 	if err != nil {
-		return err
+		return c, err
 	}
-	if !slices.Contains(s.Usable(user, methods), record.FactorEmail) {
-		return errNoFactor()
+	m := s.Methods.Get(name)
+	_, again := m.(method.Again)
+	if m == nil || (secret != "" || !again) && !slices.Contains(s.Usable(user, methods), name) {
+		return c, errNoFactor()
 	}
-	return s.Mails.SendSecondCode(ctx, user, flow)
+	return m.Begin(ctx, user, flow) // whoever answers a challenge gets the attempt back
 }
 
 // whoProves returns the user of a pending login, or of the session of the client, the methods by which they have logged in, and
@@ -281,23 +264,6 @@ func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Clien
 // errNoFactor is returned for a factor that an account does not have.
 func errNoFactor() error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
-}
-
-// SecondPasskeyOptions makes a challenge for the passkeys of the user of a pending login, or for the session of the client if
-// secret is "". Errors: Unauthenticated when the login has to begin again; Invalid where passkeys are no second factor of the
-// account; NotFound for an account without a passkey; Limited.
-func (s *Flow) SecondPasskeyOptions(ctx context.Context, secret string, from sessions.Client) (passkeys.Challenge, error) {
-	if err := s.Guesses.Take(from.Address); err != nil {
-		return passkeys.Challenge{}, err
-	}
-	user, methods, flow, err := s.whoProves(ctx, secret, from)
-	if err != nil {
-		return passkeys.Challenge{}, err
-	}
-	if secret != "" && !slices.Contains(s.Usable(user, methods), record.FactorPasskey) {
-		return passkeys.Challenge{}, errNoFactor()
-	}
-	return s.Passkeys.Options(ctx, &user, passkeys.ForSecondFactor(flow)) // whoever proves it gets the attempt back
 }
 
 // What a page shows that asks for a second factor.

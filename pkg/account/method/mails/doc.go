@@ -3,13 +3,11 @@ package mails
 
 import (
 	"belfry/internal/baseurl"
-	"belfry/pkg/account/flow/enrollment"
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
-	"belfry/pkg/account/sessions"
 )
 
 // Method mails codes and links, and verifies them.
@@ -19,9 +17,7 @@ type Method struct {
 	Base    baseurl.URL
 	Email   *post.Email // nil without login by e-mail
 
-	Enrollment *enrollment.Flow
-	Links      *links.Flow
-	Uses       *once.Uses
-	Post       *post.Post
-	Sessions   *sessions.Sessions
+	Links *links.Flow
+	Uses  *once.Uses
+	Post  *post.Post
 }

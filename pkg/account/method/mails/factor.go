@@ -4,49 +4,65 @@ import (
 	"context"
 	"errors"
 
-	"belfry/pkg/account/flow/enrollment"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
-// BeginFactor sends a code to the address of the user who is logged in, by which they add codes of mails as a second factor.
-// Errors: those of RequireFresh; Exists; Conflict without an address, and after a login by mail; Limited.
-func (s *Method) BeginFactor(ctx context.Context, me *sessions.Session) error {
-	if err := s.requireEnrollableEmail(ctx, me); err != nil {
-		return err
+// About describes codes of mails as a second factor.
+func (s *Method) About() about.Method {
+	return about.Method{
+		Name: record.FactorEmail, Title: "Codes by mail", AAL: 1, Factor: true, Mailbox: true, Asked: "code",
+		Texts: about.Texts{
+			Add: "Add codes by mail", Answer: "Code of the mail", Confirm: "Code of the mail that we have sent", Field: "mailed", Digits: true,
+			Ask: "Send a code by mail", AskAgain: "Send another code by mail",
+		},
+		API: about.API{
+			Begin: about.Operation{
+				ID: "beginEmailFactor", Summary: "Ask for the mail with which one adds codes by mail",
+			},
+			Put: about.Operation{
+				ID: "confirmEmailFactor", Summary: "Add codes by mail as a second factor",
+				Description: "By the code that was mailed. The reply is that of an authenticator app.",
+			},
+			Ask: about.Operation{
+				ID: "sendSecondCode", Summary: "Ask for the mail with a code",
+				Description: "For a login whose second factor is missing, or for the session. The reply to an HTML form is 303.",
+			},
+			Code: "Six digits of the mail.",
+		},
 	}
-	return s.SendSecondCode(ctx, me.User, enrollment.SetupUUID(me.ID))
 }
 
-// requireEnrollableEmail is RequireEnrollable for codes of mails. A session that began by a mail would have proven the mailbox twice.
-func (s *Method) requireEnrollableEmail(ctx context.Context, me *sessions.Session) error {
-	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorEmail); err != nil {
-		return err
-	}
+// Enabled implements method.Method.
+func (s *Method) Enabled() bool { return s.Email != nil }
+
+// Allow implements method.Factor. A session that began by a mail would have proven the mailbox twice.
+func (s *Method) Allow(me *sessions.Session) error {
 	if sessions.ProvesMailbox(me.Methods, me.User) {
 		return errs.New(errs.Conflict, "you have logged in by a mail, or by a password that was set by one, to which a code of another mail adds nothing: log in in another way, or add another second factor")
 	}
 	return nil
 }
 
-// ConfirmFactor adds codes of mails as a second factor, by the code that BeginFactor has sent in the same session. It returns
-// what totp.Method.Confirm does.
-func (s *Method) ConfirmFactor(ctx context.Context, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
-	me := from.Session
-	if err := s.requireEnrollableEmail(ctx, me); err != nil {
-		return session, nil, err
-	}
-	if err := s.Guesses.Take(from.Address); err != nil {
-		return session, nil, err
-	}
+// Setup sends a code to the address of the user who is logged in, by which they add codes of mails. Errors: Conflict without an address;
+// Limited.
+func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
+	return method.Setup{}, s.SendSecondCode(ctx, me.User, method.SetupUUID(me.ID))
+}
+
+// Enroll verifies the code that Setup has sent in the same session.
+func (s *Method) Enroll(ctx context.Context, me *sessions.Session, code string, try method.Try) (added method.Enrolled, err error) {
 	address := ""
-	if err := s.Guesses.Code(ctx, me.User.UUID, record.FactorEmail, func(ctx context.Context) (uint64, bool, error) {
-		to, ok, err := s.CheckSecondCode(ctx, me.User, enrollment.SetupUUID(me.ID), code)
+	if err := try(func(ctx context.Context) (uint64, bool, error) {
+		to, ok, err := s.CheckSecondCode(ctx, me.User, method.SetupUUID(me.ID), code)
 		address = to
 		return 0, ok, err
 	}); err != nil {
-		return session, nil, err
+		return added, err
 	}
 	// The user has the address and the account: codes go there whatever other addresses they add.
 	own, ident := record.AsService(ctx, me.User.UUID), record.AddressIdentity(address).UUID()
@@ -56,14 +72,24 @@ func (s *Method) ConfirmFactor(ctx context.Context, code string, from sessions.C
 	if errors.Is(err, errs.NotFound) {
 		err = errs.New(errs.Conflict, "the address to which the code was sent is not yours any more: begin again")
 	}
-	if err != nil {
-		return session, nil, err
-	}
-	codes, err = s.Enrollment.Add(ctx, me, record.Factor{Type: record.FactorEmail}, nil)
-	if err != nil {
-		return session, nil, err
-	}
-	s.Guesses.Return(from.Address)
-	session, err = s.Sessions.Raise(ctx, record.FactorEmail, from)
-	return session, codes, err
+	added.Factor = record.Factor{Type: record.FactorEmail}
+	return added, err
+}
+
+// Begin implements method.Method: it sends a code.
+func (s *Method) Begin(ctx context.Context, user record.User, flow string) (method.Challenge, error) {
+	return method.Challenge{}, s.SendSecondCode(ctx, user, flow)
+}
+
+// Prove implements method.Method.
+func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer, flow string) (step uint64, ok bool, err error) {
+	_, ok, err = s.CheckSecondCode(ctx, user, flow, a.Code)
+	return 0, ok, err
+}
+
+// Forget implements method.Method.
+func (s *Method) Forget(ctx context.Context, user string, a method.Answer) {
+	s.Uses.ForgetUsed(ctx, SecondMailbox(user), func(u record.UsedSecret) bool {
+		return secret.Matches(u.Binding+":"+secret.TypedCode(a.Code), u.Hash)
+	})
 }

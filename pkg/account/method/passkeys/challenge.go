@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-webauthn/webauthn/protocol"
 
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
@@ -30,20 +31,6 @@ func ForRegistration(me *sessions.Session) passkeyPurpose {
 // identifies it.
 func ForSecondFactor(pending string) passkeyPurpose {
 	return passkeyPurpose("second factor " + pending)
-}
-
-// Challenge is what a client needs to ask an authenticator.
-type Challenge struct {
-	Options json.RawMessage // {"publicKey": ...}, for navigator.credentials
-	Secret  string          // binds the challenge to the client: a cookie, or a field of the answer
-	Name    string          // distinguishes the cookies of challenges, of which each tab has its own
-}
-
-// Answer is the answer to a challenge.
-type Answer struct {
-	Credential json.RawMessage // a PublicKeyCredential, as its toJSON makes it
-	Secret     string          // of the challenge
-	Cookie     bool            // Secret comes from a cookie
 }
 
 // AnswerName is the name of the challenge that an answer is to, as in Challenge; "" for what is no answer.
@@ -89,7 +76,7 @@ func errChallenge() error {
 
 // consumeChallenge uses up a challenge, so that it is answered once, whether or not the answer is right. Of two
 // concurrent calls one is Denied: with a Repetition, once the same answer has succeeded.
-func (s *Method) consumeChallenge(ctx context.Context, a Answer, why passkeyPurpose, act record.Act) error {
+func (s *Method) consumeChallenge(ctx context.Context, a method.Signed, why passkeyPurpose, act record.Act) error {
 	ctx = record.AsService(ctx, "")
 	if len(a.Secret) != secret.B64.EncodedLen(secret.Size) {
 		return errChallenge()
@@ -122,7 +109,7 @@ func (s *Method) consumeChallenge(ctx context.Context, a Answer, why passkeyPurp
 }
 
 // repeatedAnswer returns the error of an answer that was sent before, once it is known how that has ended.
-func (s *Method) repeatedAnswer(ctx context.Context, a Answer) error {
+func (s *Method) repeatedAnswer(ctx context.Context, a method.Signed) error {
 	u, err := s.Uses.AwaitUse(ctx, ChallengeUUID(a.Secret), once.NoneElse)
 	if err != nil {
 		return err
@@ -137,9 +124,9 @@ func (s *Method) repeatedAnswer(ctx context.Context, a Answer) error {
 
 // Options makes a challenge for a purpose. With a user, who is known already, only their passkeys answer it;
 // without one any does, so that the options depend on nobody.
-func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurpose) (Challenge, error) {
+func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurpose) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	options := protocol.PublicKeyCredentialRequestOptions{
 		RelyingPartyID: s.Config.RPID, UserVerification: protocol.VerificationRequired, Timeout: int(TTL.Milliseconds()),
@@ -147,28 +134,28 @@ func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurp
 	var err error
 	if user != nil {
 		if options.AllowedCredentials, err = s.Descriptors(record.AsService(ctx, user.UUID), user.UUID); err != nil {
-			return Challenge{}, err
+			return method.Challenge{}, err
 		}
 		if options.AllowedCredentials == nil {
-			return Challenge{}, errs.New(errs.NotFound, "the account has no passkey")
+			return method.Challenge{}, errs.New(errs.NotFound, "the account has no passkey")
 		}
 	}
 	made, challenge, err := s.saveChallenge(ctx, why)
 	if err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	options.Challenge = challenge
 	text, err := json.Marshal(protocol.CredentialAssertion{Response: options})
-	return Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
+	return method.Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
 // BeginLogin makes the challenge of a login. It is the same for everybody.
-func (s *Method) BeginLogin(ctx context.Context, from sessions.Client) (Challenge, error) {
+func (s *Method) BeginLogin(ctx context.Context, from sessions.Client) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	if err := s.Guesses.Take(from.Address); err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	return s.Options(ctx, nil, ForLogin)
 }

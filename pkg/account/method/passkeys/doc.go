@@ -2,7 +2,6 @@
 package passkeys
 
 import (
-	"belfry/pkg/account/flow/enrollment"
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/notices"
@@ -18,10 +17,9 @@ type Method struct {
 	Guesses *guess.Guesses
 	Config  *Config // nil without login by passkey
 
-	Enrollment *enrollment.Flow
-	Links      *links.Flow
-	Notices    *notices.Notices
-	Uses       *once.Uses
-	Sessions   *sessions.Sessions
-	Users      *users.Users
+	Links    *links.Flow
+	Notices  *notices.Notices
+	Uses     *once.Uses
+	Sessions *sessions.Sessions
+	Users    *users.Users
 }

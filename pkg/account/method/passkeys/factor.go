@@ -2,47 +2,85 @@ package passkeys
 
 import (
 	"context"
-	"errors"
 
-	"belfry/pkg/account/once"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
-// AddFactor makes the passkeys of the user who is logged in their second factor: any of them completes a login by
-// another method. It returns recovery codes as totp.Method.Confirm does. Conflict without a passkey.
-func (s *Method) AddFactor(ctx context.Context, me *sessions.Session) (codes []string, err error) {
-	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorPasskey); err != nil {
-		return nil, err
+// About describes passkeys. A passkey is two factors: the authenticator, and what it verifies its user by. Any of a user's completes a login
+// by another method, once they are a second factor.
+func (s *Method) About() about.Method {
+	return about.Method{
+		Name: record.MethodPasskey, Title: "Passkeys", Login: true, AAL: 2, Factor: true, Once: true, Script: true, Asked: "passkey",
+		Texts: about.Texts{Add: "Use your passkeys as second factor", Answer: "Use a passkey", LoginButton: "Log in with a passkey"},
+		API: about.API{
+			Begin: about.Operation{ID: "changePasskeyFactor", Summary: "Make one's passkeys a second factor, also by an HTML form"},
+			Put: about.Operation{
+				ID: "addPasskeyFactor", Summary: "Make one's passkeys a second factor",
+				Description: "Any of them completes a login by another method.",
+			},
+			Ask: about.Operation{
+				ID: "secondPasskeyOptions", Summary: "Ask for the options of a passkey",
+				Description: "For a login whose second factor is missing, or for the session.",
+			},
+		},
 	}
-	if err := s.requirePasskeys(); err != nil {
-		return nil, err
-	}
-	return s.Enrollment.Add(ctx, me, record.Factor{Type: record.FactorPasskey}, func(now record.User) error {
+}
+
+// Allow implements method.Factor.
+func (s *Method) Allow(*sessions.Session) error { return s.requirePasskeys() }
+
+// Setup implements method.Factor: a passkey is added in a way of its own.
+func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error) {
+	return method.Setup{}, nil
+}
+
+// Enroll makes the passkeys of the user who is logged in their second factor. Conflict without a passkey.
+func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _ string, _ method.Try) (method.Enrolled, error) {
+	return method.Enrolled{Factor: record.Factor{Type: record.FactorPasskey}, Check: func(now record.User) error {
 		// Whoever removes a passkey marks it in the record of this write before: of the two, one sees the other.
 		has, err := s.Links.HasPasskey(record.AsService(ctx, now.UUID), now)
 		if err == nil && !has {
 			err = errs.New(errs.Conflict, "your account has no passkey: add one first")
 		}
 		return err
-	})
+	}}, nil
 }
 
-// Proves reports whether an answer is that of a passkey of a user to a challenge for a pending login or a session.
-func (s *Method) Proves(ctx context.Context, user record.User, a Answer, flow string) (bool, error) {
-	err := s.Prove(ctx, user, a, flow)
-	if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {
+// Has implements method.Again.
+func (s *Method) Has(ctx context.Context, user record.User) (bool, error) {
+	if !s.Enabled() {
 		return false, nil
 	}
-	return err == nil, err
+	own, err := s.Descriptors(record.AsService(ctx, user.UUID), user.UUID)
+	return len(own) > 0, err
 }
 
-// Prove is Proves, with the reason why an answer is wrong.
-func (s *Method) Prove(ctx context.Context, user record.User, a Answer, flow string) error {
-	_, _, err := s.Verify(ctx, a, &user, ForSecondFactor(flow), record.ActProven)
-	if err == nil {
-		s.Uses.Settle(ctx, ChallengeUUID(a.Secret), true)
+// Begin implements method.Method: it makes a challenge.
+func (s *Method) Begin(ctx context.Context, user record.User, flow string) (method.Challenge, error) {
+	return s.Options(ctx, &user, ForSecondFactor(flow))
+}
+
+// Prove implements method.Method.
+func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer, flow string) (step uint64, ok bool, err error) {
+	if _, _, err = s.Verify(ctx, a.Signed, &user, ForSecondFactor(flow), record.ActProven); err == nil {
+		s.Uses.Settle(ctx, ChallengeUUID(a.Signed.Secret), true)
 	}
-	return err
+	return 0, err == nil, err
+}
+
+// Forget implements method.Method.
+func (s *Method) Forget(ctx context.Context, _ string, a method.Answer) {
+	s.Uses.Settle(ctx, ChallengeUUID(a.Signed.Secret), false)
+}
+
+// Identify implements method.Login.
+func (s *Method) Identify(ctx context.Context, _ string, a method.Answer, _ sessions.Client) (who method.Identified, err error) {
+	who.User, who.Ident, err = s.Verify(ctx, a.Signed, nil, ForLogin, record.ActLoggedIn)
+	who.Proof = record.Proof{Provider: record.PasskeyType, Methods: []string{record.MethodPasskey}, AAL: 2}
+	who.Settle = func(ctx context.Context, ok bool, _ error) { s.Uses.Settle(ctx, ChallengeUUID(a.Signed.Secret), ok) }
+	return who, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-webauthn/webauthn/protocol"
 
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/notices"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
@@ -19,37 +20,37 @@ import (
 )
 
 // BeginRegistration makes the challenge for adding a passkey to the account of the user who is logged in. Errors: those of RequireFresh; Conflict when there are too many.
-func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (Challenge, error) {
+func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	if err := s.Sessions.RequireFreshToEnroll(ctx, me); err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	if err := s.Sessions.RequireSecond(ctx, me); err != nil { // a passkey is two factors at once, so no limited session may add one
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	ctx = record.AsService(ctx, me.User.UUID)
 	own, err := s.Descriptors(ctx, me.User.UUID)
 	if err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	if len(own) >= maxPasskeys {
-		return Challenge{}, errs.New(errs.Conflict, "you have %d passkeys, and at most as many are allowed: remove one first", len(own))
+		return method.Challenge{}, errs.New(errs.Conflict, "you have %d passkeys, and at most as many are allowed: remove one first", len(own))
 	}
 	address, err := s.Users.Address(ctx, me.User.UUID)
 	if err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	address = cmp.Or(address, me.User.UUID)
 	name, _ := me.Visible.Text("name")
 	handle, err := secret.B64.DecodeString(userHandle(me.User.UUID))
 	if err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	made, challenge, err := s.saveChallenge(ctx, ForRegistration(me))
 	if err != nil {
-		return Challenge{}, err
+		return method.Challenge{}, err
 	}
 	text, err := json.Marshal(protocol.CredentialCreation{Response: protocol.PublicKeyCredentialCreationOptions{
 		RelyingParty: protocol.RelyingPartyEntity{CredentialEntity: protocol.CredentialEntity{Name: s.Config.RPName}, ID: s.Config.RPID},
@@ -62,7 +63,7 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (C
 		},
 		Attestation: protocol.PreferNoAttestation,
 	}})
-	return Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
+	return method.Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
 // Add adds a passkey to the account of the user who is logged in, by the answer to BeginRegistration.
@@ -70,7 +71,7 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (C
 // Errors: Invalid for an answer that can't be read, or a name that a passkey can't have; Denied for one that does not
 // fit to the challenge, the origin or what was asked for; Exists when the credential is registered already;
 // Unauthenticated when the session has ended, or has to prove a second factor.
-func (s *Method) Add(ctx context.Context, name string, a Answer, me *sessions.Session) (Info, error) {
+func (s *Method) Add(ctx context.Context, name string, a method.Signed, me *sessions.Session) (Info, error) {
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err
 	}
@@ -95,7 +96,7 @@ func (s *Method) Add(ctx context.Context, name string, a Answer, me *sessions.Se
 }
 
 // addVerified adds a passkey by an answer whose challenge was used up for it.
-func (s *Method) addVerified(ctx context.Context, name string, a Answer, parsed *protocol.ParsedCredentialCreationData, me *sessions.Session) (Info, error) {
+func (s *Method) addVerified(ctx context.Context, name string, a method.Signed, parsed *protocol.ParsedCredentialCreationData, me *sessions.Session) (Info, error) {
 	p, err := s.VerifyRegistration(parsed, passkeyChallenge(a.Secret))
 	if err != nil {
 		return Info{}, err

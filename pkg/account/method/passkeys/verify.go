@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
@@ -35,7 +36,7 @@ func errClone() error {
 // the challenge was used for, unless there is an error.
 //
 // Errors: Invalid for an answer that can't be read; Denied, with a Repetition for an answer that was sent before.
-func (s *Method) Verify(ctx context.Context, a Answer, expected *record.User, why passkeyPurpose, act record.Act) (user record.User, ident record.Ident, err error) {
+func (s *Method) Verify(ctx context.Context, a method.Signed, expected *record.User, why passkeyPurpose, act record.Act) (user record.User, ident record.Ident, err error) {
 	if err := s.requirePasskeys(); err != nil {
 		return user, ident, err
 	}
@@ -53,7 +54,7 @@ func (s *Method) Verify(ctx context.Context, a Answer, expected *record.User, wh
 }
 
 // verifyAnswer verifies an answer whose challenge was used up for it.
-func (s *Method) verifyAnswer(ctx context.Context, a Answer, expected *record.User, parsed *protocol.ParsedCredentialAssertionData) (user record.User, ident record.Ident, err error) {
+func (s *Method) verifyAnswer(ctx context.Context, a method.Signed, expected *record.User, parsed *protocol.ParsedCredentialAssertionData) (user record.User, ident record.Ident, err error) {
 	ctx = record.AsService(ctx, "")
 	user, ident, err = s.DB.FindOwner(ctx, passkeyIdentity(parsed.RawID).Identity)
 	if err != nil {

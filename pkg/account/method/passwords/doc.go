@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
@@ -14,6 +15,8 @@ import (
 
 // Method verifies and sets passwords.
 type Method struct {
+	method.Unasked
+
 	DB      *record.Stores
 	Guesses *guess.Guesses
 	Email   *post.Email // nil without login by e-mail

@@ -3,6 +3,7 @@ package passwords
 import (
 	"context"
 
+	"belfry/pkg/account/guess"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
@@ -38,7 +39,8 @@ func (s *Method) RepeatedForm(ctx context.Context, id record.Identity, password 
 	})
 	guessed := r.Known && before != "" && !same && err == nil
 	if guessed {
-		s.Failed(ctx, id, user, ident, record.ReasonPassword)
+		failed := guess.Login{Identity: id, User: user.UUID, Ident: ident, Method: record.MethodPassword}
+		s.Sessions.RunInBackground(ctx, "recording a failed login", s.Guesses.Fail(failed, record.ReasonPassword))
 	} else if r.Known {
 		s.Guesses.Accounts.Undo(id.UUID())
 	}

@@ -3,15 +3,12 @@ package passwords
 import (
 	"cmp"
 	"context"
-	"time"
 
-	"belfry/pkg/account/guess"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -26,28 +23,6 @@ type Credentials struct {
 // Validate reports Invalid for credentials without a login or a password.
 func (c Credentials) Validate() error {
 	return sessions.RequireTexts("a login and a password are needed", "login", c.Login, record.FieldPassword, c.Password)
-}
-
-// Failed records that a login to an account has failed.
-func (s *Method) Failed(ctx context.Context, id record.Identity, user record.User, ident record.Ident, reason string) {
-	f := s.Guesses.Accounts.Fail(id.UUID())
-	if user.UUID != "" {
-		s.Sessions.RunInBackground(ctx, "recording a failed login", func(ctx context.Context) error {
-			return s.RecordFailures(ctx, ident.UUID, f, s.AuditFailure(user.UUID, ident.UUID, reason))
-		})
-	}
-}
-
-// LoginError says why a login failed, as far as the configuration allows.
-func (s *Method) LoginError(user record.User) error {
-	switch {
-	case s.Email.UniformErrors:
-		return errs.New(errs.Denied, "the login or the password is wrong")
-	case user.UUID == "":
-		return errs.New(errs.NotFound, "there is no account with this login")
-	default:
-		return errs.New(errs.Denied, "the password is wrong")
-	}
 }
 
 // Verify reports whether a user has this password. It does the same work
@@ -108,24 +83,6 @@ func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, pass
 	}
 	s.Guesses.Accounts.Succeed(key)
 	return nil
-}
-
-// RecordFailures stores failures in an ident, with the event of the last one.
-func (s *Method) RecordFailures(ctx context.Context, ident string, f record.Failures, failed store.ExtraEvent) error {
-	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
-		if !i.Failures.At.After(f.At.Add(time.Millisecond)) { // else there was a later failure, or a login
-			i.Failures = record.Failures{Count: max(f.Count, guess.Current(i.Failures, f.At).Count), At: f.At}
-		}
-		i.Publish(failed)
-		return nil
-	})
-	return record.IgnoreNotFound(err)
-}
-
-// AuditFailure is the event of a failed login to an account that exists. Others have none: whoever can name logins must not be able to
-// fill the log.
-func (s *Method) AuditFailure(user, ident, reason string) store.ExtraEvent {
-	return s.DB.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: record.MethodPassword, Factor: ident, Reason: reason})
 }
 
 // auditWrongPassword records that somebody in a session did not know the password of its user. The record is the session, whose use

@@ -2,10 +2,13 @@
 package recoverycodes
 
 import (
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/record"
 )
 
 // Method verifies recovery codes.
 type Method struct {
+	method.Unasked
+
 	DB *record.Stores
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/totp"
 
-	"belfry/pkg/account/flow/enrollment"
 	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
@@ -29,49 +30,68 @@ const (
 	enrollTTL = 10 * time.Minute
 )
 
-// Setup is what an authenticator app needs. It is shown once.
-type Setup struct {
-	Secret string // in base32, to be typed
-	URI    string // otpauth://totp/…
-	PNG    []byte // the URI as a QR code
+// About describes the method.
+func (s *Method) About() about.Method {
+	return about.Method{
+		Name: record.MethodTOTP, Title: "Authenticator app", Factor: true,
+		Texts: about.Texts{
+			Add: "Add an authenticator app", Setup: "Scan the picture with your app, or type the secret into it. Then enter the code that it shows.",
+			SetupCode: "Code of the app", SetupAdd: "Add the app",
+			Answer: "Code of your authenticator app", Confirm: "Code of the app that you have set up", Field: "code", Digits: true,
+		},
+		API: about.API{
+			Begin: about.Operation{
+				ID: "beginTOTP", Summary: "Set up an authenticator app",
+				Description: "It is of no use before its confirmation by the same session, within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.",
+			},
+			Put: about.Operation{
+				ID: "confirmTOTP", Summary: "Confirm an authenticator app",
+				Description: "The session is replaced by one with the second factor. Recovery codes are in the reply if there were none.",
+			},
+			Code: "Six digits that the app shows.",
+		},
+	}
 }
 
-// Begin makes the secret of an authenticator app for the user who is logged in. It is of no use before
-// Confirm, and replaces one that the same session has begun. Errors: those of RequireFresh; Exists; Conflict.
-func (s *Method) Begin(ctx context.Context, me *sessions.Session) (Setup, error) {
-	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorTOTP); err != nil {
-		return Setup{}, err
-	}
+// Enabled implements method.Method.
+func (s *Method) Enabled() bool { return true }
+
+// Allow implements method.Factor.
+func (s *Method) Allow(*sessions.Session) error { return nil }
+
+// Setup makes the secret of an authenticator app for the user who is logged in. It replaces one that the same session has begun.
+// Errors: Conflict.
+func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
 	account, err := s.Users.Address(ctx, me.User.UUID)
 	if err != nil {
-		return Setup{}, err
+		return method.Setup{}, err
 	}
 	if account = strings.ReplaceAll(account, ":", "_"); account == "" {
 		account = me.User.UUID
 	}
 	key, err := totp.Generate(totp.GenerateOpts{Issuer: s.issuer(), AccountName: account, Period: uint(totpPeriod / time.Second)})
 	if err != nil {
-		return Setup{}, errs.Wrap(err, errs.Internal, "a secret for an authenticator app can't be made")
+		return method.Setup{}, errs.Wrap(err, errs.Internal, "a secret for an authenticator app can't be made")
 	}
 	image, err := key.Image(totpQRSize, totpQRSize)
 	if err != nil {
-		return Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
+		return method.Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
 	}
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image); err != nil {
-		return Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
+		return method.Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
 	}
 	ctx = record.AsService(ctx, me.User.UUID)
-	if err := record.IgnoreNotFound(s.DB.Tokens.Store.Delete(ctx, enrollment.SetupUUID(me.ID), 0)); err != nil {
-		return Setup{}, err
+	if err := record.IgnoreNotFound(s.DB.Tokens.Store.Delete(ctx, method.SetupUUID(me.ID), 0)); err != nil {
+		return method.Setup{}, err
 	}
-	_, err = s.DB.Tokens.Create(ctx, enrollment.SetupUUID(me.ID), record.Token{
+	_, err = s.DB.Tokens.Create(ctx, method.SetupUUID(me.ID), record.Token{
 		Setup: secret.Seal(s.Sealer, record.FactorTOTP+me.User.UUID, key.Secret()), Expires: s.DB.Now().Add(enrollTTL),
 	})
 	if errors.Is(err, errs.Exists) {
 		err = errs.New(errs.Conflict, "the same session is setting up an authenticator app: try again")
 	}
-	return Setup{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, err
+	return method.Setup{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, err
 }
 
 // issuer is what authenticator apps show beside the account: the host of belfry.
@@ -83,61 +103,42 @@ func (s *Method) issuer() string {
 	return u.Hostname()
 }
 
-// Confirm adds the authenticator app that the session has set up, by a code of it. The session is replaced by one with the
-// second factor. With the first factor there are recovery codes, which are shown once. A limited session stays, and the app counts
-// after EnrollDelay.
-//
-// Errors: those of RequireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
-func (s *Method) Confirm(ctx context.Context, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
-	me := from.Session
-	if err := s.Enrollment.RequireEnrollable(ctx, me, record.FactorTOTP); err != nil {
-		return session, nil, err
-	}
-	if err := s.Guesses.Take(from.Address); err != nil {
-		return session, nil, err
-	}
+// Enroll verifies a code of the authenticator app that the session has set up. Errors: Conflict when nothing is being set up; those of try.
+func (s *Method) Enroll(ctx context.Context, me *sessions.Session, code string, try method.Try) (added method.Enrolled, err error) {
 	own := record.AsService(ctx, me.User.UUID)
 	nothing := errs.New(errs.Conflict, "no authenticator app is being set up in this session, or it took too long: begin again")
-	pending, err := s.DB.Tokens.Read(own, enrollment.SetupUUID(me.ID))
+	pending, err := s.DB.Tokens.Read(own, method.SetupUUID(me.ID))
 	if errors.Is(err, errs.NotFound) {
-		return session, nil, nothing
+		return added, nothing
 	}
 	if err != nil {
-		return session, nil, err
+		return added, err
 	}
 	if !s.DB.Now().Before(pending.Expires) {
-		return session, nil, nothing
+		return added, nothing
 	}
 	key, err := secret.Open(s.Sealer, record.FactorTOTP+me.User.UUID, pending.Setup)
 	if err != nil {
-		return session, nil, err
+		return added, err
 	}
-	if err := s.Guesses.Code(ctx, me.User.UUID, record.MethodTOTP, func(context.Context) (uint64, bool, error) {
+	if err := try(func(context.Context) (uint64, bool, error) {
 		step, ok := matchTOTP(key, code, s.DB.Now())
 		return step, ok, nil
 	}); err != nil {
-		return session, nil, err
+		return added, err
 	}
 	if err := s.DB.Tokens.Store.Delete(own, pending.UUID, pending.Revision); err != nil {
 		if record.IgnoreStale(err) == nil {
 			err = nothing // another request has confirmed it, or begun again
 		}
-		return session, nil, err
+		return added, err
 	}
-	codes, err = s.Enrollment.Add(ctx, me, record.Factor{Type: record.FactorTOTP, Secret: pending.Setup}, nil)
-	if err != nil {
-		return session, nil, err
-	}
-	s.Guesses.Return(from.Address)
-	if me.Limited {
-		return sessions.Issued{Session: *me}, nil, nil // it counts after EnrollDelay
-	}
-	session, err = s.Sessions.Raise(ctx, record.MethodTOTP, from)
-	return session, codes, err
+	added.Factor = record.Factor{Type: record.FactorTOTP, Secret: pending.Setup}
+	return added, nil
 }
 
-// Verify reports whether a code is that of a user's authenticator app, and its time step.
-func (s *Method) Verify(user record.User, code string) (step uint64, ok bool, err error) {
+// Prove implements method.Method: the code is that of a user's authenticator app.
+func (s *Method) Prove(_ context.Context, user record.User, a method.Answer, _ string) (step uint64, ok bool, err error) {
 	f, has := user.Factors.Get(record.FactorTOTP)
 	if !has {
 		return 0, false, nil
@@ -146,7 +147,7 @@ func (s *Method) Verify(user record.User, code string) (step uint64, ok bool, er
 	if err != nil {
 		return 0, false, err
 	}
-	step, ok = matchTOTP(key, code, s.DB.Now())
+	step, ok = matchTOTP(key, a.Code, s.DB.Now())
 	return step, ok, nil
 }
 

@@ -1,0 +1,63 @@
+// Package about has what routes, documents, pages and the console need to know of a method by which somebody proves who they are.
+package about
+
+import "cmp"
+
+// Method describes a method.
+type Method struct {
+	Name  string // in routes, sessions, events and records
+	Title string // for people, in a list of second factors
+
+	Login  bool // begins a login: with an address and a code, or by what a script answers
+	AAL    int  // of a login by it alone: 1, or 2 for one that is two factors
+	Factor bool // users can add it as a second factor
+	Once   bool // it is added by one request: there is nothing to confirm
+	Spare  bool // it takes the place of a second factor
+
+	Mailbox bool // what it proves is that somebody has a mailbox
+	Script  bool // its answer is that of an authenticator, which a script asks; that of others is a code
+
+	// Asked is the last part of the route that asks for what is answered, for methods whose answer depends on that: it sends a
+	// code, or makes a challenge. "" for others.
+	Asked string
+
+	Texts
+	API API
+}
+
+// Texts are what pages and the console say.
+type Texts struct {
+	Add           string // the button that adds the second factor, or the summary of one that takes the place of others
+	Setup         string // what to do with what is shown once while it is added
+	SetupCode     string // the label of the field below that
+	SetupAdd      string // and its button
+	Confirm       string // the label of the field for its code while it is added, on the page without what was shown
+	Answer        string // the label of the field for its code, or the button that asks the script
+	Ask, AskAgain string // the buttons that send a code
+	Hint          string // below the field
+	LoginButton   string // logs in
+	Field         string // the id of the field on the page of second factors; "": the name of the method
+	Digits        bool   // the code is of digits
+}
+
+// API is what the documents say of the routes of a second factor.
+type API struct {
+	Begin, Put Operation // POST and PUT of /auth/factors/{name}
+	Ask        Operation // POST of /auth/second-factor/{asked}
+	Code       string    // the description of its code
+}
+
+// Operation names and describes an operation.
+type Operation struct{ ID, Summary, Description string }
+
+// FieldID is the id of the field for the code.
+func (m Method) FieldID() string { return cmp.Or(m.Field, m.Name) }
+
+// Sent reports whether its code is sent when it is asked for.
+func (m Method) Sent() bool { return m.Asked != "" && !m.Script }
+
+// Configured is a method, and whether it is configured. Users can remove a second factor that is not any more.
+type Configured struct {
+	Method
+	Enabled bool
+}

@@ -1,0 +1,131 @@
+// Package method is what the methods have in common by which somebody proves who they are. Each has a folder here, and knows no other;
+// the flows in belfry/pkg/account/flow know them by this interface.
+//
+//	          Begin                     Prove
+//	login ─────────────► asked for ─────────────► proven ──► it counts, or Forget
+//	step-up
+//	          Setup                     Enroll
+//	session ───────────► set up ────────────────► a second factor ──► removed by the flow of enrollment
+package method
+
+import (
+	"context"
+	"encoding/json"
+
+	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+)
+
+// Method is a way in which somebody proves who they are.
+type Method interface {
+	About() about.Method
+
+	// Enabled reports whether it is configured.
+	Enabled() bool
+
+	// Begin asks a user for an answer, for a login that waits or a session, which flow identifies. Only those that are about.Method.Asked
+	// need it.
+	Begin(ctx context.Context, user record.User, flow string) (Challenge, error)
+
+	// Prove reports whether an answer proves that somebody is a user, in a flow. A code of which only one of a time counts has a step.
+	// An error that is Denied says why an answer is wrong.
+	Prove(ctx context.Context, user record.User, a Answer, flow string) (step uint64, ok bool, err error)
+
+	// Forget is for an answer that was right and has led to nothing: there is nothing to repeat.
+	Forget(ctx context.Context, user string, a Answer)
+}
+
+// Factor is a method that can be added to an account as a second factor.
+type Factor interface {
+	Method
+
+	// Allow says why it can't be added in a session besides what holds for all methods; nil: it can.
+	Allow(me *sessions.Session) error
+
+	// Setup begins to add it, and returns what is shown once. Those that are about.Method.Once have nothing to set up.
+	Setup(ctx context.Context, me *sessions.Session) (Setup, error)
+
+	// Enroll verifies the code to what the same session has set up, by try, which limits guesses, and returns what is added.
+	Enroll(ctx context.Context, me *sessions.Session, code string, try Try) (Enrolled, error)
+}
+
+// Again is a method by which somebody who is logged in proves again who they are where they have no second factor.
+type Again interface {
+	Method
+	Has(ctx context.Context, user record.User) (bool, error)
+}
+
+// Login is a method that begins a login in a way of its own. One without it is asked to prove who the user of an address is.
+type Login interface {
+	Method
+	Identify(ctx context.Context, login string, a Answer, from sessions.Client) (Identified, error)
+}
+
+// Try makes a try of a code, within the limits of wrong ones.
+type Try func(verify func(ctx context.Context) (step uint64, ok bool, err error)) error
+
+// Answer is what somebody proves by who they are.
+type Answer struct {
+	Type   string // the method; "" for that of authenticator apps
+	Code   string
+	Signed Signed // of a method that is about.Method.Script
+}
+
+// Signed is what an authenticator has answered to a challenge.
+type Signed struct {
+	Credential json.RawMessage // a PublicKeyCredential, as its toJSON makes it
+	Secret     string          // of the challenge
+	Cookie     bool            // Secret comes from a cookie
+}
+
+// Challenge is what a client needs to ask an authenticator. It is empty where a code was sent.
+type Challenge struct {
+	Options json.RawMessage // {"publicKey": ...}, for navigator.credentials
+	Secret  string          // binds the challenge to the client: a cookie, or a field of the answer
+	Name    string          // distinguishes the cookies of challenges, of which each tab has its own
+}
+
+// Setup is what a second factor needs that is being added. It is shown once.
+type Setup struct {
+	Secret string // in base32, to be typed; "" where a code was sent
+	URI    string // otpauth://totp/…
+	PNG    []byte // the URI as a QR code
+}
+
+// Enrolled is a second factor that is to be added.
+type Enrolled struct {
+	record.Factor
+
+	// Check is asked with the user as of the write; nil: nothing.
+	Check func(now record.User) error
+}
+
+// Identified is who has proven by a login who they are.
+type Identified struct {
+	User  record.User
+	Ident record.Ident // by which they were found
+	record.Proof
+
+	// Address says that they have proven to have the address of the ident, by a mail to it.
+	Address bool
+
+	// Settle records how the login has ended; nil: nothing. ok says that it has succeeded, or waits for a second factor.
+	Settle func(ctx context.Context, ok bool, err error)
+}
+
+// SetupUUID is the uuid of what a session sets up: another session can't confirm it.
+func SetupUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }
+
+// Unasked is embedded by methods that ask for nothing before their answer.
+type Unasked struct{}
+
+// Begin implements Method.
+func (Unasked) Begin(context.Context, record.User, string) (Challenge, error) {
+	return Challenge{}, errs.New(errs.NotFound, "this method needs no request before its answer")
+}
+
+// Forget implements Method.
+func (Unasked) Forget(context.Context, string, Answer) {}

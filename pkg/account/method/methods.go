@@ -1,0 +1,80 @@
+package method
+
+import (
+	"slices"
+
+	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/record"
+)
+
+// Methods are those of a service, in the order in which people see them.
+type Methods []Method
+
+// Get returns a method; nil for one that does not exist.
+func (all Methods) Get(name string) Method {
+	i := slices.IndexFunc(all, func(m Method) bool { return m.About().Name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// About returns what is known of a method; its name alone for one that does not exist.
+func (all Methods) About(name string) about.Method {
+	if m := all.Get(name); m != nil {
+		return m.About()
+	}
+	return about.Method{Name: name, Texts: about.Texts{}, Title: name}
+}
+
+// Factors returns the methods that can be second factors.
+func (all Methods) Factors() (factors []Factor) {
+	for _, m := range all {
+		if f, ok := m.(Factor); ok {
+			factors = append(factors, f)
+		}
+	}
+	return factors
+}
+
+// Factor returns a method that can be a second factor; nil for others.
+func (all Methods) Factor(name string) Factor {
+	f, _ := all.Get(name).(Factor)
+	return f
+}
+
+// Enabled returns what is known of the methods that are configured.
+func (all Methods) Enabled() (enabled []about.Method) {
+	for _, m := range all {
+		if m.Enabled() {
+			enabled = append(enabled, m.About())
+		}
+	}
+	return enabled
+}
+
+// Usable returns the types of second factors with which a login can be completed at a time, after it has begun by some methods. What proves
+// the first factor, which may be a mailbox, is no second one.
+func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now string) (usable []string) {
+	for _, one := range f.List() {
+		m := all.About(one.Type)
+		first := len(methods) > 0 && methods[0] == one.Type && m.AAL < 2
+		if !first && (!m.Mailbox || !mailbox) && one.From <= now {
+			usable = append(usable, one.Type)
+		}
+	}
+	if !f.Any() {
+		return usable
+	}
+	for _, m := range all {
+		if about := m.About(); about.Spare && len(f.Recovery) > 0 {
+			usable = append(usable, about.Name)
+		}
+	}
+	return usable
+}
+
+// Scripted reports whether a script is needed for a method that is configured.
+func (all Methods) Scripted() bool {
+	return slices.ContainsFunc(all.Enabled(), func(m about.Method) bool { return m.Script })
+}

@@ -1,0 +1,78 @@
+package login
+
+import (
+	"context"
+	"net/http"
+
+	"belfry/pkg/account"
+	"belfry/pkg/account/method/about"
+	"belfry/pkg/api/kit"
+)
+
+// loginBy logs in by a method that has no route of its own: with an address and a code, or by what a script answers.
+func (h *handler) loginBy(x *kit.Exchange, m about.Method) error {
+	f, err := readForm(x)
+	if err == nil {
+		if request, ok := f.takeRequest(); ok {
+			return h.enterForApplication(x, f, request, func(x *kit.Exchange, f form, app *account.Application, _ bool) (account.IssuedSession, error) {
+				_, session, err := h.logInBy(x, f, m, app)
+				return session, err
+			})
+		}
+		err = h.enterBy(x, f, m)
+	}
+	return h.replyToLogin(x, f, err, m.Name)
+}
+
+// enterBy logs in by the answer in a form. The reply to an HTML form that succeeded is left to the caller.
+func (h *handler) enterBy(x *kit.Exchange, f form, m about.Method) error {
+	ctx, session, err := h.logInBy(x, f, m, nil)
+	if err != nil {
+		return err
+	}
+	if f.html {
+		h.cookies.setSession(x, session)
+		return nil
+	}
+	return h.sendSession(ctx, x, session)
+}
+
+// logInBy logs in by the answer in a form, for an application if app is not nil. It returns the context of the call.
+func (h *handler) logInBy(x *kit.Exchange, f form, m about.Method, app *account.Application) (ctx context.Context, session account.IssuedSession, err error) {
+	login, answer := "", account.SecondFactor{}
+	if m.Script {
+		answer.Signed, err = h.takeAnswer(x, f)
+	} else if login, err = f.takeLogin(); err == nil {
+		answer.Code, err = f.takeOne("code")
+	}
+	if err != nil {
+		return nil, session, err
+	}
+	client, err := h.client(x)
+	if app != nil {
+		client.Session, client.Application = nil, app
+	}
+	if err != nil {
+		return nil, session, err
+	}
+	ctx, _, err = h.calls.Write(x, func(ctx context.Context) (err error) {
+		session, err = h.service.Login.LoginBy(ctx, m.Name, login, answer, client)
+		return err
+	})
+	return ctx, session, err
+}
+
+// replyToLogin replies to a login, unless that was done.
+func (h *handler) replyToLogin(x *kit.Exchange, f form, err error, method string) error {
+	switch {
+	case h.repeated(x, err, f.html):
+	case !f.html:
+		return h.stepError(x, err)
+	case h.toSecondFactor(x, err, http.StatusSeeOther):
+	case err != nil:
+		return h.redirectFailure(x, err, formReason(err))
+	case !x.Replied():
+		redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", method))
+	}
+	return nil
+}
