@@ -164,7 +164,7 @@ func New(o Options) *Service {
 		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer, Pending: s.pending, Uses: uses, Sessions: s.Sessions,
 	}
 	s.Methods = methods(s, app, o)
-	s.Enrollment = &enrollment.Flow{DB: s.db, Guesses: s.guesses, Methods: s.Methods, Notices: s.Notices, Sessions: s.Sessions}
+	s.Enrollment = &enrollment.Flow{DB: s.db, Guesses: s.guesses, Methods: s.Methods, Sealer: o.Sealer, Notices: s.Notices, Sessions: s.Sessions}
 
 	s.Recovery = &recovery.Flow{
 		DB: s.db, Guesses: s.guesses, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,

@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"belfry/internal/seal"
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
@@ -45,11 +46,13 @@ type Factor interface {
 	// Allow says why it can't be added in a session besides what holds for all methods; nil: it can.
 	Allow(me *sessions.Session) error
 
-	// Setup begins to add it, and returns what is shown once. Those that are about.Method.Once have nothing to set up.
+	// Setup begins to add it, and returns what is shown once. A secret is kept for Enroll, and with the second factor: SecretOf returns it.
+	// Those that are about.Method.Once have nothing to set up.
 	Setup(ctx context.Context, me *sessions.Session) (Setup, error)
 
-	// Enroll verifies the code to what the same session has set up, by try, which limits guesses, and returns what is added.
-	Enroll(ctx context.Context, me *sessions.Session, code string, try Try) (Enrolled, error)
+	// Enroll verifies the code to what the same session has set up, by try, which limits guesses. check is asked with the user as of the
+	// write that adds it; nil: nothing.
+	Enroll(ctx context.Context, me *sessions.Session, secret, code string, try Try) (check func(now record.User) error, err error)
 }
 
 // Again is a method by which somebody who is logged in proves again who they are where they have no second factor.
@@ -95,14 +98,6 @@ type Setup struct {
 	PNG    []byte // the URI as a QR code
 }
 
-// Enrolled is a second factor that is to be added.
-type Enrolled struct {
-	record.Factor
-
-	// Check is asked with the user as of the write; nil: nothing.
-	Check func(now record.User) error
-}
-
 // Identified is who has proven by a login who they are.
 type Identified struct {
 	User  record.User
@@ -114,6 +109,16 @@ type Identified struct {
 
 	// Settle records how the login has ended; nil: nothing. ok says that it has succeeded, or waits for a second factor.
 	Settle func(ctx context.Context, ok bool, err error)
+}
+
+// SecretOf returns the secret of a user's second factor. ok is false for a user without it.
+func SecretOf(sealer *seal.Sealer, user record.User, name string) (key string, ok bool, err error) {
+	f, ok := user.Factors.Get(name)
+	if !ok {
+		return "", false, nil
+	}
+	key, err = secret.Open(sealer, name+user.UUID, f.Secret)
+	return key, err == nil, err
 }
 
 // SetupUUID is the uuid of what a session sets up: another session can't confirm it.

@@ -6,6 +6,7 @@
 package enrollment
 
 import (
+	"belfry/internal/seal"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/notices"
@@ -18,6 +19,7 @@ type Flow struct {
 	DB      *record.Stores
 	Guesses *guess.Guesses
 	Methods method.Methods
+	Sealer  *seal.Sealer // of secrets; may be nil
 
 	Notices  *notices.Notices
 	Sessions *sessions.Sessions

@@ -2,11 +2,16 @@ package enrollment
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"time"
 
 	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/account/method/recoverycodes"
 	"belfry/pkg/account/notices"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -71,7 +76,60 @@ func (s *Flow) Begin(ctx context.Context, me *sessions.Session, name string) (me
 	if err != nil {
 		return method.Setup{}, err
 	}
-	return m.Setup(ctx, me)
+	made, err := m.Setup(ctx, me)
+	if err == nil && made.Secret != "" {
+		err = s.keep(ctx, me, name, made.Secret)
+	}
+	if err != nil {
+		return method.Setup{}, err
+	}
+	return made, nil
+}
+
+// setupTTL is how long somebody has to set up a second factor with a secret.
+const setupTTL = 10 * time.Minute
+
+// setupUUID is the uuid of a secret that a session sets up: that of one method can't be confirmed as that of another. Authenticator apps were
+// there before other methods, so that theirs has no name.
+func setupUUID(me *sessions.Session, name string) string {
+	if name == record.FactorTOTP {
+		return method.SetupUUID(me.ID)
+	}
+	return method.SetupUUID(me.ID + " " + name)
+}
+
+// keep keeps the secret of a second factor that a session sets up. It replaces one that the same session has begun.
+func (s *Flow) keep(ctx context.Context, me *sessions.Session, name, made string) error {
+	ctx = record.AsService(ctx, me.User.UUID)
+	if err := record.IgnoreNotFound(s.DB.Tokens.Store.Delete(ctx, setupUUID(me, name), 0)); err != nil {
+		return err
+	}
+	_, err := s.DB.Tokens.Create(ctx, setupUUID(me, name), record.Token{
+		Setup: secret.Seal(s.Sealer, name+me.User.UUID, made), Expires: s.DB.Now().Add(setupTTL),
+	})
+	if errors.Is(err, errs.Exists) {
+		err = errs.New(errs.Conflict, "the same session is setting up a second factor: try again")
+	}
+	return err
+}
+
+// kept returns what a session has set up, and its secret.
+func (s *Flow) kept(ctx context.Context, me *sessions.Session, m about.Method) (t record.Token, made string, err error) {
+	t, err = s.DB.Tokens.Read(record.AsService(ctx, me.User.UUID), setupUUID(me, m.Name))
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return t, "", errNothing(m)
+	case err != nil:
+		return t, "", err
+	case !s.DB.Now().Before(t.Expires):
+		return t, "", errNothing(m)
+	}
+	made, err = secret.Open(s.Sealer, m.Name+me.User.UUID, t.Setup)
+	return t, made, err
+}
+
+func errNothing(m about.Method) error {
+	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: begin again", strings.ToLower(m.Title))
 }
 
 // Confirm adds a second factor, by the code to what the same session has begun. The session is replaced by one with the second factor. With
@@ -91,13 +149,28 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 			return session, nil, err
 		}
 	}
-	added, err := m.Enroll(ctx, me, code, func(verify func(context.Context) (uint64, bool, error)) error {
+	added, made, set := record.Factor{Type: name}, "", record.Token{}
+	if m.About().Secret {
+		if set, made, err = s.kept(ctx, me, m.About()); err != nil {
+			return session, nil, err
+		}
+		added.Secret = set.Setup
+	}
+	check, err := m.Enroll(ctx, me, made, code, func(verify func(context.Context) (uint64, bool, error)) error {
 		return s.Guesses.Code(ctx, me.User.UUID, name, verify)
 	})
 	if err != nil {
 		return session, nil, err
 	}
-	if codes, err = s.Add(ctx, me, added.Factor, added.Check); err != nil {
+	if m.About().Secret {
+		if err := s.DB.Tokens.Store.Delete(record.AsService(ctx, me.User.UUID), set.UUID, set.Revision); err != nil {
+			if record.IgnoreStale(err) == nil {
+				err = errNothing(m.About()) // another request has confirmed it, or begun again
+			}
+			return session, nil, err
+		}
+	}
+	if codes, err = s.Add(ctx, me, added, check); err != nil {
 		return session, nil, err
 	}
 	if confirms {

@@ -11,6 +11,7 @@ type Method struct {
 	Login  bool // begins a login: with an address and a code, or by what a script answers
 	AAL    int  // of a login by it alone: 1, or 2 for one that is two factors
 	Factor bool // users can add it as a second factor
+	Secret bool // it has a secret, which is shown once while it is set up
 	Once   bool // it is added by one request: there is nothing to confirm
 	Spare  bool // it takes the place of a second factor
 

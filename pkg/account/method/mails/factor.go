@@ -55,14 +55,14 @@ func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup,
 }
 
 // Enroll verifies the code that Setup has sent in the same session.
-func (s *Method) Enroll(ctx context.Context, me *sessions.Session, code string, try method.Try) (added method.Enrolled, err error) {
+func (s *Method) Enroll(ctx context.Context, me *sessions.Session, _, code string, try method.Try) (check func(now record.User) error, err error) {
 	address := ""
 	if err := try(func(ctx context.Context) (uint64, bool, error) {
 		to, ok, err := s.CheckSecondCode(ctx, me.User, method.SetupUUID(me.ID), code)
 		address = to
 		return 0, ok, err
 	}); err != nil {
-		return added, err
+		return nil, err
 	}
 	// The user has the address and the account: codes go there whatever other addresses they add.
 	own, ident := record.AsService(ctx, me.User.UUID), record.AddressIdentity(address).UUID()
@@ -72,8 +72,7 @@ func (s *Method) Enroll(ctx context.Context, me *sessions.Session, code string, 
 	if errors.Is(err, errs.NotFound) {
 		err = errs.New(errs.Conflict, "the address to which the code was sent is not yours any more: begin again")
 	}
-	added.Factor = record.Factor{Type: record.FactorEmail}
-	return added, err
+	return nil, err
 }
 
 // Begin implements method.Method: it sends a code.

@@ -39,15 +39,15 @@ func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error)
 }
 
 // Enroll makes the passkeys of the user who is logged in their second factor. Conflict without a passkey.
-func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _ string, _ method.Try) (method.Enrolled, error) {
-	return method.Enrolled{Factor: record.Factor{Type: record.FactorPasskey}, Check: func(now record.User) error {
+func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _, _ string, _ method.Try) (check func(now record.User) error, err error) {
+	return func(now record.User) error {
 		// Whoever removes a passkey marks it in the record of this write before: of the two, one sees the other.
 		has, err := s.Links.HasPasskey(record.AsService(ctx, now.UUID), now)
 		if err == nil && !has {
 			err = errs.New(errs.Conflict, "your account has no passkey: add one first")
 		}
 		return err
-	}}, nil
+	}, nil
 }
 
 // Has implements method.Again.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/subtle"
-	"errors"
 	"image/png"
 	"net/url"
 	"strings"
@@ -25,15 +24,12 @@ import (
 const (
 	totpPeriod = guess.Step
 	totpQRSize = 256
-
-	// enrollTTL is how long somebody has to set up an authenticator app.
-	enrollTTL = 10 * time.Minute
 )
 
 // About describes the method.
 func (s *Method) About() about.Method {
 	return about.Method{
-		Name: record.MethodTOTP, Title: "Authenticator app", Factor: true,
+		Name: record.MethodTOTP, Title: "Authenticator app", Factor: true, Secret: true,
 		Texts: about.Texts{
 			Add: "Add an authenticator app", Setup: "Scan the picture with your app, or type the secret into it. Then enter the code that it shows.",
 			SetupCode: "Code of the app", SetupAdd: "Add the app",
@@ -59,8 +55,7 @@ func (s *Method) Enabled() bool { return true }
 // Allow implements method.Factor.
 func (s *Method) Allow(*sessions.Session) error { return nil }
 
-// Setup makes the secret of an authenticator app for the user who is logged in. It replaces one that the same session has begun.
-// Errors: Conflict.
+// Setup makes the secret of an authenticator app for the user who is logged in.
 func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
 	account, err := s.Users.Address(ctx, me.User.UUID)
 	if err != nil {
@@ -81,17 +76,7 @@ func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup,
 	if err := png.Encode(&picture, image); err != nil {
 		return method.Setup{}, errs.Wrap(err, errs.Internal, "the QR code can't be made")
 	}
-	ctx = record.AsService(ctx, me.User.UUID)
-	if err := record.IgnoreNotFound(s.DB.Tokens.Store.Delete(ctx, method.SetupUUID(me.ID), 0)); err != nil {
-		return method.Setup{}, err
-	}
-	_, err = s.DB.Tokens.Create(ctx, method.SetupUUID(me.ID), record.Token{
-		Setup: secret.Seal(s.Sealer, record.FactorTOTP+me.User.UUID, key.Secret()), Expires: s.DB.Now().Add(enrollTTL),
-	})
-	if errors.Is(err, errs.Exists) {
-		err = errs.New(errs.Conflict, "the same session is setting up an authenticator app: try again")
-	}
-	return method.Setup{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, err
+	return method.Setup{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, nil
 }
 
 // issuer is what authenticator apps show beside the account: the host of belfry.
@@ -103,48 +88,18 @@ func (s *Method) issuer() string {
 	return u.Hostname()
 }
 
-// Enroll verifies a code of the authenticator app that the session has set up. Errors: Conflict when nothing is being set up; those of try.
-func (s *Method) Enroll(ctx context.Context, me *sessions.Session, code string, try method.Try) (added method.Enrolled, err error) {
-	own := record.AsService(ctx, me.User.UUID)
-	nothing := errs.New(errs.Conflict, "no authenticator app is being set up in this session, or it took too long: begin again")
-	pending, err := s.DB.Tokens.Read(own, method.SetupUUID(me.ID))
-	if errors.Is(err, errs.NotFound) {
-		return added, nothing
-	}
-	if err != nil {
-		return added, err
-	}
-	if !s.DB.Now().Before(pending.Expires) {
-		return added, nothing
-	}
-	key, err := secret.Open(s.Sealer, record.FactorTOTP+me.User.UUID, pending.Setup)
-	if err != nil {
-		return added, err
-	}
-	if err := try(func(context.Context) (uint64, bool, error) {
-		step, ok := matchTOTP(key, code, s.DB.Now())
+// Enroll implements method.Factor.
+func (s *Method) Enroll(_ context.Context, _ *sessions.Session, secret, code string, try method.Try) (check func(now record.User) error, err error) {
+	return nil, try(func(context.Context) (uint64, bool, error) {
+		step, ok := matchTOTP(secret, code, s.DB.Now())
 		return step, ok, nil
-	}); err != nil {
-		return added, err
-	}
-	if err := s.DB.Tokens.Store.Delete(own, pending.UUID, pending.Revision); err != nil {
-		if record.IgnoreStale(err) == nil {
-			err = nothing // another request has confirmed it, or begun again
-		}
-		return added, err
-	}
-	added.Factor = record.Factor{Type: record.FactorTOTP, Secret: pending.Setup}
-	return added, nil
+	})
 }
 
 // Prove implements method.Method: the code is that of a user's authenticator app.
 func (s *Method) Prove(_ context.Context, user record.User, a method.Answer, _ string) (step uint64, ok bool, err error) {
-	f, has := user.Factors.Get(record.FactorTOTP)
-	if !has {
-		return 0, false, nil
-	}
-	key, err := secret.Open(s.Sealer, record.FactorTOTP+user.UUID, f.Secret)
-	if err != nil {
+	key, ok, err := method.SecretOf(s.Sealer, user, record.FactorTOTP)
+	if !ok || err != nil {
 		return 0, false, err
 	}
 	step, ok = matchTOTP(key, a.Code, s.DB.Now())
