@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/exports"
 	"belfry/pkg/account/flow/addresses"
+	"belfry/pkg/account/flow/applications"
 	"belfry/pkg/account/flow/changes"
 	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/account/flow/enrollment"
@@ -68,8 +69,7 @@ type Options struct {
 	Hash      HashParams // of new passwords; zero: the default ones
 	Passwords weak.Options
 
-	// Methods are made besides belfry's own ones.
-	Methods []func(db *record.Stores, sealer *seal.Sealer) method.Method
+	Methods []NewMethod // besides belfry's own ones
 
 	Deletion *Deletion // of accounts by their users; nil: they can't
 
@@ -88,6 +88,9 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
+// NewMethod makes a method of the stores and of what encrypts its secrets, which may be nil.
+type NewMethod func(db *record.Stores, sealer *seal.Sealer) method.Method
+
 // Service authenticates users. It is safe for concurrent use. Its only state
 // outside the stores are limits, which may differ between processes.
 type Service struct {
@@ -103,6 +106,7 @@ type Service struct {
 	Providers *providers.Method
 
 	Login        *logins.Flow
+	Applications *applications.Flow
 	StepUp       *stepup.Flow
 	Registration *registration.Flow
 	Recovery     *recovery.Flow
@@ -144,9 +148,10 @@ func New(o Options) *Service {
 	s.guesses = guess.New(s.db, o.Limits, guesses)
 
 	s.Sessions = &sessions.Sessions{
-		DB: s.db, Guesses: s.guesses, Log: log, MFA: o.MFA, Admins: o.Admins, Auditors: o.Audit, Places: o.Places, Redirects: slices.Clone(o.Redirects),
+		DB: s.db, Guesses: s.guesses, Log: log, MFA: o.MFA, Admins: o.Admins, Auditors: o.Audit, Places: o.Places,
 		Cookie: cmp.Or(o.Cookie, DefaultCookie), Former: slices.Clone(o.FormerCookies), Pending: s.pending,
 	}
+	s.Applications = &applications.Flow{DB: s.db, Guesses: s.guesses, Log: log, Redirects: slices.Clone(o.Redirects), Sessions: s.Sessions}
 	uses := once.New(s.db, log)
 	s.Post = post.New(post.Post{DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Email: s.email, Uses: uses})
 	s.Notices = &notices.Notices{DB: s.db, Log: log, Base: s.base, Email: s.email, Post: s.Post, Sessions: s.Sessions}
@@ -170,7 +175,7 @@ func New(o Options) *Service {
 		DB: s.db, Guesses: s.guesses, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
 	}
 	s.Login = &logins.Flow{
-		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Methods: s.Methods, Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses,
+		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Methods: s.Methods, Applications: s.Applications, Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses,
 		Passwords: s.Passwords, Post: s.Post, Providers: s.Providers, Recovery: s.Recovery, Sessions: s.Sessions, Users: s.Users,
 	}
 	s.StepUp = &stepup.Flow{Guesses: s.guesses, Login: s.Login, Passwords: s.Passwords, Sessions: s.Sessions}

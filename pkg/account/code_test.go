@@ -54,7 +54,7 @@ func request(redirect string, changes ...string) url.Values {
 // forApplication is a client that logs in for an application.
 func (w *fixture) forApplication(redirect string, changes ...string) account.Client {
 	w.Helper()
-	app, err := w.Sessions.ApplicationOf(request(redirect, changes...))
+	app, err := w.Applications.Of(request(redirect, changes...))
 	w.must(err)
 	c := from
 	c.Application = app
@@ -91,7 +91,7 @@ func TestRedirectsOfApplications(t *testing.T) {
 		siteRedirect, schemeRedirect, loopbackRedirect,
 		"http://127.0.0.1:1/in", "http://127.0.0.1:65535/in", "http://[::1]/in", "http://[::1]:4711/in",
 	} {
-		if a, err := w.Sessions.ApplicationOf(request(ok)); err != nil || a.Redirect != ok || a.Native() != !strings.HasPrefix(ok, "https:") {
+		if a, err := w.Applications.Of(request(ok)); err != nil || a.Redirect != ok || a.Native() != !strings.HasPrefix(ok, "https:") {
 			t.Errorf("%s: %+v, %v", ok, a, err)
 		}
 	}
@@ -107,13 +107,13 @@ func TestRedirectsOfApplications(t *testing.T) {
 		"http://127.0.0.1:1@evil.example/in", "http://127.0.0.1:x/in", "http://127.0.0.1:-1/in", "http://127.0.0.1.evil.example/in", "http://127.0.0.1:1.evil.example/in", "http://127.0.0.1:1//in",
 		"http://localhost:1/in", "http://127.0.0.2:1/in", "http://127.1:1/in", "http://0x7f.1:1/in", "http://[::1]:1/out", "http://[0:0:0:0:0:0:0:1]:1/in", "http://[::1%25lo]:1/in", "https://127.0.0.1:1/in",
 	} {
-		if a, err := w.Sessions.ApplicationOf(request(wrong)); a != nil || !errors.Is(err, errs.Invalid) {
+		if a, err := w.Applications.Of(request(wrong)); a != nil || !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: %+v, %v", wrong, a, err)
 		}
 	}
 	twice := request(siteRedirect)
 	twice.Add("redirect_uri", siteRedirect)
-	if a, err := w.Sessions.ApplicationOf(twice); a != nil || err == nil {
+	if a, err := w.Applications.Of(twice); a != nil || err == nil {
 		t.Errorf("given twice: %+v, %v", a, err)
 	}
 }
@@ -134,14 +134,14 @@ func TestRequestsOfApplicationsNeedPKCE(t *testing.T) {
 		{"a long client", "client_id", strings.Repeat("x", 201), account.InvalidRequest},
 		{"no text", "state", "\xff", account.InvalidRequest},
 	} {
-		a, err := w.Sessions.ApplicationOf(request(siteRedirect, c.field, c.value))
+		a, err := w.Applications.Of(request(siteRedirect, c.field, c.value))
 		if a == nil {
 			t.Fatalf("%s: no application: %v", c.name, err)
 		}
 		w.wantProtocol(err, c.want)
 		twice := request(siteRedirect)
 		twice[c.field] = []string{"a", "a"}
-		if a, err := w.Sessions.ApplicationOf(twice); a == nil || err == nil {
+		if a, err := w.Applications.Of(twice); a == nil || err == nil {
 			t.Errorf("%s twice: %+v, %v", c.field, a, err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestACodeIsExchangedOnceForASession(t *testing.T) {
 		code := w.code(redirect, "client_id", "app")
 		e := exchangeOf(code, redirect)
 		e.Client = "app"
-		in, err := w.Sessions.ExchangeCode(t.Context(), e, from)
+		in, err := w.Applications.Exchange(t.Context(), e, from)
 		w.must(err)
 		if in.User.UUID != user || !w.valid(in.Token) {
 			t.Fatalf("the session is %+v", in)
@@ -165,7 +165,7 @@ func TestACodeIsExchangedOnceForASession(t *testing.T) {
 		if i < 0 || !list[i].Current || list[i].Type != "email" || list[i].Application != strings.Replace(redirect, ":4711", "", 1) {
 			t.Errorf("listed: %+v", list)
 		}
-		_, err = w.Sessions.ExchangeCode(t.Context(), e, from)
+		_, err = w.Applications.Exchange(t.Context(), e, from)
 		w.wantProtocol(err, account.InvalidGrant)
 		if w.valid(in.Token) {
 			t.Error("the session outlives a second use of its code")
@@ -194,7 +194,7 @@ func TestALoginForAnApplicationLeavesTheBrowserAlone(t *testing.T) {
 		if issued.Code == "" || issued.Token != "" || !w.valid(browser.Token) || len(w.objects("Sessions")) != sessions {
 			t.Fatalf("%s: %+v, %d sessions", name, issued, len(w.objects("Sessions")))
 		}
-		in, err := w.Sessions.ExchangeCode(t.Context(), exchangeOf(issued.Code, siteRedirect), with(browser))
+		in, err := w.Applications.Exchange(t.Context(), exchangeOf(issued.Code, siteRedirect), with(browser))
 		w.must(err)
 		w.Close()
 		if !w.valid(browser.Token) || (in.User.UUID == browser.User.UUID) != (name == "email") {
@@ -233,12 +233,12 @@ func TestACodeIsForItsOwnRequest(t *testing.T) {
 		wrong := right
 		c.change(&wrong)
 		sessions := len(w.objects("Sessions"))
-		_, err := w.Sessions.ExchangeCode(t.Context(), wrong, from)
+		_, err := w.Applications.Exchange(t.Context(), wrong, from)
 		w.wantProtocol(err, c.want)
 		if len(w.objects("Sessions")) != sessions {
 			t.Errorf("%s: a session", c.name)
 		}
-		_, err = w.Sessions.ExchangeCode(t.Context(), right, from)
+		_, err = w.Applications.Exchange(t.Context(), right, from)
 		if used := err != nil; used != c.used {
 			t.Errorf("%s: then %v", c.name, err)
 		}
@@ -251,18 +251,18 @@ func TestACodeWithoutItsClientIsNoSecondChance(t *testing.T) {
 	w.register(ada, password)
 	right := exchangeOf(w.code(siteRedirect, "client_id", "app"), siteRedirect)
 	right.Client = "app"
-	in, err := w.Sessions.ExchangeCode(t.Context(), right, from)
+	in, err := w.Applications.Exchange(t.Context(), right, from)
 	w.must(err)
 	none := right
 	none.Client = ""
-	_, err = w.Sessions.ExchangeCode(t.Context(), none, from)
+	_, err = w.Applications.Exchange(t.Context(), none, from)
 	w.wantProtocol(err, account.InvalidGrant)
 	if w.valid(in.Token) {
 		t.Error("the session outlives a second use of its code without a client")
 	}
 	none.Code = w.code(siteRedirect, "client_id", "app")
 	w.clock.advance(account.CodeTTL)
-	_, err = w.Sessions.ExchangeCode(t.Context(), none, from)
+	_, err = w.Applications.Exchange(t.Context(), none, from)
 	w.wantProtocol(err, account.InvalidGrant)
 }
 
@@ -276,7 +276,7 @@ func TestCodesOfTwoFlowsAreNotMixed(t *testing.T) {
 		{Code: first, Redirect: siteRedirect, Verifier: otherVerifier}, {Code: second, Redirect: siteRedirect, Verifier: verifier},
 		{Code: first, Redirect: siteRedirect, Verifier: verifier},
 	} {
-		_, err := w.Sessions.ExchangeCode(t.Context(), e, from)
+		_, err := w.Applications.Exchange(t.Context(), e, from)
 		w.wantProtocol(err, account.InvalidGrant)
 	}
 }
@@ -290,7 +290,7 @@ func TestACodeExpires(t *testing.T) {
 		if late {
 			w.clock.advance(time.Microsecond)
 		}
-		_, err := w.Sessions.ExchangeCode(t.Context(), e, from)
+		_, err := w.Applications.Exchange(t.Context(), e, from)
 		if late {
 			w.wantProtocol(err, account.InvalidGrant)
 		} else {
@@ -331,7 +331,7 @@ func TestACodeEndsWithTheSessionsOfItsUser(t *testing.T) {
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
 		w.must(end(w, user))
 		sessions := len(w.objects("Sessions"))
-		_, err := w.Sessions.ExchangeCode(t.Context(), e, from)
+		_, err := w.Applications.Exchange(t.Context(), e, from)
 		if disabled := errors.Is(err, account.ErrDisabled); disabled != (name == "disabled") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -362,7 +362,7 @@ func TestConcurrentExchangesLeaveNoSession(t *testing.T) {
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
 		var won atomic.Pointer[account.IssuedSession]
 		concurrently(services, 4, func(_ int, s *account.Service) {
-			in, err := s.Sessions.ExchangeCode(t.Context(), e, from)
+			in, err := s.Applications.Exchange(t.Context(), e, from)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two exchanges succeeded")
 			}
@@ -386,10 +386,10 @@ func TestASecondUseEndsASessionThatIsBeingMade(t *testing.T) {
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
 		sessions := len(w.objects("Sessions"))
 		w.backend.onStep(once(right, func() {
-			_, err := other.Sessions.ExchangeCode(t.Context(), e, from)
+			_, err := other.Applications.Exchange(t.Context(), e, from)
 			w.wantProtocol(err, account.InvalidGrant)
 		}))
-		in, err := w.Sessions.ExchangeCode(t.Context(), e, from)
+		in, err := w.Applications.Exchange(t.Context(), e, from)
 		w.backend.onStep(nil)
 		w.wantProtocol(err, account.InvalidGrant)
 		if in.Token != "" || len(w.objects("Sessions")) != sessions {
@@ -414,7 +414,7 @@ func TestAFailingBackendLeavesNoSessionOfACode(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := w.Sessions.ExchangeCode(t.Context(), e, from)
+	_, err := w.Applications.Exchange(t.Context(), e, from)
 	w.backend.onStep(nil)
 	w.wantKind(err, errs.Unavailable)
 	if len(w.objects("Sessions")) != sessions {
@@ -426,12 +426,12 @@ func TestExchangesAreLimitedByAddress(t *testing.T) {
 	w := newFixture(t, applications, limits(3, 0))
 	w.register(ada, password)
 	for range 5 { // those that succeed do not count
-		_, err := w.Sessions.ExchangeCode(t.Context(), exchangeOf(w.code(siteRedirect), siteRedirect), from)
+		_, err := w.Applications.Exchange(t.Context(), exchangeOf(w.code(siteRedirect), siteRedirect), from)
 		w.must(err)
 	}
 	var err error
 	for range 4 {
-		_, err = w.Sessions.ExchangeCode(t.Context(), exchangeOf(account.NewSecret(), siteRedirect), from)
+		_, err = w.Applications.Exchange(t.Context(), exchangeOf(account.NewSecret(), siteRedirect), from)
 	}
 	w.wantKind(err, errs.Limited)
 }
@@ -461,10 +461,10 @@ func TestCodesAreInNoRecordEventOrLog(t *testing.T) {
 	issued, err := w.loginByProvider("grace", w.forApplication(schemeRedirect))
 	w.must(err)
 	codes = append(codes, issued.Code)
-	_, err = w.Sessions.ExchangeCode(t.Context(), exchangeOf(codes[0], siteRedirect), from)
+	_, err = w.Applications.Exchange(t.Context(), exchangeOf(codes[0], siteRedirect), from)
 	w.must(err)
-	_, twice := w.Sessions.ExchangeCode(t.Context(), exchangeOf(codes[0], siteRedirect), from)
-	_, wrong := w.Sessions.ExchangeCode(t.Context(), exchangeOf(codes[1], siteRedirect), from)
+	_, twice := w.Applications.Exchange(t.Context(), exchangeOf(codes[0], siteRedirect), from)
+	_, wrong := w.Applications.Exchange(t.Context(), exchangeOf(codes[1], siteRedirect), from)
 	w.Close()
 	public := w.recorder.raw.String() + w.log.String() + fmt.Sprint(twice, wrong)
 	for _, name := range []string{"Tokens", "Sessions", "Users", "Idents"} {

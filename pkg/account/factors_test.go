@@ -588,7 +588,7 @@ func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
 	if issued.Code == "" || issued.Token != "" || issued.Application == nil || issued.Application.Redirect != siteRedirect {
 		t.Fatalf("%+v", issued)
 	}
-	session, err := w.Sessions.ExchangeCode(t.Context(), exchangeOf(issued.Code, siteRedirect), from)
+	session, err := w.Applications.Exchange(t.Context(), exchangeOf(issued.Code, siteRedirect), from)
 	w.must(err)
 	if session.AAL != 2 || !slices.Equal(session.Methods, []string{"password", "totp"}) {
 		t.Errorf("%+v", session.Session)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"belfry/pkg/account/admin"
+	"belfry/pkg/account/flow/applications"
 	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/account/flow/firstadmin"
 	"belfry/pkg/account/flow/logins"
@@ -38,14 +39,14 @@ type Act = record.Act
 // Activity is sessions.Activity.
 type Activity = sessions.Activity
 
-// Application is sessions.Application.
-type Application = sessions.Application
+// Application is record.Application.
+type Application = record.Application
 
 // Client is sessions.Client.
 type Client = sessions.Client
 
-// CodeExchange is sessions.CodeExchange.
-type CodeExchange = sessions.CodeExchange
+// CodeExchange is applications.Exchange.
+type CodeExchange = applications.Exchange
 
 // Credentials is passwords.Credentials.
 type Credentials = passwords.Credentials
@@ -116,8 +117,8 @@ type Passkeys = passkeys.Config
 // PendingLogin is logins.PendingLogin.
 type PendingLogin = logins.PendingLogin
 
-// ProtocolError is sessions.ProtocolError.
-type ProtocolError = sessions.ProtocolError
+// ProtocolError is applications.ProtocolError.
+type ProtocolError = applications.ProtocolError
 
 // ProviderToken is providers.ProviderToken.
 type ProviderToken = providers.ProviderToken
@@ -199,19 +200,19 @@ const (
 	UndoTTL                 = post.UndoTTL
 	CallbackPath            = providers.CallbackPath
 	FlowTTL                 = providers.FlowTTL
-	CodeTTL                 = sessions.CodeTTL
+	CodeTTL                 = applications.CodeTTL
 	DefaultCookie           = sessions.DefaultCookie
 	EnrollDelay             = sessions.EnrollDelay
-	InvalidClient           = sessions.InvalidClient
-	InvalidGrant            = sessions.InvalidGrant
-	InvalidRequest          = sessions.InvalidRequest
+	InvalidClient           = applications.InvalidClient
+	InvalidGrant            = applications.InvalidGrant
+	InvalidRequest          = applications.InvalidRequest
 	MFAOff                  = sessions.MFAOff
 	MFAOptional             = sessions.MFAOptional
 	MFARequired             = sessions.MFARequired
 	SessionIdleTimeout      = sessions.SessionIdleTimeout
 	SessionMaxAge           = sessions.SessionMaxAge
-	UnsupportedGrantType    = sessions.UnsupportedGrantType
-	UnsupportedResponseType = sessions.UnsupportedResponseType
+	UnsupportedGrantType    = applications.UnsupportedGrantType
+	UnsupportedResponseType = applications.UnsupportedResponseType
 )
 
 // Causes of errors.

@@ -179,7 +179,7 @@ func New(o Options) *Server {
 
 // siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
 func siteOf(o Options) pages.Options {
-	if o.Site != nil || !o.Login.Service.Sessions.HasApplications() {
+	if o.Site != nil || !o.Login.Service.Applications.Any() {
 		return *cmp.Or(o.Site, &pages.Options{})
 	}
 	templates, err := pages.Load("")

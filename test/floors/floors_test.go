@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"belfry/pkg/store/idempotent", "belfry/pkg/account/record"},
 	{"belfry/pkg/account/guess"},
 	{"belfry/pkg/account/sessions"},
-	{"belfry/pkg/account/once", "belfry/pkg/account/method"},
+	{"belfry/pkg/account/once", "belfry/pkg/account/method", "belfry/pkg/account/flow/applications"},
 	{"belfry/pkg/account/post"},
 	{"belfry/pkg/account/notices", "belfry/pkg/account/users", "belfry/pkg/account/method/passwords", "belfry/pkg/account/method/recoverycodes"},
 	{"belfry/pkg/account/flow/changes", "belfry/pkg/account/flow/enrollment"},

@@ -42,7 +42,7 @@ type Client struct {
 
 	// Application is what the login is for. The login ends with a code for it and not with a session,
 	// and leaves the session that the request carries alone. nil: for the client itself.
-	Application *Application
+	Application *record.Application
 }
 
 // BackgroundTimeout limits background work.

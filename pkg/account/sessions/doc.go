@@ -12,10 +12,6 @@
 // A session stores the epoch of its user. The write that changes a password
 // increments the epoch, which ends all sessions atomically, including those that
 // an index does not yet find.
-//
-// # Applications
-//
-// A login for an application ends with a code in place of a session. ExchangeCode makes the session.
 package sessions
 
 import (
@@ -30,16 +26,15 @@ import (
 
 // Sessions manages the sessions of users.
 type Sessions struct {
-	DB        *record.Stores
-	Guesses   *guess.Guesses
-	Log       *slog.Logger
-	MFA       MFA
-	Admins    *policy.UserRule // may be nil
-	Auditors  *policy.UserRule // may be nil
-	Pending   *sync.WaitGroup  // background work that no reply waits for
-	Places    *places.Database // may be nil
-	Redirects []string         // where applications may get codes
-	Cookie    string           // the name of that of sessions
-	Former    []FormerCookie   // its names before
-	rules     keyRules
+	DB       *record.Stores
+	Guesses  *guess.Guesses
+	Log      *slog.Logger
+	MFA      MFA
+	Admins   *policy.UserRule // may be nil
+	Auditors *policy.UserRule // may be nil
+	Pending  *sync.WaitGroup  // background work that no reply waits for
+	Places   *places.Database // may be nil
+	Cookie   string           // the name of that of sessions
+	Former   []FormerCookie   // its names before
+	rules    keyRules
 }

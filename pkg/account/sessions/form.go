@@ -18,3 +18,8 @@ func RequireTexts(message string, fields ...string) error {
 	}
 	return &errs.Error{Kind: errs.Invalid, Message: message, Fields: missing}
 }
+
+// StateError is returned for a callback that belongs to no flow of this browser.
+func StateError() error {
+	return errs.New(errs.Mismatch, "this login was not begun here, has been finished, or took too long")
+}

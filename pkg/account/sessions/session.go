@@ -67,26 +67,15 @@ type Issued struct {
 
 	// Application is what the login was for, also when it failed; nil for the client itself.
 	// Code is "" unless it succeeded. There is no session yet.
-	Application *Application
+	Application *record.Application
 	Code        string
 
 	Device string // the secret of a new cookie by which the device will be known; "" for none
 }
 
-// Start starts a session of a user who has proven who they are,
-// or issues a code if the login is for an application. The session that the client had before
-// ends: no token outlives a login.
+// Start starts a session of a user who has proven who they are. The session that the client had before ends: no token outlives a login.
 func (s *Sessions) Start(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
-	ctx = record.AsService(ctx, user.UUID)
-	if c.Application == nil {
-		return s.Save(ctx, user, New{ID: secret.Random(IDSize), Proof: p}, c)
-	}
-	issued := Issued{Application: c.Application}
-	err := s.requireOpen(user)
-	if err == nil {
-		issued.Code, err = s.issueCode(ctx, user, p, c.Application)
-	}
-	return issued, err
+	return s.Save(record.AsService(ctx, user.UUID), user, New{ID: secret.Random(IDSize), Proof: p}, c)
 }
 
 // Replace starts a session in place of that of the client, of the same browser, program or application. The former one has
@@ -107,8 +96,8 @@ func (s *Sessions) ReplaceBy(ctx context.Context, user record.User, n New, c Cli
 	return session, s.End(ctx, before.ID, s.DB.AuditEnd(before.User.UUID, before.ID, record.ReasonReplaced))
 }
 
-// requireOpen returns an error that is Denied for a user who is disabled, or is being deleted.
-func (s *Sessions) requireOpen(user record.User) error {
+// RequireOpen returns an error that is Denied for a user who is disabled, or is being deleted.
+func (s *Sessions) RequireOpen(user record.User) error {
 	switch {
 	case user.MarkedDisabled:
 		return DisabledError()
@@ -127,7 +116,7 @@ type New struct {
 
 // Save stores a session, and ends those that are too many.
 func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
-	if err := s.requireOpen(user); err != nil {
+	if err := s.RequireOpen(user); err != nil {
 		return Issued{}, err
 	}
 	now, token := s.DB.Now(), secret.New()

@@ -43,7 +43,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	app, err := h.service.Sessions.ApplicationOf(query)
+	app, err := h.service.Applications.Of(query)
 	if app == nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, i
 	if err != nil {
 		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
 	}
-	app, err := h.service.Sessions.ApplicationOf(query)
+	app, err := h.service.Applications.Of(query)
 	if app == nil {
 		return err
 	}

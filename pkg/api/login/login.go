@@ -126,7 +126,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	if h.service.Providers.PostsCallback() {
 		r.Handle(http.MethodPost, account.CallbackPath, h.postedCallback)
 	}
-	if h.service.Sessions.HasApplications() {
+	if h.service.Applications.Any() {
 		r.HandleNavigation(authorizePath, h.authorize)
 		r.Handle(http.MethodPost, tokenPath, h.token)
 		mountMetadata(r, h.service.Base())

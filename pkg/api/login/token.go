@@ -76,7 +76,7 @@ func (h *handler) exchange(x *kit.Exchange) (account.IssuedSession, error) {
 	if err != nil {
 		return none, err
 	}
-	return h.service.Sessions.ExchangeCode(x.Context(), account.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: name}, client)
+	return h.service.Applications.Exchange(x.Context(), account.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: name}, client)
 }
 
 // clientOf returns the client_id of an exchange: that of the body, or of HTTP Basic (RFC 6749, section 2.3.1), where

@@ -65,7 +65,7 @@ type handler struct {
 
 // Mount adds the routes of the pages.
 func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options) {
-	if len(o.Paths) > 0 || service.Sessions.HasApplications() {
+	if len(o.Paths) > 0 || service.Applications.Any() {
 		r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
 	}
 	if len(o.Paths) == 0 {

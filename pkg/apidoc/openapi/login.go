@@ -1,7 +1,10 @@
 package openapi
 
 import (
+	"cmp"
+
 	"belfry/internal/ordered"
+	"belfry/pkg/account/method/about"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/event"
 )
@@ -49,6 +52,11 @@ func (d *document) login() {
 	}
 	if l.Passkeys {
 		d.passkeys()
+	}
+	for _, m := range l.Methods {
+		if m.Enabled && m.Login && !m.Script {
+			d.loginBy(m)
+		}
 	}
 	for _, name := range l.Providers {
 		d.add(operation{
@@ -256,6 +264,30 @@ func (d *document) email() {
 		parameters:  []any{query("login"), query("token")},
 		replies:     ordered.Of("302", redirectTo("To the page that continues the flow.")),
 		problems:    []int{500, 503},
+	})
+}
+
+// loginBy adds the route of a login by an address and a code.
+func (d *document) loginBy(m about.Configured) {
+	text := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "description", description)
+	}
+	problems := []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503}
+	if !d.contract.Login.Uniform {
+		problems = append(problems, 404)
+	}
+	d.add(operation{
+		method: "post", path: "/auth/" + m.Name, tag: loginTag, id: "loginBy" + model.Identifier(m.Name), summary: "Log in by " + m.Name, security: maybe(),
+		description: "The reply to an HTML form is 303.",
+		parameters:  parameters("PreferSession"),
+		body: inHTML(form([]string{"code"}, false, "login", text("The address; `email` is another name for this field."), "code", text(cmp.Or(m.API.Code, m.Answer+"."))), []string{},
+			"authorize", text("The query of the page by which an application logs in.")),
+		replies: ordered.Of(
+			"200", d.issued("Logged in, where `Prefer: return=representation` was sent."),
+			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"303", redirectTo("Of an HTML form: the page where the browser continues.", "Set-Cookie", "Preference-Applied"),
+		),
+		problems: problems,
 	})
 }
 

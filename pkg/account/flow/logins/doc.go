@@ -15,6 +15,7 @@ package logins
 import (
 	"log/slog"
 
+	"belfry/pkg/account/flow/applications"
 	"belfry/pkg/account/flow/changes"
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/flow/recovery"
@@ -39,15 +40,16 @@ type Flow struct {
 	Email   *post.Email // nil without login by e-mail
 	Methods method.Methods
 
-	Changes   *changes.Changes
-	Links     *links.Flow
-	Mails     *mails.Method
-	Notices   *notices.Notices
-	Uses      *once.Uses
-	Passwords *passwords.Method
-	Post      *post.Post
-	Providers *providers.Method
-	Recovery  *recovery.Flow
-	Sessions  *sessions.Sessions
-	Users     *users.Users
+	Applications *applications.Flow
+	Changes      *changes.Changes
+	Links        *links.Flow
+	Mails        *mails.Method
+	Notices      *notices.Notices
+	Uses         *once.Uses
+	Passwords    *passwords.Method
+	Post         *post.Post
+	Providers    *providers.Method
+	Recovery     *recovery.Flow
+	Sessions     *sessions.Sessions
+	Users        *users.Users
 }

@@ -63,7 +63,7 @@ func (s *Flow) LoginByMail(ctx context.Context, login, code string, from session
 // method that begins no login, and as for Login; Limited; Unavailable.
 func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
 	m := s.Methods.Get(name)
-	if m == nil || !m.About().Login || !m.Enabled() {
+	if m == nil || !m.About().Login {
 		return sessions.Issued{}, errs.New(errs.NotFound, "there is no login by %q", name)
 	}
 	own, identifies := m.(method.Login)

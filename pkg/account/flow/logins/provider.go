@@ -40,7 +40,7 @@ func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser str
 // finishFlow does what a flow was begun for.
 func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string, flow record.Token, from sessions.Client) (session sessions.Issued, provider string, err error) {
 	provider = flow.FlowProvider
-	if from.Application, err = s.Sessions.ApplicationFor(flow); err != nil {
+	if from.Application, err = s.Applications.For(flow); err != nil {
 		return session, provider, err
 	}
 	session.Application = from.Application

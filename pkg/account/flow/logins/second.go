@@ -70,9 +70,14 @@ func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c se
 	return sessions.Issued{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
 }
 
-// enter starts the session of somebody who has proven all that is asked for, and records the device.
-func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
-	issued, err := s.Sessions.Start(ctx, user, p, c)
+// enter starts the session of somebody who has proven all that is asked for, or issues a code if the login is for an application, and
+// records the device.
+func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (issued sessions.Issued, err error) {
+	if c.Application != nil {
+		issued, err = s.Applications.Issue(ctx, user, p, c.Application)
+	} else {
+		issued, err = s.Sessions.Start(ctx, user, p, c)
+	}
 	if err == nil {
 		issued.Device = s.Notices.RecordDevice(record.AsService(ctx, user.UUID), user, c)
 	}
@@ -123,7 +128,7 @@ func (s *Flow) ForgetProof(ctx context.Context, user string, a method.Answer) {
 
 // completePending completes a login whose try was counted.
 func (s *Flow) completePending(ctx context.Context, login record.Token, answer string, a method.Answer, from sessions.Client) (_ sessions.Issued, err error) {
-	if from.Application, err = s.Sessions.ApplicationFor(login); err != nil {
+	if from.Application, err = s.Applications.For(login); err != nil {
 		return sessions.Issued{}, errPending()
 	}
 	user, err := s.pendingUser(ctx, login)

@@ -1,4 +1,4 @@
-package sessions
+package applications
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -25,22 +26,27 @@ const (
 // codeUUID is the uuid of a code in the store of tokens.
 func codeUUID(code string) string { return record.KindCode + secret.Hex(code) }
 
-// issueCode returns a code for a user who has logged in for an application. A code is of no use
-// once all sessions of the user were ended.
-func (s *Sessions) issueCode(ctx context.Context, user record.User, p record.Proof, app *Application) (string, error) {
-	code := secret.New()
-	_, err := s.DB.Tokens.Create(ctx, codeUUID(code), record.Token{
+// Issue issues a code for a user who has logged in for an application. It is of no use once all sessions of the user were ended.
+func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof, app *record.Application) (sessions.Issued, error) {
+	issued, code := sessions.Issued{Application: app}, secret.New()
+	if err := s.Sessions.RequireOpen(user); err != nil {
+		return issued, err
+	}
+	_, err := s.DB.Tokens.Create(record.AsService(ctx, user.UUID), codeUUID(code), record.Token{
 		User: user.UUID, Epoch: &user.Epoch, Proof: p, Application: app, Expires: s.DB.Now().Add(CodeTTL),
 	})
-	return code, err
+	if err == nil {
+		issued.Code = code
+	}
+	return issued, err
 }
 
-// CodeExchange is what an application exchanges for a session (RFC 6749, section 4.1.3).
-type CodeExchange struct{ Code, Redirect, Verifier, Client string }
+// Exchange is what an application exchanges for a session (RFC 6749, section 4.1.3).
+type Exchange struct{ Code, Redirect, Verifier, Client string }
 
 // check reports a ProtocolError for an exchange that lacks something. It counts as no use of
 // the code.
-func (e CodeExchange) check() error {
+func (e Exchange) check() error {
 	switch {
 	case e.Code == "":
 		return protocolError(InvalidRequest, "code is missing")
@@ -63,41 +69,41 @@ func errNoClient() error {
 	return protocolError(InvalidClient, "client_id is missing: it has to be that of the login, in the body or by HTTP Basic with an empty password")
 }
 
-// ExchangeCode starts the session of an application whose user has logged in. Of several
+// Exchange starts the session of an application whose user has logged in. Of several
 // exchanges of one code, in whatever processes, the first alone can succeed; the second ends the
 // session.
 //
 // Errors: a ProtocolError; Denied for a user who is disabled; Limited; Unavailable.
-func (s *Sessions) ExchangeCode(ctx context.Context, e CodeExchange, from Client) (Issued, error) {
+func (s *Flow) Exchange(ctx context.Context, e Exchange, from sessions.Client) (sessions.Issued, error) {
 	if err := e.check(); err != nil {
-		return Issued{}, err
+		return sessions.Issued{}, err
 	}
 	if err := s.Guesses.Take(from.Address); err != nil {
-		return Issued{}, err
+		return sessions.Issued{}, err
 	}
 	from.Session, from.Application = nil, nil
 	ctx = record.AsService(ctx, "")
 	grant, id, err := s.consumeCode(ctx, e)
 	if err != nil {
-		return Issued{}, err
+		return sessions.Issued{}, err
 	}
 	app := grant.Application
 	if app == nil || app.Redirect == "" || app.Redirect != e.Redirect || app.Client != e.Client || !secret.Matches(e.Verifier, app.Challenge) {
-		return Issued{}, errGrant()
+		return sessions.Issued{}, errGrant()
 	}
 	session, err := s.startGranted(ctx, grant, id, app, from)
 	if err != nil {
-		return Issued{}, err
+		return sessions.Issued{}, err
 	}
 	if err := s.confirmUse(ctx, codeUUID(e.Code), session.User.UUID, id); err != nil {
-		return Issued{}, err
+		return sessions.Issued{}, err
 	}
 	s.Guesses.Return(from.Address)
 	return session, nil
 }
 
 // consumeCode marks a code as used and returns what it stands for, with the id of the session to make.
-func (s *Sessions) consumeCode(ctx context.Context, e CodeExchange) (grant record.Token, id string, err error) {
+func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token, id string, err error) {
 	replayed := ""
 	_, err = s.DB.Tokens.Change(ctx, codeUUID(e.Code), func(t *record.Token) error {
 		grant, replayed = *t, t.Session
@@ -108,7 +114,7 @@ func (s *Sessions) consumeCode(ctx context.Context, e CodeExchange) (grant recor
 		if app := t.Application; app != nil && app.Redirect != "" && app.Client != "" && e.Client == "" && s.DB.Now().Before(t.Expires) {
 			return errNoClient()
 		}
-		id = secret.Random(IDSize)
+		id = secret.Random(sessions.IDSize)
 		t.Session, t.Expires = id, s.DB.Now().Add(usedCodeTTL)
 		return nil
 	})
@@ -119,7 +125,7 @@ func (s *Sessions) consumeCode(ctx context.Context, e CodeExchange) (grant recor
 		return grant, "", err
 	case replayed != "":
 		s.Log.WarnContext(ctx, "auth: a code of a login was used twice: the session of its first use ends", "session", replayed)
-		if err := s.End(ctx, replayed, s.DB.AuditEnd(grant.User, replayed, record.ReasonCodeReplay)); err != nil {
+		if err := s.Sessions.End(ctx, replayed, s.DB.AuditEnd(grant.User, replayed, record.ReasonCodeReplay)); err != nil {
 			return grant, "", err
 		}
 		return grant, "", errGrant()
@@ -130,30 +136,30 @@ func (s *Sessions) consumeCode(ctx context.Context, e CodeExchange) (grant recor
 }
 
 // startGranted starts the session that a code stands for.
-func (s *Sessions) startGranted(ctx context.Context, grant record.Token, id string, app *Application, from Client) (Issued, error) {
+func (s *Flow) startGranted(ctx context.Context, grant record.Token, id string, app *record.Application, from sessions.Client) (sessions.Issued, error) {
 	user, err := s.DB.Users.Read(ctx, grant.User)
 	switch {
 	case errors.Is(err, errs.NotFound):
-		return Issued{}, errGrant()
+		return sessions.Issued{}, errGrant()
 	case err != nil:
-		return Issued{}, err
+		return sessions.Issued{}, err
 	case user.MarkedDisabled:
-		return Issued{}, DisabledError()
+		return sessions.Issued{}, sessions.DisabledError()
 	case user.Epoch != grant.InEpoch():
-		return Issued{}, errGrant() // what ended all sessions ends the codes
+		return sessions.Issued{}, errGrant() // what ended all sessions ends the codes
 	}
-	return s.Save(record.AsService(ctx, user.UUID), user, New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
+	return s.Sessions.Save(record.AsService(ctx, user.UUID), user, sessions.New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
 }
 
 // confirmUse ends a session whose code was used a second time before the session was there to
 // be ended. A second use marks the code and then ends the session; this reads the mark once
 // the session is there. So no session outlives a second use, however the two interleave.
-func (s *Sessions) confirmUse(ctx context.Context, code, user, session string) error {
+func (s *Flow) confirmUse(ctx context.Context, code, user, session string) error {
 	now, err := s.DB.Tokens.Read(ctx, code)
 	if err == nil && !now.Replayed {
 		return nil
 	}
-	if ended := s.End(ctx, session, s.DB.AuditEnd(user, session, record.ReasonCodeReplay)); ended != nil {
+	if ended := s.Sessions.End(ctx, session, s.DB.AuditEnd(user, session, record.ReasonCodeReplay)); ended != nil {
 		return ended
 	}
 	if err == nil || errors.Is(err, errs.NotFound) {

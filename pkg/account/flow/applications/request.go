@@ -1,4 +1,4 @@
-package sessions
+package applications
 
 import (
 	"net/url"
@@ -8,11 +8,9 @@ import (
 
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
-
-// Application is a request of an application to log somebody in.
-type Application = record.Application
 
 // ProtocolError is an error of RFC 6749: its code is for programs.
 type ProtocolError struct{ Code, Description string }
@@ -43,13 +41,13 @@ const (
 	verifierLetter = secret.Letters + ".~"
 )
 
-// HasApplications reports whether any redirect of applications is configured.
-func (s *Sessions) HasApplications() bool { return len(s.Redirects) > 0 }
+// Any reports whether any redirect of applications is configured.
+func (s *Flow) Any() bool { return len(s.Redirects) > 0 }
 
-// ApplicationOf reads the request of an application. Without an Application the error is Invalid and must
+// Of reads the request of an application. Without an Application the error is Invalid and must
 // not be sent to the redirect, which is not one of the configuration. An error beside an
 // Application is a ProtocolError for its redirect.
-func (s *Sessions) ApplicationOf(query url.Values) (*Application, error) {
+func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	redirects := query["redirect_uri"]
 	if len(redirects) != 1 {
 		return nil, errs.New(errs.Invalid, "redirect_uri is missing, or given twice: it says where the application gets the code")
@@ -58,7 +56,7 @@ func (s *Sessions) ApplicationOf(query url.Values) (*Application, error) {
 	if !ok {
 		return nil, errs.New(errs.Invalid, "redirect_uri is none of authentication.redirects: an https URL and one with a scheme of its own have to be equal, one of the loopback interface but for its port")
 	}
-	a := &Application{Redirect: redirects[0], Name: name}
+	a := &record.Application{Redirect: redirects[0], Name: name}
 	for _, p := range []struct {
 		name string
 		into *string
@@ -85,7 +83,7 @@ func (s *Sessions) ApplicationOf(query url.Values) (*Application, error) {
 
 // registered returns the configured redirect that allows a redirect. Texts are compared, not
 // URLs: no two parsers can disagree about what is equal.
-func (s *Sessions) registered(redirect string) (name string, ok bool) {
+func (s *Flow) registered(redirect string) (name string, ok bool) {
 	for _, r := range s.Redirects {
 		if redirect == r || matchesLoopback(r, redirect) {
 			return r, true
@@ -112,19 +110,14 @@ func matchesLoopback(registered, redirect string) bool {
 	return false
 }
 
-// StateError is returned for a callback that belongs to no flow of this browser.
-func StateError() error {
-	return errs.New(errs.Mismatch, "this login was not begun here, has been finished, or took too long")
-}
-
-// ApplicationFor returns the application that a token was made for; nil for none. Its redirect
+// For returns the application that a token was made for; nil for none. Its redirect
 // has to be configured still.
-func (s *Sessions) ApplicationFor(t record.Token) (*Application, error) {
+func (s *Flow) For(t record.Token) (*record.Application, error) {
 	if t.Application == nil || t.Application.Redirect == "" {
 		return nil, nil
 	}
 	if _, ok := s.registered(t.Application.Redirect); !ok {
-		return nil, StateError()
+		return nil, sessions.StateError()
 	}
 	return t.Application, nil
 }
