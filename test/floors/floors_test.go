@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"belfry/pkg/account/sessions"},
 	{"belfry/pkg/account/once", "belfry/pkg/account/method", "belfry/pkg/account/flow/applications"},
 	{"belfry/pkg/account/post"},
-	{"belfry/pkg/account/notices", "belfry/pkg/account/users", "belfry/pkg/account/method/passwords", "belfry/pkg/account/method/recoverycodes"},
+	{"belfry/pkg/account/notices", "belfry/pkg/account/users", "belfry/pkg/account/method/passwords", "belfry/pkg/account/method/recoverycodes", "belfry/pkg/account/method/test"},
 	{"belfry/pkg/account/flow/changes", "belfry/pkg/account/flow/enrollment"},
 	{"belfry/pkg/account/flow/links"},
 	{"belfry/pkg/account/method/mails", "belfry/pkg/account/method/passkeys", "belfry/pkg/account/method/totp", "belfry/pkg/account/method/providers"},

@@ -1,0 +1,158 @@
+package account_test
+
+import (
+	"slices"
+	"testing"
+
+	"belfry/pkg/account"
+	"belfry/pkg/account/method/test"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store/object"
+)
+
+// withWord adds a method, as a line of wiring does.
+func withWord(o *account.Options) { o.Methods = append(o.Methods, test.New) }
+
+func word(code string) account.SecondFactor { return account.SecondFactor{Type: test.Name, Code: code} }
+
+// learn adds a word in a session, and returns it.
+func (w *fixture) learn(in account.IssuedSession) (said string, session account.IssuedSession, codes []string) {
+	w.Helper()
+	made, err := w.Enrollment.Begin(w.Context(), &in.Session, test.Name)
+	w.must(err)
+	session, codes, err = w.Enrollment.Confirm(w.Context(), test.Name, made.Secret, with(in))
+	w.must(err)
+	return made.Secret, session, codes
+}
+
+// byWord logs in by a word.
+func (w *fixture) byWord(said string) (account.IssuedSession, error) {
+	return w.Login.LoginBy(w.Context(), test.Name, ada, account.SecondFactor{Code: said}, from)
+}
+
+func TestAnAddedMethodIsASecondFactor(t *testing.T) {
+	w := newFixture(t, withWord, notices)
+	in := w.register(ada, password)
+	made, err := w.Enrollment.Begin(t.Context(), &in.Session, test.Name)
+	w.must(err)
+	_, _, err = w.Enrollment.Confirm(t.Context(), test.Name, "wrong", with(in))
+	w.wantKind(err, errs.Denied)
+	raised, codes, err := w.Enrollment.Confirm(t.Context(), test.Name, made.Secret, with(in))
+	w.must(err)
+	if raised.AAL != 2 || len(codes) != 10 || w.valid(in.Token) {
+		t.Errorf("after the enrollment: AAL %d, %d recovery codes, the former session is valid: %v", raised.AAL, len(codes), w.valid(in.Token))
+	}
+	if _, err := w.Enrollment.Begin(t.Context(), &raised.Session, test.Name); errs.KindOf(err) != errs.Exists {
+		t.Errorf("a second word: %v", err)
+	}
+	if added := w.authEvents(event.AuthFactorAdded); len(added) != 1 || added[0].Factor != test.Name {
+		t.Errorf("events of the enrollment: %+v", added)
+	}
+
+	p := w.beginLogin(ada)
+	if !slices.Equal(p.Factors, []string{test.Name, account.FactorRecovery}) {
+		t.Errorf("the login asks for %q", p.Factors)
+	}
+	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, word("wrong"), from)
+	w.wantKind(err, errs.Denied)
+	complete := must(w.Login.CompleteLogin(t.Context(), p.Secret, word(made.Secret), from))
+	if complete.AAL != 2 || !slices.Equal(complete.Methods, []string{account.MethodPassword, test.Name}) {
+		t.Errorf("the login has AAL %d, by %q", complete.AAL, complete.Methods)
+	}
+
+	factors, byPassword, err := w.StepUp.StepUpBy(t.Context(), &complete.Session)
+	w.must(err)
+	if byPassword || !slices.Contains(factors, test.Name) {
+		t.Errorf("a step-up is by %q, by the password: %v", factors, byPassword)
+	}
+	_, err = w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(complete))
+	w.wantKind(err, errs.Invalid)
+	again := must(w.StepUp.StepUp(t.Context(), "", word(made.Secret), with(complete)))
+	if w.valid(complete.Token) || !w.valid(again.Token) {
+		t.Error("the step-up has not replaced the session")
+	}
+
+	w.must(w.Enrollment.Remove(t.Context(), &again.Session, test.Name))
+	if removed := w.authEvents(event.AuthFactorRemoved); len(removed) != 1 || removed[0].Factor != test.Name {
+		t.Errorf("events of the removal: %+v", removed)
+	}
+	w.mustLogin(ada, password, in.User.UUID) // by the password alone
+	w.wantKinds(ada, "factorAdded", "factorRemoved")
+}
+
+func TestAnAddedMethodBeginsALogin(t *testing.T) {
+	w := newFixture(t, withWord, limits(0, 2), func(o *account.Options) { o.Email.UniformErrors = true })
+	said, in, codes := w.learn(w.register(ada, password))
+
+	// It is one factor, and not another one besides.
+	_, err := w.byWord(said)
+	p := account.Pending(err)
+	if p == nil || !slices.Equal(p.Factors, []string{account.FactorRecovery}) {
+		t.Fatalf("a login by a word: %v, %+v", err, p)
+	}
+	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, word(said), from)
+	w.wantKind(err, errs.Invalid)
+	byCode := must(w.Login.CompleteLogin(t.Context(), p.Secret, recoveryFactor(codes[0]), from))
+	if byCode.AAL != 2 || !slices.Equal(byCode.Methods, []string{test.Name, account.MethodRecovery}) {
+		t.Errorf("AAL %d, by %q", byCode.AAL, byCode.Methods)
+	}
+	app := w.enroll(in)
+	_, err = w.byWord(said)
+	session := must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, totpFactor(w.totpCode(app.secret, 0)), from))
+	if session.AAL != 2 || !slices.Equal(session.Methods, []string{test.Name, account.MethodTOTP}) {
+		t.Errorf("AAL %d, by %q", session.AAL, session.Methods)
+	}
+
+	// Wrong words delay the account, and are events. Who has none is nobody.
+	for range 2 {
+		_, err = w.byWord("wrong")
+		w.wantKind(err, errs.Denied)
+	}
+	_, err = w.byWord(said)
+	w.wantKind(err, errs.Limited)
+	w.Close() // the failures are recorded in the background
+	failed := w.authEvents(event.AuthLoginFailed)
+	if len(failed) != 2 || failed[0].Method != test.Name || failed[0].Reason != test.Name || failed[0].Factor != ada+"_email" {
+		t.Errorf("events of wrong words: %+v", failed)
+	}
+	w.register("bob@example.com", password)
+	for _, login := range []string{"bob@example.com", "nobody@example.com"} {
+		_, err = w.Login.LoginBy(t.Context(), test.Name, login, account.SecondFactor{Code: said}, from)
+		w.wantKind(err, errs.Denied)
+	}
+	_, err = w.Login.LoginBy(t.Context(), test.Name, ada, account.SecondFactor{}, from)
+	w.wantKind(err, errs.Invalid)
+}
+
+func TestASecondFactorAloneBeginsNoLogin(t *testing.T) {
+	w := newFixture(t, withWord)
+	e := w.enroll(w.register(ada, password))
+	for _, c := range []struct{ name, code string }{
+		{account.FactorTOTP, w.totpCode(e.secret, 1)}, {account.FactorRecovery, e.codes[0]}, {account.FactorEmail, "123456"}, {account.MethodPassword, password},
+		{account.MethodPasskey, ""}, {"nothing", "x"}, {"", "x"},
+	} {
+		if in, err := w.Login.LoginBy(t.Context(), c.name, ada, account.SecondFactor{Code: c.code}, from); errs.KindOf(err) != errs.NotFound || in.Token != "" {
+			t.Errorf("a login by %q alone: %v", c.name, err)
+		}
+	}
+	for _, name := range []string{account.FactorRecovery, account.MethodPassword, "nothing", ""} {
+		if _, _, err := w.Enrollment.Confirm(t.Context(), name, password, with(e.IssuedSession)); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%q as a second factor: %v", name, err)
+		}
+	}
+}
+
+func TestTheSecretOfOneMethodIsNotConfirmedAsThatOfAnother(t *testing.T) {
+	w := newFixture(t, withWord)
+	in := w.register(ada, password)
+	app, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+	w.must(err)
+	_, _, err = w.Enrollment.Confirm(t.Context(), test.Name, app.Secret, with(in))
+	w.wantKind(err, errs.Conflict)
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(app.Secret, 0), with(in))
+	w.must(err)
+	if factors := string(w.record("Users", in.User.UUID)["_factors"]); object.Field([]byte(factors), test.Name) != nil {
+		t.Errorf("the factors are %s", factors)
+	}
+}
