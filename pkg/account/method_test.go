@@ -3,6 +3,7 @@ package account_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/test"
@@ -154,5 +155,36 @@ func TestTheSecretOfOneMethodIsNotConfirmedAsThatOfAnother(t *testing.T) {
 	w.must(err)
 	if factors := string(w.record("Users", in.User.UUID)["_factors"]); object.Field([]byte(factors), test.Name) != nil {
 		t.Errorf("the factors are %s", factors)
+	}
+}
+
+// A session is limited whatever is added in it: also codes of mails, by a user whose only other factor does not count yet.
+func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	in := w.enrollEmail(w.register(ada, password), ada)
+	codes, err := w.Enrollment.RenewRecoveryCodes(t.Context(), w.now(in).Session)
+	w.must(err)
+	for _, code := range codes { // all are used up
+		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
+		must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(code), from))
+	}
+	code, client := w.mailedCode(ada)
+	limited := must(w.Login.LoginByMail(t.Context(), ada, code, client))
+	app, err := w.Enrollment.Begin(t.Context(), w.now(limited).Session, account.FactorTOTP)
+	w.must(err)
+	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(app.Secret, 0), w.now(limited))
+	w.must(err)
+	w.must(w.Enrollment.Remove(t.Context(), w.now(in).Session, account.FactorEmail))
+
+	in = must(w.Login.Login(t.Context(), credentials(ada, password), from)) // the app does not count yet
+	if me := w.now(in).Session; me.AAL != 1 || me.Missing != errs.StepEnroll {
+		t.Fatalf("the session is not limited: %+v", me)
+	}
+	w.clock.advance(time.Minute)
+	w.must(w.BeginMailFactor(t.Context(), w.now(in).Session))
+	next, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, w.lastMail(ada).secret(), w.now(in))
+	w.must(err)
+	if me := w.now(in).Session; next.Token != "" || len(codes) != 0 || me.AAL != 1 || me.Missing != errs.StepEnroll {
+		t.Errorf("the session is raised: %+v, %d recovery codes", me, len(codes))
 	}
 }
