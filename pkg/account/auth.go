@@ -168,7 +168,7 @@ func New(o Options) *Service {
 	s.Providers = &providers.Method{
 		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer, Pending: s.pending, Uses: uses, Sessions: s.Sessions,
 	}
-	s.Methods = methods(s, app, o)
+	s.Methods = methods(s, app, o.Sealer, o.Methods)
 	s.Enrollment = &enrollment.Flow{DB: s.db, Guesses: s.guesses, Methods: s.Methods, Sealer: o.Sealer, Notices: s.Notices, Sessions: s.Sessions}
 
 	s.Recovery = &recovery.Flow{
@@ -202,18 +202,24 @@ func New(o Options) *Service {
 }
 
 // methods are those by which users prove who they are, in the order in which people see them. One that is added is added here.
-func methods(s *Service, app *totp.Method, o Options) method.Methods {
+func methods(s *Service, app *totp.Method, sealer *seal.Sealer, more []NewMethod) method.Methods {
 	all := method.Methods{app, s.Passkeys, s.Mails, &recoverycodes.Method{DB: s.db}, s.Passwords}
-	for _, add := range o.Methods {
-		all = append(all, add(s.db, o.Sealer))
+	for _, add := range more {
+		all = append(all, add(s.db, sealer))
 	}
 	return all
 }
 
-// About returns what is known of the methods of a service with some options.
-func About(o Options) (all []about.Configured) {
-	s := &Service{Passkeys: &passkeys.Method{Config: o.Passkeys}, Mails: &mails.Method{Email: o.Email}, Passwords: &passwords.Method{Email: o.Email}}
-	for _, m := range methods(s, &totp.Method{}, o) {
+// About returns what is known of the methods of a service, where e-mail and passkeys are configured or not.
+func About(email, withPasskeys bool, more ...NewMethod) (all []about.Configured) {
+	s := &Service{Passkeys: &passkeys.Method{}, Mails: &mails.Method{}, Passwords: &passwords.Method{}}
+	if email {
+		s.Mails.Email = &Email{}
+	}
+	if withPasskeys {
+		s.Passkeys.Config = &Passkeys{}
+	}
+	for _, m := range methods(s, &totp.Method{}, nil, more) {
 		all = append(all, about.Configured{Method: m.About(), Enabled: m.Enabled()})
 	}
 	return all

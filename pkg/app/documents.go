@@ -47,14 +47,7 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 
 // methodsOf are the methods by which users of a configuration prove who they are.
 func methodsOf(c *config.Config) []about.Configured {
-	o := account.Options{}
-	if c.Authentication.Email != nil {
-		o.Email = &account.Email{}
-	}
-	if c.Authentication.Passkeys != nil {
-		o.Passkeys = &account.Passkeys{}
-	}
-	return account.About(o)
+	return account.About(c.Authentication.Email != nil, c.Authentication.Passkeys != nil)
 }
 
 // contract is what the documents of this process describe.

@@ -207,10 +207,9 @@ func TestTheDocumentHasAnAddedMethod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	describe := func(o account.Options) map[string]map[string]any {
+	describe := func(more ...account.NewMethod) map[string]map[string]any {
 		t.Helper()
-		o.Email = &account.Email{}
-		k, err := model.Of(c, account.About(o), "1.2.3", "http://localhost")
+		k, err := model.Of(c, account.About(true, false, more...), "1.2.3", "http://localhost")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +223,7 @@ func TestTheDocumentHasAnAddedMethod(t *testing.T) {
 		}
 		return document.Paths
 	}
-	without, with := describe(account.Options{}), describe(account.Options{Methods: []account.NewMethod{test.New}})
+	without, with := describe(), describe(test.New)
 	for path, methods := range map[string][]string{"/auth/factors/word": {"delete", "post", "put"}, "/auth/word": {"post"}} {
 		var got []string
 		for method := range with[path] {
