@@ -1,12 +1,18 @@
 package account_test
 
 import (
+	"context"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
 
+	"belfry/internal/seal"
 	"belfry/pkg/account"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/test"
+	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store/object"
@@ -186,5 +192,74 @@ func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
 	w.must(err)
 	if me := w.now(in).Session; next.Token != "" || len(codes) != 0 || me.AAL != 1 || me.Missing != errs.StepEnroll {
 		t.Errorf("the session is raised: %+v, %d recovery codes", me, len(codes))
+	}
+}
+
+// Whoever reads a mailbox, and nothing else, waits for what they have added as everybody does: it begins no login before.
+func TestAMethodOfALimitedSessionBeginsALoginLater(t *testing.T) {
+	w := newFixture(t, validatedFirst, notices, withWord)
+	in := w.register(ada, password)
+	w.must(w.BeginMailFactor(t.Context(), &in.Session))
+	_, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, w.lastMail(ada).secret(), with(in))
+	w.must(err)
+	for _, code := range codes { // all are used up
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(code), from))
+	}
+	code, client := w.mailedCode(ada)
+	said, _, _ := w.learn(account.IssuedSession{Session: *w.now(must(w.Login.LoginByMail(t.Context(), ada, code, client))).Session})
+	_, err = w.byWord(said)
+	w.wantKind(err, errs.Denied)
+	w.clock.advance(account.EnrollDelay + time.Minute)
+	_, err = w.byWord(said)
+	if p := account.Pending(err); p == nil || !slices.Equal(p.Factors, []string{account.FactorEmail}) {
+		t.Errorf("a login by a word that counts: %v", err)
+	}
+}
+
+// odd is a method that proves a session again, and says in either way that an answer is wrong.
+type odd struct {
+	*test.Method
+	denied error
+}
+
+func (o odd) Has(context.Context, record.User) (bool, error) { return true, nil }
+
+func (o odd) Prove(context.Context, record.User, method.Answer, string) (uint64, bool, error) {
+	return 0, false, o.denied
+}
+
+func TestAWrongAnswerOfAnyMethodIsWrong(t *testing.T) {
+	for name, denied := range map[string]error{"wrong": nil, "denied": errs.New(errs.Denied, "it is too old")} {
+		w := newFixture(t, limits(0, 2), func(o *account.Options) {
+			o.Email.UniformErrors = true
+			o.Methods = append(o.Methods, func(*record.Stores, *seal.Sealer) method.Method { return odd{&test.Method{}, denied} })
+		})
+		in := w.register(ada, password)
+		if again, err := w.StepUp.StepUp(t.Context(), "", word("x"), with(in)); errs.KindOf(err) != errs.Denied || again.Token != "" {
+			t.Errorf("%s: a step-up: %v", name, err)
+		}
+		for _, kind := range []errs.Kind{errs.Denied, errs.Denied, errs.Limited} {
+			if _, err := w.byWord("x"); errs.KindOf(err) != kind {
+				t.Errorf("%s: a login: %v, want %v", name, err, kind)
+			}
+		}
+	}
+}
+
+// A provider can have the name of a method that begins no login.
+func TestAProviderOfTheNameOfASecondFactor(t *testing.T) {
+	w := newFixture(t, func(o *account.Options) { o.Providers = map[string]oauth.Provider{account.FactorTOTP: provider{}} })
+	login := func() (account.IssuedSession, error) {
+		flow, err := w.Providers.Begin(t.Context(), account.FactorTOTP, true, from)
+		w.must(err)
+		u, err := url.Parse(flow.URL)
+		w.must(err)
+		in, _, err := w.Login.FinishProvider(t.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {"ada"}}, flow.Secret, from)
+		return in, err
+	}
+	w.enroll(must(login()))
+	_, err := login()
+	if p := account.Pending(err); p == nil || !slices.Equal(p.Factors, []string{account.FactorTOTP, account.FactorRecovery}) {
+		t.Errorf("%v, %+v", err, p)
 	}
 }

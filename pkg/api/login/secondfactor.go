@@ -110,9 +110,11 @@ func (h *handler) ask(x *kit.Exchange, m about.Method) error {
 	if err != nil {
 		return err
 	}
-	values, err := f.take("factors")
-	if err != nil {
-		return err
+	factors := ""
+	if !m.Script { // a script has no page to go back to
+		if factors, err = f.takeOne("factors"); err != nil {
+			return err
+		}
 	}
 	secret, client, err := h.pendingOf(x, f)
 	if err != nil {
@@ -143,9 +145,9 @@ func (h *handler) ask(x *kit.Exchange, m about.Method) error {
 	case err != nil && errs.KindOf(err) != errs.Limited:
 		return h.redirectFailure(x, err, formReason(err))
 	case err != nil:
-		h.askAgain(x, values[0], true, "limited")
+		h.askAgain(x, factors, true, "limited")
 	default:
-		h.askAgain(x, values[0], true, "")
+		h.askAgain(x, factors, true, "")
 	}
 	return nil
 }

@@ -153,7 +153,8 @@ func (h *handler) page(x *kit.Exchange, name string) error {
 	if name == secondPage {
 		policy = h.second
 		for _, factor := range strings.Fields(x.Query().Get("factors")) {
-			if m := v.Method(factor); (m.Factor || m.Spare) && !slices.Contains(v.Factors, factor) {
+			m := h.service.Methods.Get(factor)
+			if m != nil && m.Enabled() && (m.About().Factor || m.About().Spare) && !slices.Contains(v.Factors, factor) {
 				v.Factors = append(v.Factors, factor)
 			}
 		}

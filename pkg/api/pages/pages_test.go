@@ -69,6 +69,7 @@ func TestEveryPageIsForWhatItsRequestSays(t *testing.T) {
 		{later, "/login/mail?mail=sent&login=ada%40example.com&reason=denied", []string{`name="code"`, `value="ada@example.com"`, "That code is wrong", "!If there is an account"}},
 		{later, "/second-factor?factors=totp+email", []string{`id="code"`, "Send a code by mail", "!id=\"mailed\""}},
 		{later, "/second-factor?factors=totp+email&mail=sent&reason=denied", []string{"That was not right", `id="code"`, `id="mailed"`, "Send another code by mail"}},
+		{later, "/second-factor?factors=passkey+totp+password+code", []string{`id="code"`, `name="factors" value="totp"`}}, // passkeys are not configured, and others are no second factors
 		{later, "/login/mail?login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, "<strong>ada@example.com</strong>", `action="/auth/email/code"`}},
 		{later, "/login/mail?browser=other&token=abc", []string{"another browser", "!<form", "!abc"}},
 		{later, "/login/address?change=undo&login=ada%40example.com&token=abc", []string{`name="token" value="abc"`, `action="/auth/email/address"`, "Undo the change", `name="keep" value="true"`, "It was me"}},

@@ -23,6 +23,12 @@ func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a m
 		return who, err
 	}
 	_, right, err := m.Prove(ctx, user, a, "")
+	if errors.Is(err, errs.Denied) {
+		right, err = false, nil // it counts as wrong
+	}
+	if f, has := user.Factors.Get(name); has && f.From > record.Timestamp(s.DB.Now()) {
+		right = false // else whoever has added it in a limited session would not wait
+	}
 	reason := name
 	if right && err == nil && adminsOnly {
 		right, err = s.Sessions.IsAdminUser(ctx, user)

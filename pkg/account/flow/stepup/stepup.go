@@ -3,6 +3,7 @@ package stepup
 import (
 	"context"
 
+	"belfry/pkg/account/guess"
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
@@ -45,7 +46,10 @@ func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer,
 		return s.Login.VerifySecond(ctx, me.User, a, me.Methods, sessions.SessionFlow(me), from)
 	}
 	if again, ok := s.Login.Methods.Get(a.Type).(method.Again); ok {
-		_, _, err := again.Prove(ctx, me.User, a, sessions.SessionFlow(me))
+		_, right, err := again.Prove(ctx, me.User, a, sessions.SessionFlow(me))
+		if err == nil && !right {
+			err = guess.ErrWrongCode()
+		}
 		return a.Type, err
 	}
 	switch {
