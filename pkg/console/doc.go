@@ -9,7 +9,7 @@
 //     request against the limits of the API, and lets only admins pass: who is not logged in is
 //     sent to the login page, who is not an admin gets 403. An admin whose session lacks a step, such as a second factor that
 //     is required, is led to where it is taken (askStep); so is one for whom a handler returns an error with an errs.StepUp, as
-//     auth.Service.RequireFresh does.
+//     sessions.Sessions.RequireFresh does.
 //   - The handler of the view, which calls stores and services as that admin: request.Call.
 //   - It renders a page or a fragment of one. An error that it returns becomes a page, or a
 //     message in the page where htmx has sent the request.

@@ -8,7 +8,10 @@ type Method struct {
 	Name  string // in routes, sessions, events and records
 	Title string // for people, in a list of second factors
 
-	Login  bool // begins a login: with an address and a code, or by what a script answers
+	// Login says that it begins a login: by what a script answers, or with an address and a code. Such a code is as hard to guess as a
+	// password, and may be sent again: wrong ones are counted by account and by network address, as those of passwords.
+	Login bool
+
 	AAL    int  // of a login by it alone: 1, or 2 for one that is two factors
 	Factor bool // users can add it as a second factor
 	Secret bool // it has a secret, which is shown once while it is set up
