@@ -316,6 +316,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/factors/passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make one's passkeys a second factor, also by an HTML form
+         * @description An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.
+         */
+        post: operations["changePasskeyFactor"];
+        /**
+         * Remove the second factor passkey
+         * @description Recovery codes end with the last one.
+         */
+        delete: operations["removeFactorPasskey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/factors/email": {
         parameters: {
             query?: never;
@@ -339,30 +363,6 @@ export interface paths {
          * @description Recovery codes end with the last one.
          */
         delete: operations["removeFactorEmail"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/auth/factors/passkey": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Make one's passkeys a second factor, also by an HTML form
-         * @description An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.
-         */
-        post: operations["changePasskeyFactor"];
-        /**
-         * Remove the second factor passkey
-         * @description Recovery codes end with the last one.
-         */
-        delete: operations["removeFactorPasskey"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3357,6 +3357,99 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    changePasskeyFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    /** @description Of a factor that needs one. */
+                    code?: string;
+                    /** @description The factor is removed. */
+                    remove?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description It is added. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Recovery codes, which are shown once. */
+                        recoveryCodes?: string[];
+                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        token?: string;
+                        /**
+                         * Format: date-time
+                         * @description When it ends unless it is used.
+                         */
+                        expires?: string;
+                        user?: components["schemas"]["Users"];
+                    };
+                    "text/html": string;
+                };
+            };
+            /** @description Of an HTML form: the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeFactorPasskey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            204: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     confirmEmailFactor: {
         parameters: {
             query?: never;
@@ -3373,11 +3466,11 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Six digits. */
+                    /** @description Six digits of the mail. */
                     code: string;
                 };
                 "application/x-www-form-urlencoded": {
-                    /** @description Six digits. */
+                    /** @description Six digits of the mail. */
                     code: string;
                 };
             };
@@ -3483,99 +3576,6 @@ export interface operations {
         };
     };
     removeFactorEmail: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It is removed. */
-            204: {
-                headers: {
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Denied"];
-            404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
-            429: components["responses"]["Limited"];
-            500: components["responses"]["Internal"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    changePasskeyFactor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/x-www-form-urlencoded": {
-                    /** @description Six digits of the mail. */
-                    code?: string;
-                    /** @description The factor is removed. */
-                    remove?: boolean;
-                };
-            };
-        };
-        responses: {
-            /** @description It is added. */
-            200: {
-                headers: {
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    "Set-Cookie": components["headers"]["Set-Cookie"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @description Recovery codes, which are shown once. */
-                        recoveryCodes?: string[];
-                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
-                        token?: string;
-                        /**
-                         * Format: date-time
-                         * @description When it ends unless it is used.
-                         */
-                        expires?: string;
-                        user?: components["schemas"]["Users"];
-                    };
-                    "text/html": string;
-                };
-            };
-            /** @description Of an HTML form: the page of the account. */
-            303: {
-                headers: {
-                    Location: components["headers"]["Location"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    "Set-Cookie": components["headers"]["Set-Cookie"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Denied"];
-            404: components["responses"]["NotFound"];
-            408: components["responses"]["TooSlow"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["Unsupported"];
-            429: components["responses"]["Limited"];
-            500: components["responses"]["Internal"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    removeFactorPasskey: {
         parameters: {
             query?: never;
             header?: never;
@@ -3716,8 +3716,8 @@ export interface operations {
                      * @description totp by default.
                      * @enum {string}
                      */
-                    type?: "totp" | "recovery" | "passkey" | "email";
-                    /** @description Of totp, recovery and email. */
+                    type?: "totp" | "passkey" | "email" | "recovery";
+                    /** @description Of totp, email, recovery. */
                     code?: string;
                     credential?: components["schemas"]["PasskeyAssertion"];
                     /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
@@ -3730,8 +3730,8 @@ export interface operations {
                      * @description totp by default.
                      * @enum {string}
                      */
-                    type?: "totp" | "recovery" | "passkey" | "email";
-                    /** @description Of totp, recovery and email. */
+                    type?: "totp" | "passkey" | "email" | "recovery";
+                    /** @description Of totp, email, recovery. */
                     code?: string;
                     /** @description What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`. */
                     credential?: string;
@@ -3811,8 +3811,8 @@ export interface operations {
                      * @description totp by default.
                      * @enum {string}
                      */
-                    type?: "totp" | "recovery" | "passkey" | "email";
-                    /** @description Of totp, recovery and email. */
+                    type?: "totp" | "passkey" | "email" | "recovery";
+                    /** @description Of totp, email, recovery. */
                     code?: string;
                     credential?: components["schemas"]["PasskeyAssertion"];
                     /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
@@ -3825,8 +3825,8 @@ export interface operations {
                      * @description totp by default.
                      * @enum {string}
                      */
-                    type?: "totp" | "recovery" | "passkey" | "email";
-                    /** @description Of totp, recovery and email. */
+                    type?: "totp" | "passkey" | "email" | "recovery";
+                    /** @description Of totp, email, recovery. */
                     code?: string;
                     /** @description What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`. */
                     credential?: string;
