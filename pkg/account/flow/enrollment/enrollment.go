@@ -118,17 +118,17 @@ func (s *Flow) kept(ctx context.Context, me *sessions.Session, m about.Method) (
 	t, err = s.DB.Tokens.Read(record.AsService(ctx, me.User.UUID), setupUUID(me, m.Name))
 	switch {
 	case errors.Is(err, errs.NotFound):
-		return t, "", errNothing(m)
+		return t, "", errNoSetup(m)
 	case err != nil:
 		return t, "", err
 	case !s.DB.Now().Before(t.Expires):
-		return t, "", errNothing(m)
+		return t, "", errNoSetup(m)
 	}
 	made, err = secret.Open(s.Sealer, m.Name+me.User.UUID, t.Setup)
 	return t, made, err
 }
 
-func errNothing(m about.Method) error {
+func errNoSetup(m about.Method) error {
 	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: begin again", strings.ToLower(m.Title))
 }
 
@@ -165,7 +165,7 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	if m.About().Secret {
 		if err := s.DB.Tokens.Store.Delete(record.AsService(ctx, me.User.UUID), set.UUID, set.Revision); err != nil {
 			if record.IgnoreStale(err) == nil {
-				err = errNothing(m.About()) // another request has confirmed it, or begun again
+				err = errNoSetup(m.About()) // another request has confirmed it, or begun again
 			}
 			return session, nil, err
 		}
