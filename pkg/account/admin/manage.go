@@ -24,7 +24,7 @@ import (
 // of the call that ctx carries go into the events. An actor who would stop being an admin is
 // refused with Conflict.
 
-// FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound when there is none.
+// FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound for an unknown one.
 func (s *Admin) FindUser(ctx context.Context, who string) (store.Stored, error) {
 	ctx = record.AsService(ctx, "")
 	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, an e-mail address with which somebody logs in, or the uuid of an ident", who)
@@ -285,8 +285,8 @@ func (s *Admin) EndKey(ctx context.Context, user, id string) error {
 	return s.Keys.RevokeKey(record.Managing(ctx), user, id)
 }
 
-// UndoDeletionFor takes back the plan of a user for an admin, as the methods of manage.go, also after its time. Conflict when
-// there is none; NotFound once the user is deleted.
+// UndoDeletionFor takes back the plan of a user for an admin, as the methods of manage.go, also after its time. Conflict
+// without a plan; NotFound once the user is deleted.
 func (s *Admin) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error) {
 	return s.Deletion.RemovePlan(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(now record.User) error {
 		if now.Plan() == nil {

@@ -1,4 +1,4 @@
-// Package export writes what is a user's into an archive while it reads it: a zip file of any size takes little memory.
+// Package export writes the data of a user into an archive while it reads them: a zip file of any size takes little memory.
 //
 //	account.json                                        the user, idents, second factors, passkeys, sessions and keys
 //	<store>.jsonl                                       an object a line
@@ -46,7 +46,7 @@ type Options struct {
 	Log     *slog.Logger               // nil: nothing is logged
 }
 
-// Exporter exports what is a user's. It is safe for concurrent use.
+// Exporter exports the data of a user. It is safe for concurrent use.
 type Exporter struct{ o Options }
 
 // New returns an Exporter.
@@ -99,7 +99,7 @@ const (
 	maxReads = 20
 )
 
-// Write writes an archive of what is the user's, whose call ctx carries. After an error the archive is incomplete, and nobody
+// Write writes an archive of the data of the user whose call ctx carries. After an error the archive is incomplete, and nobody
 // may be led to take it for complete.
 func (e *Exporter) Write(ctx context.Context, to io.Writer, user string, account any) error {
 	out := bufio.NewWriterSize(to, buffered)
@@ -294,7 +294,7 @@ func (w *writer) filesOf(ctx context.Context, s Source, found store.Stored) erro
 	return nil
 }
 
-// file writes the file at a place; false if there is none for the user.
+// file writes the file at a place; false if the user has no such file.
 func (w *writer) file(ctx context.Context, service *binary.Service, p binary.Place) (bool, error) {
 	lacks := ""
 	for range maxReads {

@@ -20,7 +20,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// An export of what is a user's takes long. Its record in the store of tokens, found by the user, is its lease, and counts
+// An export of the data of a user takes long. Its record in the store of tokens, found by the user, is its lease, and counts
 // the exports of the last hour, in all processes.
 const (
 	exportsPerHour = 5
@@ -40,7 +40,7 @@ type Export struct {
 	id      string
 }
 
-// Begin begins an export of what is the user's who is logged in. End ends it.
+// Begin begins an export of the data of the user who is logged in. End ends it.
 //
 // Errors: Unauthenticated with a step; Denied for an API key; Limited while another one is in progress, after too many in an
 // hour, and while the process makes too many.

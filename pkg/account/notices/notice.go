@@ -47,7 +47,7 @@ type Announcement struct {
 	About string // an address, or the name of a provider or key; "" for nothing
 	To    string // where it goes; "" to the owner address
 
-	// Always is for an act that must not be refused because of the notices before: of an admin, or of who has just proven to have
+	// Always is for an act that must not be refused because of the notices before: of an admin, or of a user who has just proven to have
 	// the address to which it goes. Whoever has the password must not be able to keep either from acting.
 	Always bool
 }

@@ -257,5 +257,5 @@ func (s *Uses) AwaitUse(ctx context.Context, uuid string, inProgress func(record
 	return u, err
 }
 
-// NoneElse is for a token that has no use in progress but that which has used it up.
+// NoneElse is for a token that has no use in progress besides the one that has used it up.
 func NoneElse(record.Token) bool { return false }

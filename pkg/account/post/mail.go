@@ -51,7 +51,7 @@ func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 	return s.markSent(ctx, e.UUID, request)
 }
 
-// Composer makes the mail of a request. send is false where there is none to send.
+// Composer makes the mail of a request. send is false where no mail is to be sent.
 type Composer func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error)
 
 // ComposeBy says which composer makes the mails of some purposes. That of record.NoticePurpose makes all notices.

@@ -121,7 +121,7 @@ type VerifiedToken struct {
 }
 
 // Verify finds a token that was mailed to an address for one of some
-// purposes. Denied when there is none; with a Repetition for one that was used.
+// purposes. Denied without such a token; with a Repetition for one that was used.
 func (s *Post) Verify(ctx context.Context, address, token string, purposes ...record.Purpose) (VerifiedToken, error) {
 	kinds := [...]string{ValidationMailbox, RecoveryMailbox}
 	if slices.Contains(purposes, record.PurposeUndo) {

@@ -101,7 +101,7 @@ func ErrContention() error {
 	return errs.New(errs.Conflict, "others keep changing the same login: try again")
 }
 
-// Put is Change, and creates the record if there is none: change gets an empty one then.
+// Put is Change, and creates a record that does not exist: change gets an empty one then.
 func (t Table[T, P]) Put(ctx context.Context, uuid string, change func(P) error) error {
 	return untilWritten(func() error { _, err := t.Change(ctx, uuid, change); return err }, func() (bool, error) {
 		var record T
@@ -113,7 +113,7 @@ func (t Table[T, P]) Put(ctx context.Context, uuid string, change func(P) error)
 	})
 }
 
-// Ensure is Change, and creates the record before if there is none, as first makes it.
+// Ensure is Change, and creates a record that does not exist before, as first makes it.
 func (t Table[T, P]) Ensure(ctx context.Context, uuid string, first func(P), change func(P) error) error {
 	return untilWritten(func() error { _, err := t.Change(ctx, uuid, change); return err }, func() (bool, error) {
 		var record T
@@ -123,7 +123,7 @@ func (t Table[T, P]) Ensure(ctx context.Context, uuid string, first func(P), cha
 	})
 }
 
-// untilWritten changes a record, and creates it if there is none, until neither is too late. create reports whether nothing is left to
+// untilWritten changes a record, and creates it if it does not exist, until neither is too late. create reports whether nothing is left to
 // change after it.
 func untilWritten(change func() error, create func() (complete bool, err error)) error {
 	for range Attempts {

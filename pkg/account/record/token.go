@@ -138,7 +138,7 @@ type Exports struct {
 	Meta
 
 	Began   []string  `record:"_exports" left:"stays, stays, stays, stays"` // when those of the last hour did
-	Running string    `record:"_export" left:"stays, stays, stays, stays"`  // the id of that which runs: it was authorized when it began
+	Running string    `record:"_export" left:"stays, stays, stays, stays"`  // the id of the running export: it was authorized when it began
 	Leased  time.Time `record:"_leased" left:"stays, stays, stays, stays"`  // until when it runs unless it is renewed
 	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
 }

@@ -150,7 +150,7 @@ func (u *User) EndPlan() { u.DeleteAt, u.DeletionPlanned, u.Deferred = time.Time
 func (u User) IsDue(now time.Time) bool { return !u.DeleteAt.IsZero() && !now.Before(u.DeleteAt) }
 
 // AddressChange is a change of address, or the removal of one that was proven. It is in the record of its user from the request on, so
-// that all that decides about it is in one record: whether it can still be confirmed, or undone, by whom, and which changes came after
+// that all that decides about it is in one record: whether it can still be confirmed, or undone, which user may, and which changes came after
 // it.
 type AddressChange struct {
 	ID    string `json:"id"`

@@ -40,7 +40,7 @@ func deviceOf(userAgent string) string {
 	return browser + " on " + system
 }
 
-// Activity is an event about the security of an account as its user sees it: what happened, from where, and by whom.
+// Activity is an event about the security of an account as its user sees it: what happened, from where, and who did it.
 type Activity struct {
 	Event event.Name `json:"event"`
 	Time  string     `json:"time"`

@@ -13,7 +13,7 @@ const (
 	maxActivity  = 100
 )
 
-// activity replies with the newest events about the security of the account of who is logged in.
+// activity replies with the newest events about the security of the account of the user who is logged in.
 func (h *handler) activity(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// export streams what is the user's. Once the reply has begun, an error cuts the connection: no client may take an incomplete
+// export streams the data of the user. Once the reply has begun, an error cuts the connection: no client may take an incomplete
 // archive for a complete one.
 func (h *handler) export(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)

@@ -115,7 +115,7 @@ type cookies struct {
 	prefix string
 	secure bool
 	path   string
-	names  func() []string // of the cookie of sessions: that which is set, and those which are read as well
+	names  func() []string // of the cookie of sessions: the one that is set, and others that are read as well
 }
 
 // The names of cookies, where that of sessions is the default one. Another one takes its place in all of them.

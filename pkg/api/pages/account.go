@@ -151,7 +151,7 @@ func readable(text string) string {
 	return at.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// AccountReply returns the page that replies to a form of who is logged in with what is shown once, and its content security
+// AccountReply returns the page that replies to a form of the user who is logged in with what is shown once, and its content security
 // policy: it runs no script.
 func (o Options) AccountReply(service *account.Service, me *account.Session, a Account) (body []byte, policy string, err error) {
 	v := baseView(service, o.Links)

@@ -43,7 +43,7 @@ type View struct {
 	PasswordSet  bool
 
 	Reason, Message string // of a failure
-	Done            string // what was done before, of a failure that is none: the same was sent twice
+	Done            string // what was done before, of no real failure: the same was sent twice
 
 	Factors     []string // with which the login can be completed; of the page second-factor alone
 	FactorNames string   // the same, for the field factors of its forms
@@ -65,7 +65,7 @@ type Application struct {
 	Native                bool   // it is a program on the device of the user, and no site
 	Request               string // what the field authorize of the form has to have
 	Register              bool   // the form registers
-	LoginURL, RegisterURL string // this page with the one and the other form; RegisterURL is "" where a registration begins with a mail, or there is none
+	LoginURL, RegisterURL string // this page with the one and the other form; RegisterURL is "" where a registration begins with a mail, or is not possible
 }
 
 // Links are the pages that others lead to; "" for one that is not served.
@@ -153,7 +153,7 @@ func title(name string) string {
 	return cmp.Or(titles[name], strings.ToUpper(name[:1])+name[1:])
 }
 
-// view returns the data of a page, and the session of who is logged in, nil for nobody.
+// view returns the data of a page, and the session of the user who is logged in, nil for nobody.
 func (h *handler) view(x *kit.Exchange) (View, *account.Session) {
 	v := h.base
 	// A page is shown to whoever has no valid session, and while sessions can't be read.

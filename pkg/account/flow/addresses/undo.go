@@ -129,7 +129,7 @@ func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record
 	return change, err
 }
 
-// restoreIdents gives a user the addresses of before a change again, and returns the uuids of their idents: that of who undoes it, and
+// restoreIdents gives a user the addresses of before a change again, and returns the uuids of their idents: that of the user who undoes it, and
 // others unless they belong to somebody else by now.
 func (s *Flow) restoreIdents(ctx context.Context, user string, id record.Identity, c record.AddressChange) (restored []string, err error) {
 	since := map[string]string{id.ID: ""}
@@ -178,7 +178,7 @@ func (s *Flow) removeAdded(ctx context.Context, user string, keep []string, c re
 	return nil
 }
 
-// endUndoing removes a change that was undone. Passkeys are no second factor any more if there is none: a thief may have replaced
+// endUndoing removes a change that was undone. Passkeys are no second factor any more if the user has no passkey: a thief may have replaced
 // those of the owner by others, which the undoing has removed.
 func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []string) error {
 	_, err := s.DB.Users.Change(ctx, user, func(now *record.User) error {
@@ -236,7 +236,7 @@ func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessio
 	return post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActKept, from))
 }
 
-// MarkKept marks the changes of a user that which selects as kept, unless check refuses.
+// MarkKept marks as kept the changes of a user for which `which` reports true, unless check refuses.
 func (s *Flow) MarkKept(ctx context.Context, uuid string, details event.AuthDetails, check func([]record.AddressChange) error, which func(record.AddressChange) bool) (store.Stored, error) {
 	user, err := s.DB.Users.Change(ctx, uuid, func(now *record.User) error {
 		all := s.Changes.ChangesOf(*now)

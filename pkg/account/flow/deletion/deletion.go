@@ -150,7 +150,7 @@ func (s *Flow) writePlan(ctx context.Context, me *sessions.Session) (plan Plan, 
 	return plan, user, err
 }
 
-// Planned returns the plan to delete the account of the user who is logged in. NotFound when there is none.
+// Planned returns the plan to delete the account of the user who is logged in. NotFound without a plan.
 func (s *Flow) Planned(me *sessions.Session) (Plan, error) {
 	if err := sessions.RequireLogin(me); err != nil {
 		return Plan{}, err

@@ -166,7 +166,7 @@ func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser stri
 	return uuid, flow, nil
 }
 
-// repeatedFlow returns the error of a callback whose flow was used before, or is none. The browser of the flow, which has its secret, waits
+// repeatedFlow returns the error of a callback whose flow was used before, or does not exist. The browser of the flow, which has its secret, waits
 // for a callback in progress.
 func (s *Method) repeatedFlow(ctx context.Context, uuid, browser string) error {
 	t, err := s.DB.Tokens.Read(ctx, uuid)
