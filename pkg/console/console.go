@@ -102,10 +102,10 @@ func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options)
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
 		get("/*", c.nothing),
 	}
+	for _, m := range service.Methods.Logins() {
+		routes = append(routes, forAnyone(post("/login/"+m.Name, func(r *request) error { return c.logInBy(r, m) })))
+	}
 	for _, m := range service.Methods.Enabled() {
-		if m.Login {
-			routes = append(routes, forAnyone(post("/login/"+m.Name, func(r *request) error { return c.logInBy(r, m) })))
-		}
 		if m.Asked != "" {
 			routes = append(routes, forAnyone(c.ask(m, secondPath, true, c.showSecond)), forStep(c.ask(m, stepUpPath, false, c.showStepUp)))
 		}

@@ -22,11 +22,8 @@ type loginForm struct {
 }
 
 func (c *Console) form(next string) loginForm {
-	f := loginForm{Email: c.service.EmailEnabled(), Script: c.service.Methods.Scripted(), Providers: c.service.Providers.ProviderNames()}
-	for _, m := range c.service.Methods.Enabled() {
-		if m.Login {
-			f.Methods = append(f.Methods, m)
-		}
+	f := loginForm{
+		Email: c.service.EmailEnabled(), Methods: c.service.Methods.Logins(), Script: c.service.Methods.Scripted(), Providers: c.service.Providers.ProviderNames(),
 	}
 	if inConsole(next) {
 		f.Next = next

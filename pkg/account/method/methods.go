@@ -24,7 +24,7 @@ func (all Methods) About(name string) about.Method {
 	if m := all.Get(name); m != nil {
 		return m.About()
 	}
-	return about.Method{Name: name, Texts: about.Texts{}, Title: name}
+	return about.Method{Name: name, Title: name}
 }
 
 // Factors returns the methods that can be second factors.
@@ -63,18 +63,23 @@ func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now 
 			usable = append(usable, one.Type)
 		}
 	}
-	if !f.Any() {
+	if !f.Any() || len(f.Recovery) == 0 {
 		return usable
 	}
 	for _, m := range all {
-		if about := m.About(); about.Spare && len(f.Recovery) > 0 {
-			usable = append(usable, about.Name)
+		if spare := m.About(); spare.Spare {
+			usable = append(usable, spare.Name)
 		}
 	}
 	return usable
 }
 
+// Logins returns what is known of the methods that are configured, and begin a login that has no route of its own.
+func (all Methods) Logins() []about.Method {
+	return slices.DeleteFunc(all.Enabled(), func(m about.Method) bool { return !m.Login })
+}
+
 // Scripted reports whether a script is needed for a method that is configured.
 func (all Methods) Scripted() bool {
-	return slices.ContainsFunc(all.Enabled(), func(m about.Method) bool { return m.Script })
+	return slices.ContainsFunc(all, func(m Method) bool { return m.Enabled() && m.About().Script })
 }

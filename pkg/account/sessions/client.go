@@ -49,7 +49,7 @@ type Client struct {
 const BackgroundTimeout = 30 * time.Second
 
 // RunInBackground does what a reply does not wait for. Errors are logged: no
-// promise depends on this work.
+// promise depends on this work. do may be nil: there is nothing to do.
 func (s *Sessions) RunInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
 	if do == nil {
 		return

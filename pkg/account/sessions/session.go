@@ -107,6 +107,23 @@ func (s *Sessions) RequireOpen(user record.User) error {
 	return nil
 }
 
+// UserOf returns the user of a token that stands for a login which has not become a session yet. What ended all sessions of the user since
+// ended the login too: ended is the error then. Denied for a user who is disabled.
+func UserOf(ctx context.Context, db *record.Stores, login record.Token, ended error) (record.User, error) {
+	user, err := db.Users.Read(ctx, login.User)
+	switch {
+	case errors.Is(err, errs.NotFound):
+		return user, ended
+	case err != nil:
+		return user, err
+	case user.MarkedDisabled:
+		return user, DisabledError()
+	case user.Epoch != login.InEpoch():
+		return user, ended
+	}
+	return user, nil
+}
+
 // New is a session to be saved. application is "" for that of a browser or a program.
 type New struct {
 	record.Proof

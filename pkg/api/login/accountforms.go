@@ -126,7 +126,7 @@ func (h *handler) proveAgain(x *kit.Exchange, f form) (account.IssuedSession, er
 	if err != nil {
 		return account.IssuedSession{}, err
 	}
-	values, err := f.take("password")
+	password, err := f.takeOne("password")
 	if err != nil {
 		return account.IssuedSession{}, err
 	}
@@ -134,5 +134,5 @@ func (h *handler) proveAgain(x *kit.Exchange, f form) (account.IssuedSession, er
 	if err != nil {
 		return account.IssuedSession{}, err
 	}
-	return h.service.StepUp.StepUp(x.Context(), values[0], factor, client)
+	return h.service.StepUp.StepUp(x.Context(), password, factor, client)
 }

@@ -68,7 +68,7 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 	if keep, err = f.takeBool("keep"); err != nil {
 		return false, false, err
 	}
-	values, err := f.take("token")
+	token, err := f.takeOne("token")
 	if err != nil {
 		return false, false, err
 	}
@@ -81,9 +81,9 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if keep {
-			return h.service.Addresses.KeepChanges(ctx, login, values[0], client)
+			return h.service.Addresses.KeepChanges(ctx, login, token, client)
 		}
-		undone, err = h.service.Addresses.Finish(ctx, login, values[0], client)
+		undone, err = h.service.Addresses.Finish(ctx, login, token, client)
 		return err
 	})
 	if err == nil && f.html {

@@ -62,7 +62,7 @@ func (h *handler) planDeletion(x *kit.Exchange) error {
 
 // planDeletionOf plans the deletion by the fields of a form.
 func (h *handler) planDeletionOf(x *kit.Exchange, f form) (account.DeletionPlan, account.IssuedSession, error) {
-	values, err := f.take("password")
+	password, err := f.takeOne("password")
 	if err != nil {
 		return account.DeletionPlan{}, account.IssuedSession{}, err
 	}
@@ -74,7 +74,7 @@ func (h *handler) planDeletionOf(x *kit.Exchange, f form) (account.DeletionPlan,
 	if err != nil {
 		return account.DeletionPlan{}, account.IssuedSession{}, err
 	}
-	return h.service.Deletion.Plan(x.Context(), values[0], client)
+	return h.service.Deletion.Plan(x.Context(), password, client)
 }
 
 // setAfterPlan sets the cookie of the session that continues after a deletion was planned, or removes it if none does.

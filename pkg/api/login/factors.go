@@ -36,7 +36,7 @@ func (h *handler) mountFactors(r *kit.Router) {
 	r.Handle(http.MethodPost, "/auth/step-up", limited(h.stepUp))
 }
 
-// factors lists the second factors of who is logged in.
+// factors lists the second factors of the user who is logged in.
 func (h *handler) factors(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
@@ -97,11 +97,9 @@ func (h *handler) confirmFactor(x *kit.Exchange, m about.Method) error {
 		if err != nil {
 			return err
 		}
-		values, err := f.take("code")
-		if err != nil {
+		if code, err = f.takeOne("code"); err != nil {
 			return err
 		}
-		code = values[0]
 	}
 	if _, err := h.requireLogin(x); err != nil {
 		return err
@@ -152,11 +150,11 @@ func (h *handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
 			}
 			return h.showAccount(x, me, AccountReply{Method: m, Secret: s.Secret, QR: qrURL(s.PNG)})
 		}
-		values, err := f.take("code")
+		code, err := f.takeOne("code")
 		if err != nil {
 			return err
 		}
-		session, codes, err := h.addFactor(x, m, values[0])
+		session, codes, err := h.addFactor(x, m, code)
 		if !m.Once && (errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited)) {
 			return h.redirectAccountFailure(x, withQuery(h.account, setupParameter, m.Name), err)
 		}
@@ -168,7 +166,7 @@ func (h *handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
 	})
 }
 
-// renewRecoveryCodes replaces the recovery codes of who is logged in.
+// renewRecoveryCodes replaces the recovery codes of the user who is logged in.
 func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
 	if h.isForm(x) {
 		return h.accountForm(x, func(me *account.Session, _ form) error {

@@ -21,7 +21,7 @@ type Options struct {
 	// Redirect targets of browsers: URLs, or paths on this host.
 	Success, Failure, Register, Recovery, SecondFactor, MailLogin, Address string
 
-	Export *export.Exporter // of what is a user's; nil: nothing
+	Export *export.Exporter // of the data of a user; nil: nothing
 
 	// Account is where a form that changes the account leads to; "": Success.
 	Account string
@@ -89,10 +89,8 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodPost, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.endSessionForm))
 	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
 	h.mountFactors(r)
-	for _, m := range h.service.Methods.Enabled() {
-		if m.Login {
-			r.Handle(http.MethodPost, "/auth/"+m.Name, func(x *kit.Exchange) error { return h.loginBy(x, m) })
-		}
+	for _, m := range h.service.Methods.Logins() {
+		r.Handle(http.MethodPost, "/auth/"+m.Name, func(x *kit.Exchange) error { return h.loginBy(x, m) })
 	}
 	h.mountDeletion(r)
 	if h.exporter != nil {
@@ -144,10 +142,8 @@ func (h *handler) providers(x *kit.Exchange) error {
 	if h.service.EmailEnabled() {
 		add("email", "/auth/email")
 	}
-	for _, m := range h.service.Methods.Enabled() {
-		if m.Login {
-			add(m.Name, "/auth/"+m.Name)
-		}
+	for _, m := range h.service.Methods.Logins() {
+		add(m.Name, "/auth/"+m.Name)
 	}
 	for _, name := range h.service.Providers.ProviderNames() {
 		add(name, "/auth/"+name)
@@ -229,7 +225,7 @@ func (h *handler) sessions(x *kit.Exchange) error {
 	return x.SendJSON(map[string]any{"sessions": list})
 }
 
-// requireLoginFor returns the session of who is logged in, and the id in the path of what belongs to them.
+// requireLoginFor returns the session of the user who is logged in, and the id in the path of what belongs to them.
 func (h *handler) requireLoginFor(x *kit.Exchange) (session *account.Session, id string, err error) {
 	if session, err = h.requireLogin(x); err == nil {
 		id, err = x.UUID()

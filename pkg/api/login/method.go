@@ -15,7 +15,7 @@ func (h *handler) loginBy(x *kit.Exchange, m about.Method) error {
 	if err == nil {
 		if request, ok := f.takeRequest(); ok {
 			return h.enterForApplication(x, f, request, func(x *kit.Exchange, f form, app *account.Application, _ bool) (account.IssuedSession, error) {
-				_, session, err := h.logInBy(x, f, m, app)
+				_, session, err := h.logInBy(x, f, m, func(x *kit.Exchange) (account.Client, error) { return h.clientFor(x, app) })
 				return session, err
 			})
 		}
@@ -26,7 +26,7 @@ func (h *handler) loginBy(x *kit.Exchange, m about.Method) error {
 
 // enterBy logs in by the answer in a form. The reply to an HTML form that succeeded is left to the caller.
 func (h *handler) enterBy(x *kit.Exchange, f form, m about.Method) error {
-	ctx, session, err := h.logInBy(x, f, m, nil)
+	ctx, session, err := h.logInBy(x, f, m, h.client)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func (h *handler) enterBy(x *kit.Exchange, f form, m about.Method) error {
 	return h.sendSession(ctx, x, session)
 }
 
-// logInBy logs in by the answer in a form, for an application if app is not nil. It returns the context of the call.
-func (h *handler) logInBy(x *kit.Exchange, f form, m about.Method, app *account.Application) (ctx context.Context, session account.IssuedSession, err error) {
+// logInBy logs in by the answer in a form, for a client. It returns the context of the call.
+func (h *handler) logInBy(x *kit.Exchange, f form, m about.Method, clientOf func(*kit.Exchange) (account.Client, error)) (ctx context.Context, session account.IssuedSession, err error) {
 	login, answer := "", account.SecondFactor{}
 	if m.Script {
 		answer.Signed, err = h.takeAnswer(x, f)
@@ -48,10 +48,7 @@ func (h *handler) logInBy(x *kit.Exchange, f form, m about.Method, app *account.
 	if err != nil {
 		return nil, session, err
 	}
-	client, err := h.client(x)
-	if app != nil {
-		client.Session, client.Application = nil, app
-	}
+	client, err := clientOf(x)
 	if err != nil {
 		return nil, session, err
 	}

@@ -94,11 +94,11 @@ func (h *handler) sendChallenge(x *kit.Exchange, c account.PasskeyChallenge) err
 // takeAnswer removes the answer to a challenge from a form. In an HTML form it is text. The secret is that of the
 // form, or else that of the cookie.
 func (h *handler) takeAnswer(x *kit.Exchange, f form) (account.PasskeyAnswer, error) {
-	values, err := f.take("secret")
+	secret, err := f.takeOne("secret")
 	if err != nil {
 		return account.PasskeyAnswer{}, err
 	}
-	a := account.PasskeyAnswer{Credential: f.Object["credential"], Secret: values[0]}
+	a := account.PasskeyAnswer{Credential: f.Object["credential"], Secret: secret}
 	delete(f.Object, "credential")
 	if text, ok := object.Text(a.Credential); ok {
 		a.Credential = json.RawMessage(text)
@@ -168,7 +168,7 @@ func (h *handler) addPasskey(x *kit.Exchange) error {
 }
 
 func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session) (added account.PasskeyInfo, err error) {
-	values, err := f.take("name")
+	name, err := f.takeOne("name")
 	if err != nil {
 		return added, err
 	}
@@ -177,7 +177,7 @@ func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session
 		return added, err
 	}
 	err = h.write(x, func(ctx context.Context) (err error) {
-		added, err = h.service.Passkeys.Add(ctx, values[0], a, session)
+		added, err = h.service.Passkeys.Add(ctx, name, a, session)
 		return err
 	})
 	return added, err
@@ -192,11 +192,11 @@ func (h *handler) renamePasskey(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	values, err := f.take("name")
+	name, err := f.takeOne("name")
 	if err != nil {
 		return err
 	}
-	renamed, err := h.service.Passkeys.Rename(x.Context(), session, uuid, values[0])
+	renamed, err := h.service.Passkeys.Rename(x.Context(), session, uuid, name)
 	if err != nil {
 		return err
 	}
@@ -231,10 +231,10 @@ func (h *handler) changePasskey(x *kit.Exchange, f form, session *account.Sessio
 	if remove {
 		return "passkey-removed", h.write(x, func(ctx context.Context) error { return h.service.Links.Unlink(ctx, session, uuid) })
 	}
-	values, err := f.take("name")
+	name, err := f.takeOne("name")
 	if err != nil {
 		return "", err
 	}
-	_, err = h.service.Passkeys.Rename(x.Context(), session, uuid, values[0])
+	_, err = h.service.Passkeys.Rename(x.Context(), session, uuid, name)
 	return "passkey-renamed", err
 }

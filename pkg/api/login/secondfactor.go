@@ -56,7 +56,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	values, err := f.take("factors")
+	factors, err := f.takeOne("factors")
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		return err
 	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		h.askAgain(x, values[0], h.service.Methods.About(factor.Type).Sent(), formReasonOf(err))
+		h.askAgain(x, factors, h.service.Methods.About(factor.Type).Sent(), formReasonOf(err))
 	case session.Application != nil:
 		return h.sendToApplication(x, session, err, http.StatusSeeOther)
 	case err != nil:
@@ -179,12 +179,11 @@ func (h *handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFact
 
 // pendingOf returns the secret of the login that a form is about, by its field or the cookie, and the client.
 func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client account.Client, err error) {
-	values, err := f.take("flow")
-	if err != nil {
+	if secret, err = f.takeOne("flow"); err != nil {
 		return "", client, err
 	}
 	client, err = h.client(x)
-	if secret = values[0]; secret == "" {
+	if secret == "" {
 		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
 	}
 	return secret, client, err

@@ -25,7 +25,7 @@ const (
 	secondPage    = "second-factor"
 	mailPage      = "mail"      // of a login by mail
 	addressPage   = "address"   // of a change of address
-	accountPage   = "account"   // of who is logged in
+	accountPage   = "account"   // of the user who is logged in
 	authorizePage = "authorize" // its route is one of package login
 )
 
@@ -54,7 +54,7 @@ type Options struct {
 type handler struct {
 	calls     *kit.Calls
 	recognize func(*kit.Exchange)
-	export    bool // of what is a user's
+	export    bool // of the data of a user
 	service   *account.Service
 	templates *Templates
 	base      View // of a page for nobody
@@ -95,12 +95,7 @@ func baseView(service *account.Service, links Links) View {
 		AddressFirst: service.ValidatesFirst(),
 	}
 	v.Codes, v.MailLinks = service.Mails.Logins()
-	v.methods = service.Methods
-	for _, m := range service.Methods.Enabled() {
-		if m.Login {
-			v.Logins = append(v.Logins, m)
-		}
-	}
+	v.methods, v.Logins = service.Methods, service.Methods.Logins()
 	for _, name := range service.Providers.ProviderNames() {
 		v.Providers = append(v.Providers, Provider{name, title(name), base.Below("/auth/" + name)})
 	}

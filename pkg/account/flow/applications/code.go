@@ -13,7 +13,7 @@ import (
 )
 
 // A code is an object in the store of tokens, found by its hash. The first exchange marks it as
-// used, whether or not what comes with the code is right; one that names no client, where the login did, is none. It
+// used, whether or not what comes with the code is right; one that names no client, where the login did, does not count. It
 // is kept after that, so that a second use is noticed: then somebody else had the code, and the session that it made ends.
 const (
 	// CodeTTL is how long a code is valid.
@@ -137,16 +137,9 @@ func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token,
 
 // startGranted starts the session that a code stands for.
 func (s *Flow) startGranted(ctx context.Context, grant record.Token, id string, app *record.Application, from sessions.Client) (sessions.Issued, error) {
-	user, err := s.DB.Users.Read(ctx, grant.User)
-	switch {
-	case errors.Is(err, errs.NotFound):
-		return sessions.Issued{}, errGrant()
-	case err != nil:
+	user, err := sessions.UserOf(ctx, s.DB, grant, errGrant())
+	if err != nil {
 		return sessions.Issued{}, err
-	case user.MarkedDisabled:
-		return sessions.Issued{}, sessions.DisabledError()
-	case user.Epoch != grant.InEpoch():
-		return sessions.Issued{}, errGrant() // what ended all sessions ends the codes
 	}
 	return s.Sessions.Save(record.AsService(ctx, user.UUID), user, sessions.New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
 }

@@ -143,15 +143,15 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	if err != nil {
 		return session, nil, err
 	}
-	confirms := !m.About().Once
-	if confirms {
+	known := m.About()
+	if !known.Once {
 		if err := s.Guesses.Take(from.Address); err != nil {
 			return session, nil, err
 		}
 	}
 	added, made, set := record.Factor{Type: name}, "", record.Token{}
-	if m.About().Secret {
-		if set, made, err = s.kept(ctx, me, m.About()); err != nil {
+	if known.Secret {
+		if set, made, err = s.kept(ctx, me, known); err != nil {
 			return session, nil, err
 		}
 		added.Secret = set.Setup
@@ -162,10 +162,10 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	if err != nil {
 		return session, nil, err
 	}
-	if m.About().Secret {
+	if known.Secret {
 		if err := s.DB.Tokens.Store.Delete(record.AsService(ctx, me.User.UUID), set.UUID, set.Revision); err != nil {
 			if record.IgnoreStale(err) == nil {
-				err = errNoSetup(m.About()) // another request has confirmed it, or begun again
+				err = errNoSetup(known) // another request has confirmed it, or begun again
 			}
 			return session, nil, err
 		}
@@ -173,10 +173,10 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	if codes, err = s.Add(ctx, me, added, check); err != nil {
 		return session, nil, err
 	}
-	if confirms {
+	if !known.Once {
 		s.Guesses.Return(from.Address)
 	}
-	if me.Limited || !confirms {
+	if me.Limited || known.Once {
 		return sessions.Issued{Session: *me}, codes, nil
 	}
 	session, err = s.Sessions.Raise(ctx, name, from)

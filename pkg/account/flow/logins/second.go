@@ -167,18 +167,7 @@ func (s *Flow) ReturnAttempts(from sessions.Client, name string) {
 
 // pendingUser returns the user of a pending login, unless all their sessions were ended since it began.
 func (s *Flow) pendingUser(ctx context.Context, login record.Token) (record.User, error) {
-	user, err := s.DB.Users.Read(record.AsService(ctx, ""), login.User)
-	switch {
-	case errors.Is(err, errs.NotFound):
-		return user, errPending()
-	case err != nil:
-		return user, err
-	case user.MarkedDisabled:
-		return user, sessions.DisabledError()
-	case user.Epoch != login.InEpoch():
-		return user, errPending()
-	}
-	return user, nil
+	return sessions.UserOf(record.AsService(ctx, ""), s.DB, login, errPending())
 }
 
 // consumePending ends a pending login. Of two that complete it at once, one does. Others count their tries in the same record: that
