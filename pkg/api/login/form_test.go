@@ -70,7 +70,7 @@ func TestAuthBodies(t *testing.T) {
 // HTML forms, and the redirects of their browser.
 func TestAuthForms(t *testing.T) {
 	f := apitest.StartLogin(t, 1, func(a *login.Options) { a.Success, a.Failure = "https://app.example.org/in?a=b#c", "/out?x" }, func(o *account.Options) {
-		o.Limits.Account = 2
+		o.Limits.Account, o.Now = 2, slow()
 	})[0]
 	const in = "https://app.example.org/in?a=b&validation=email#c"
 	for _, c := range []struct{ body, want string }{

@@ -4,16 +4,25 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
 )
 
+// slow is a clock that goes by 2 ms each time it is read: the delay after wrong guesses is over in a second.
+func slow() func() time.Time {
+	start, read := time.Now(), atomic.Int64{}
+	return func() time.Time { return start.Add(time.Duration(read.Add(2)) * time.Millisecond) }
+}
+
 // New and ended sessions, changed passwords and failed logins apply to every front
 // at once.
 func TestTwoFronts(t *testing.T) {
-	both := apitest.StartLogin(t, 2, func(o *account.Options) { o.Limits.Account = 3 })
+	now := slow()
+	both := apitest.StartLogin(t, 2, func(o *account.Options) { o.Limits.Account, o.Now = 3, now })
 	for i, here := range both {
 		there := both[1-i]
 		login := []string{"ada@example.com", "bob@example.com"}[i]
