@@ -47,7 +47,7 @@ COLD  := cel.dev/cel-go/parser github.com/alecthomas github.com/antlr4-go github
          github.com/nats-io/jwt github.com/prometheus/procfs github.com/wneessen github.com/xdg-go \
          go.opentelemetry.io/otel/exporters go.opentelemetry.io/proto golang.org/x/oauth2 google.golang.org/genproto \
          google.golang.org/grpc \
-         belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/app belfry/pkg/console belfry/pkg/operations/doctor
+         belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/app belfry/pkg/api/console belfry/pkg/operations/doctor
 FLAGS := -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%/...=-l)
 
 # The version is that of the checkout: its tag or commit. Debuggers need what -s and -w leave out; stack traces don't.
@@ -140,13 +140,13 @@ screenshots: prepare ## Write the pictures of pages that docs show, by the tests
 .PHONY: console-assets
 console-assets: ## Copy what the console embeds from npm, as tools/console pins it
 	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund
-	cp tools/console/node_modules/htmx.org/dist/htmx.min.js pkg/console/assets/htmx.min.js
-	cp tools/console/node_modules/htmx.org/LICENSE pkg/console/assets/htmx.LICENSE
-	sed '/^\/\/# sourceMappingURL/d' tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js | gzip -9 -n > pkg/console/assets/swagger-ui.js.gz
-	sed 's/\/\*# sourceMappingURL=.*\*\///' tools/console/node_modules/swagger-ui-dist/swagger-ui.css | gzip -9 -n > pkg/console/assets/swagger-ui.css.gz
-	cp tools/console/node_modules/swagger-ui-dist/LICENSE pkg/console/assets/swagger-ui.LICENSE
-	cp tools/console/node_modules/swagger-ui-dist/NOTICE pkg/console/assets/swagger-ui.NOTICE
-	cp tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt pkg/console/assets/swagger-ui.LICENSES
+	cp tools/console/node_modules/htmx.org/dist/htmx.min.js pkg/api/console/assets/htmx.min.js
+	cp tools/console/node_modules/htmx.org/LICENSE pkg/api/console/assets/htmx.LICENSE
+	sed '/^\/\/# sourceMappingURL/d' tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js | gzip -9 -n > pkg/api/console/assets/swagger-ui.js.gz
+	sed 's/\/\*# sourceMappingURL=.*\*\///' tools/console/node_modules/swagger-ui-dist/swagger-ui.css | gzip -9 -n > pkg/api/console/assets/swagger-ui.css.gz
+	cp tools/console/node_modules/swagger-ui-dist/LICENSE pkg/api/console/assets/swagger-ui.LICENSE
+	cp tools/console/node_modules/swagger-ui-dist/NOTICE pkg/api/console/assets/swagger-ui.NOTICE
+	cp tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt pkg/api/console/assets/swagger-ui.LICENSES
 
 # The filter is committed, so that users need no npm.
 .PHONY: passwords

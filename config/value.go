@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // The functions of this file parse values. Their errors say what is expected and do

@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"belfry/pkg/bus"
-	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/pkg/listener/deadletter"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )

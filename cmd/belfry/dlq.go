@@ -11,9 +11,9 @@ import (
 
 	"belfry/internal/count"
 	"belfry/pkg/bus"
-	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
+	"belfry/pkg/listener/deadletter"
 )
 
 type dlqCmd struct {

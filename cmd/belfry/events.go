@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 type eventsCmd struct {

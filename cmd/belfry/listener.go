@@ -9,9 +9,9 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/bus/missed"
-	"belfry/pkg/bus/replay"
 	"belfry/pkg/event"
+	"belfry/pkg/listener/replay"
+	"belfry/pkg/missed"
 )
 
 type listenerCmd struct {

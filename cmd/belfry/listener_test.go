@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/bus/missed"
-	"belfry/pkg/bus/replay"
 	"belfry/pkg/event"
+	"belfry/pkg/listener/replay"
+	"belfry/pkg/missed"
 )
 
 // What the consumers of an ordered listener have missed is one row, also when they do not exist any more.

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/app"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 type userCmd struct {

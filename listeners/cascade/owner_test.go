@@ -8,8 +8,8 @@ import (
 	"belfry/listeners/cascade"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

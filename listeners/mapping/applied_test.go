@@ -10,9 +10,9 @@ import (
 
 	"belfry/listeners/mapping"
 	"belfry/pkg/event"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

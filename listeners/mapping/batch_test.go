@@ -13,9 +13,9 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

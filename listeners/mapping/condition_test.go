@@ -7,8 +7,8 @@ import (
 
 	"belfry/listeners/mapping"
 	"belfry/pkg/event"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
-	encoded "belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/test/model"
 )

@@ -10,9 +10,9 @@ import (
 
 	"belfry/pkg/event"
 	protocol "belfry/pkg/mapping"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

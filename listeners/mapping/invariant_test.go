@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
 	"belfry/pkg/mapping/verify"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
-	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

@@ -8,8 +8,8 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/event"
 	protocol "belfry/pkg/mapping"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
-	encoded "belfry/pkg/store/object"
 )
 
 // largeHarness is a harness whose target is large, and known to be so. Nobody else has a turn until the returned one ends.

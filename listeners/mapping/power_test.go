@@ -11,9 +11,9 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping/verify"
+	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	encoded "belfry/pkg/store/object"
 	"belfry/test/kit"
 	"belfry/test/kit/memdisk"
 )

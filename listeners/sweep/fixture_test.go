@@ -20,10 +20,10 @@ import (
 	bindriver "belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 )
 
 // fixture is a service and its sweeper over real stores and a real storage.

@@ -18,8 +18,8 @@ import (
 	"belfry/listeners/sweep"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

@@ -12,7 +12,7 @@ import (
 	"belfry/listeners/sweep"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/kit"
 )
 

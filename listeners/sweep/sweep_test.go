@@ -15,9 +15,9 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 func TestContentIsDeletedAfterItsLastRecord(t *testing.T) {

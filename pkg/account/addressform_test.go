@@ -6,8 +6,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 func TestAddressesThatThereAre(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // withoutEmail has no login by e-mail configured.

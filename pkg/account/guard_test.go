@@ -15,8 +15,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // A login for an unknown address does the same work as one with a wrong

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Wherever a registration is interrupted, its address is neither lost nor

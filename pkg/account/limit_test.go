@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // limits sets the limits.

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const bob = "bob@example.com"

@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // withWord adds a method, as a line of wiring does.

@@ -21,8 +21,8 @@ import (
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Types of the rooms, by the names that other packages use.

@@ -6,8 +6,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Forms of one password, as a Mac, a phone and others send it.

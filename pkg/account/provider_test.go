@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/oauth"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // provider is a provider whose users are identified by the code.

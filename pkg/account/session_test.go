@@ -9,8 +9,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 func TestAnIdleSessionExpires(t *testing.T) {

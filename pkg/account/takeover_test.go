@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Attacks on an account that begin with a feature and end with another one.

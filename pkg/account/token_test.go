@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // adaBox is the mailbox of ada.

@@ -7,7 +7,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Only the token of its mail reveals whether an address is taken.

@@ -17,10 +17,10 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 )
 
 // book is an object of 400 bytes.

@@ -15,6 +15,7 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/account"
+	"belfry/pkg/api/console"
 	"belfry/pkg/api/events"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/kit"
@@ -25,7 +26,6 @@ import (
 	"belfry/pkg/api/sse"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
-	"belfry/pkg/console"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )

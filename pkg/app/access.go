@@ -7,8 +7,8 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

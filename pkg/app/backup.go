@@ -16,10 +16,10 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // BackupOptions are the options of Backup.

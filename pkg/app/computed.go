@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"belfry/config"
+	"belfry/pkg/computed"
 	"belfry/pkg/store"
-	"belfry/pkg/store/computed"
 	"belfry/pkg/store/policy"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"belfry/config"
+	"belfry/pkg/api/console"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )

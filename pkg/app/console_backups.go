@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"belfry/internal/schedule"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 )
 
 // consoleBackups returns what the view System shows of backups: one object is read.

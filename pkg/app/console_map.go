@@ -6,7 +6,7 @@ import (
 
 	"belfry/config"
 	"belfry/listeners/mapping"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 )
 
 // overflow counts what this process has not added to mapped arrays, by mapping.

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/account"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"belfry/config"
 	"belfry/internal/logctx"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // runs are the runs of one kind that admins start in the console. One is in progress at a time in all processes that share

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"time"
 
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // runField is the field of a record that has a sharedRun.

@@ -6,7 +6,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/backoff"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )

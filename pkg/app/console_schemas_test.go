@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 	"belfry/test/model"
 )

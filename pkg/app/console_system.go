@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 )

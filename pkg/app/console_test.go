@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/bus/replay"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/listener/replay"
 	"belfry/test/kit"
 )
 

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/mapping/verify"
 )
 

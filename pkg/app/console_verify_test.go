@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"belfry/internal/logctx"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"

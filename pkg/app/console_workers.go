@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"belfry/pkg/api/console"
 	"belfry/pkg/bus"
-	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/bus/replay"
-	"belfry/pkg/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/listener/deadletter"
+	"belfry/pkg/listener/replay"
 )
 
 // The states of listeners are measured for the last hour. Only so many listeners are remembered, since anybody who

@@ -10,8 +10,8 @@ import (
 	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // The object that holds the names of the cookie of sessions, beside the keys for sealing: all processes have the same. As long as

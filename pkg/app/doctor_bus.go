@@ -13,10 +13,10 @@ import (
 
 	"belfry/internal/count"
 	"belfry/pkg/bus"
-	"belfry/pkg/bus/missed"
-	"belfry/pkg/bus/replay"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/pkg/listener/replay"
+	"belfry/pkg/missed"
 	"belfry/pkg/operations/doctor"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"belfry/config"
 	"belfry/listeners/mapping"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
 )

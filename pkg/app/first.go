@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/url"
 
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 )
 
 // FirstAdmin says how the first admin is made: by a link, which works once, or by a command; "" where there are users

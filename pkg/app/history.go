@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 )
 
 const (

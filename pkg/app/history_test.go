@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 )
 
 // observed is the metrics of a router.

@@ -1,8 +1,8 @@
 package app
 
 import (
+	"belfry/pkg/intercept"
 	"belfry/pkg/store"
-	"belfry/pkg/store/intercept"
 )
 
 // interceptor returns the chain of a store's configured interceptors; nil if there are none.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"belfry/pkg/interceptor"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )

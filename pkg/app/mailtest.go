@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
 )

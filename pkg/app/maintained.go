@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/computed"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/computed"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/schema"
 )

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/computed"
 	"belfry/pkg/store"
-	"belfry/pkg/store/computed"
 	"belfry/pkg/store/policy"
 )
 

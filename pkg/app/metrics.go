@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"belfry/pkg/bus/replay"
 	"belfry/pkg/listener"
+	"belfry/pkg/listener/replay"
 	"belfry/pkg/store"
 )
 

@@ -12,9 +12,9 @@ import (
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
-	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/missed"
 )
 
 // startMissed notices events that leave the log before a listener has handled them, and repairs what the

@@ -17,7 +17,7 @@ import (
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
-	"belfry/pkg/bus/missed"
+	"belfry/pkg/missed"
 	"belfry/test/kit"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"belfry/config"
-	"belfry/pkg/store/computed"
+	"belfry/pkg/computed"
 	"belfry/pkg/store/policy"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/console"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
 )

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/kit"
 )
 

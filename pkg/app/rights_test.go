@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/client"
+	"belfry/pkg/object"
 	"belfry/pkg/operations/importer"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/test/kit"
 )

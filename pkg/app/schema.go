@@ -5,9 +5,9 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/computed"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
-	"belfry/pkg/store/computed"
 	"belfry/pkg/store/schema"
 )
 

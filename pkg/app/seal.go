@@ -9,8 +9,8 @@ import (
 	"belfry/config"
 	"belfry/internal/seal"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // The object that holds the keys, and its fields, which no export and no reply contains. An object whose key

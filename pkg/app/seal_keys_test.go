@@ -10,8 +10,8 @@ import (
 	"belfry/config"
 	"belfry/internal/seal"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

@@ -9,9 +9,9 @@ import (
 	"belfry/config"
 	"belfry/internal/seal"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 )
 
 func sealKeys(t *testing.T, stores int) []*store.Store {

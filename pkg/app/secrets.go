@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // maxLine is the maximum size of an object in an export: mapped arrays are large.

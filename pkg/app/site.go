@@ -2,9 +2,9 @@ package app
 
 import (
 	"belfry/config"
+	"belfry/pkg/api/console"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/api/static"
-	"belfry/pkg/console"
 )
 
 // compilePages compiles the templates of the pages for people.

@@ -21,7 +21,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 )
 

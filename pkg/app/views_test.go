@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"belfry/pkg/interceptor"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // response is the reply to a request of a caller, which must have a status.

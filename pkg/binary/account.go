@@ -7,8 +7,8 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // account is what this process has reserved in the record of a caller.

@@ -87,8 +87,8 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

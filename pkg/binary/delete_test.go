@@ -9,8 +9,8 @@ import (
 
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 func TestDeleteNeedsTheHashOfTheRecord(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 	"belfry/test/model"
 )

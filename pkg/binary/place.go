@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Append is the index with which an upload appends a binary.

@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

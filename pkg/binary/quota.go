@@ -11,8 +11,8 @@ import (
 	"belfry/internal/prom"
 	"belfry/internal/ratelimit"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 )
 

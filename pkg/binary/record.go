@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Record describes a binary. An object has it in an array.

@@ -5,8 +5,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // recordList is a property of an object that has records of binaries, or may get

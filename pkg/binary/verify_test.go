@@ -12,8 +12,8 @@ import (
 
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/bus/replay"
 	"belfry/pkg/listener"
+	"belfry/pkg/listener/deadletter"
+	"belfry/pkg/listener/replay"
 )
 
 // What docs/reference/bus.md lists for the console is enough for dead letters and resets.

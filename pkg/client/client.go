@@ -24,7 +24,7 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 const (

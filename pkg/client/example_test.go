@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 	"belfry/test/kit/natsserver"
 )
 

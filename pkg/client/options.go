@@ -3,7 +3,7 @@ package client
 import (
 	"github.com/nats-io/nuid"
 
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 // Option configures a request.

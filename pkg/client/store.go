@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
+	"belfry/pkg/wire"
 )
 
 // Store is a store of a belfry.

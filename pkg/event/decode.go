@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Decode reads an envelope that Append wrote. It checks no more of the syntax

@@ -3,7 +3,7 @@ package event
 import (
 	"strconv"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Append appends the envelope as JSON, as encoding/json would write it. Every

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Name is the name of an event.

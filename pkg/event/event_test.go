@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 func TestAppendIsWhatEncodingJSONReads(t *testing.T) {

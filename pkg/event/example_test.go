@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // A program that receives an event from the log decodes its envelope.

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/interceptor"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/kit/natsserver"
 )
 

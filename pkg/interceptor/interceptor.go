@@ -11,7 +11,7 @@ import (
 	"encoding/json"
 
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Request is the body of a request to an interceptor.

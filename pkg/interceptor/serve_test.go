@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/interceptor"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )

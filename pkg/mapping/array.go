@@ -3,8 +3,8 @@ package mapping
 import (
 	"bytes"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // array is a mapped array: entries in the order in which they were added, at

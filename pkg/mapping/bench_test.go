@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"belfry/pkg/mapping"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

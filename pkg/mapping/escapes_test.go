@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit/hardtext"
 )
 

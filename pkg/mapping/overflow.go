@@ -3,7 +3,7 @@ package mapping
 import (
 	"slices"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // OverflowField is the internal field of a target that holds the overflow of

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"belfry/internal/backoff"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // OwnersField is the internal field of a target that holds for whom its arrays are: a JSON

@@ -17,8 +17,8 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // pageSize is how many linked objects one query returns.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // readAtOnce is how many sources one request reads at most: they are in memory together.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"belfry/pkg/mapping"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

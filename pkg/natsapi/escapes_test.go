@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
+	"belfry/pkg/wire"
 	"belfry/test/kit/hardtext"
 )
 

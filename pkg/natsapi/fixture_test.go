@@ -21,14 +21,14 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/natsapi"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/idempotent"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 	"belfry/pkg/store/schema"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 )
 

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/wire"
 )
 
 // serve handles one request and sends its reply.

@@ -3,9 +3,9 @@ package natsapi
 import (
 	"context"
 
-	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
+	"belfry/pkg/wire"
 )
 
 // ops are the writes as package idempotent has them.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/idempotent"
-	"belfry/pkg/store/object"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 )
 

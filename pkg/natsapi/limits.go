@@ -10,7 +10,7 @@ import (
 	"belfry/internal/ratelimit"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 // Limits are how much one client may ask for a second, on average over

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 func TestClientsAreTheActorOrTheInboxOfTheConnection(t *testing.T) {

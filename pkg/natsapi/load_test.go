@@ -13,9 +13,9 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"belfry/pkg/api/pagememory"
-	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/pkg/bus"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/schema"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )

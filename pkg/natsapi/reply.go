@@ -14,8 +14,8 @@ import (
 
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/wire"
 )
 
 // reply is the reply to a request: a body, or a problem.

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
+	"belfry/pkg/wire"
 )
 
 func TestRepliesToWritesShowWhatAnInterceptorOfGetShows(t *testing.T) {

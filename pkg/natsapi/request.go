@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
-	"belfry/pkg/store/object"
+	"belfry/pkg/wire"
 )
 
 // request is a valid request.

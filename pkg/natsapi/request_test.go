@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
+	"belfry/pkg/wire"
 )
 
 // A floating point number has 53 bits: one more is another revision.

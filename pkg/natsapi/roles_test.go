@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )

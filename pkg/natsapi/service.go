@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
+	"belfry/pkg/wire"
 )
 
 // service serves one store on the bus. It implements the micro protocol with the

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 // startSpan makes the span of a request, in the trace that its header names. Without tracing it is nil.

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

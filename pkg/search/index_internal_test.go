@@ -17,8 +17,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // TestAnIndexOfAnotherFormIsBuiltAgain: what another version made of words is not searched by this one's; of the version before there

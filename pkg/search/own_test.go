@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/test/kit"
 )

@@ -16,12 +16,12 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/outbox"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
-	"belfry/pkg/store/outbox"
 	"belfry/test/kit"
 )
 

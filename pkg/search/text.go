@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // documentOf returns the texts of an object as an index has them, and how many bytes they have. The text of a field is that

@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // BinariesField is the internal field that says which properties of an object

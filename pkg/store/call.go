@@ -7,7 +7,7 @@ import (
 
 	"belfry/internal/logctx"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // A value that must be unique is held by a claim: a record beside those of the objects, named by a hash of the value,

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // write is one change to be committed.

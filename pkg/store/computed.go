@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // compute sets the computed fields of an object that is about to be written.

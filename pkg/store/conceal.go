@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // concealed returns the error of an update that does not fit the schema as its caller may see it: of a field

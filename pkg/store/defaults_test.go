@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/schema"
 )

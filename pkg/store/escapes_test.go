@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 	"belfry/pkg/store/schema"
 	"belfry/test/kit/hardtext"

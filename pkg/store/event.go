@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // envelope makes the event of a write. body is the object after it.

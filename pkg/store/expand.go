@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )

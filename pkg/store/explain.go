@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )

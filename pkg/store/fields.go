@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 

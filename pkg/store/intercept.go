@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // InterceptRequest describes an operation of a client to an interceptor. Objects

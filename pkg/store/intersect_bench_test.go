@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 	"belfry/pkg/store/storetest"
 )

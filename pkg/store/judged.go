@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // A schema judges what callers are responsible for. What belfry maintains counts as present, and its value is not judged:

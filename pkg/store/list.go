@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 )
 

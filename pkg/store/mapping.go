@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 func TestEntry(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

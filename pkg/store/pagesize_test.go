@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Limits of a projection.

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // SchemaReport says which objects of a store don't match a schema.

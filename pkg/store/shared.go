@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // sharedField has the value, in the object of a Shared.

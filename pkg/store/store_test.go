@@ -12,10 +12,10 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 )
 

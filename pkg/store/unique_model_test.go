@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 	"belfry/test/model"
 )

@@ -6,8 +6,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // Worker writes what belfry itself maintains in the objects of a store. Its

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 	"belfry/test/kit/hardtext"
 )

@@ -19,15 +19,15 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/pkg/store/schema/format"},
-	{"belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/api/problem", "belfry/pkg/natsapi/wire"},
+	{"belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/api/problem", "belfry/pkg/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/oauth", "belfry/pkg/account/secret", "belfry/pkg/account/method/about"},
 	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
-	{"belfry/pkg/store/computed"},
+	{"belfry/pkg/computed"},
 	{
 		"belfry/pkg/bus/embedded", "belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
-	{"belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
+	{"belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
 	{"belfry/pkg/store/idempotent", "belfry/pkg/account/record"},
 	{"belfry/pkg/account/guess"},
 	{"belfry/pkg/account/sessions"},
@@ -40,10 +40,10 @@ var floors = [][]string{
 	{"belfry/pkg/account/flow/recovery", "belfry/pkg/account/flow/addresses", "belfry/pkg/account/flow/deletion", "belfry/pkg/account/keys"},
 	{"belfry/pkg/account/flow/logins", "belfry/pkg/account/admin", "belfry/pkg/account/exports"},
 	{"belfry/pkg/account/flow/stepup", "belfry/pkg/account/flow/registration", "belfry/pkg/account/flow/firstadmin"},
-	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/store/intercept", "belfry/pkg/api/sse", "belfry/pkg/account", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
+	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/listener/deadletter", "belfry/pkg/listener/replay", "belfry/pkg/missed", "belfry/pkg/intercept", "belfry/pkg/api/sse", "belfry/pkg/account", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
 	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill", "belfry/pkg/account/export", "belfry/pkg/apidoc/model/modeltest", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate", "belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
-	{"belfry/pkg/console"},
+	{"belfry/pkg/api/console"},
 	{"belfry/pkg/api"},
 	{"belfry/pkg/app", "belfry/pkg/api/apitest"},
 	{

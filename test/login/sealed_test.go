@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 )
 
 // checkNoSecretLeaked stops belfry and checks that neither secrets of providers

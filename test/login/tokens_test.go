@@ -17,8 +17,8 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 	"belfry/test/provider"
 )

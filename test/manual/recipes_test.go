@@ -17,7 +17,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/pkg/client"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const cookbook = "../../docs/guides/rules.md"

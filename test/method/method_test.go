@@ -14,11 +14,11 @@ import (
 	"belfry/pkg/account/method/test"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/api/console"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
-	"belfry/pkg/console"
 	"belfry/pkg/store/policy"
 )
 

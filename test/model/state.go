@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // state is everything that determines which transitions can follow. A state is

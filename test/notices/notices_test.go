@@ -33,7 +33,7 @@ func TestTheNoticeNamesWhatIsEmbeddedAndEveryModuleThatPackagesImport(t *testing
 		t.Fatalf("no dependencies of the console: %v", err)
 	}
 	for name := range console.Dependencies {
-		if name, _, _ = strings.Cut(strings.TrimSuffix(name, "-dist"), "."); !strings.Contains(text, "  "+name+" in pkg/console/assets (") {
+		if name, _, _ = strings.Cut(strings.TrimSuffix(name, "-dist"), "."); !strings.Contains(text, "  "+name+" in pkg/api/console/assets (") {
 			t.Errorf("%s has no %s", noticeFile, name)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"

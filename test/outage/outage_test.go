@@ -14,10 +14,10 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
+	"belfry/pkg/object"
+	"belfry/pkg/outbox"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
-	"belfry/pkg/store/outbox"
 	"belfry/test/kit"
 	"belfry/test/process"
 )

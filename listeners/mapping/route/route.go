@@ -24,7 +24,7 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Subjects covers all subjects of this package: who shares targets must be permitted to publish and to subscribe to them,

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/account/keys"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Account is a user as admins see them: without secrets.

@@ -15,8 +15,8 @@ import (
 	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // The methods of this file and of account.go manage users for admins. They check no

@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // An export of the data of a user takes long. Its record in the store of tokens, found by the user, is its lease, and counts

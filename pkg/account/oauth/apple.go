@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // appleIssuer is the issuer of Apple's ID tokens. Its discovery document has named another one at times.

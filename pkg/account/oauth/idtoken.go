@@ -14,7 +14,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const (

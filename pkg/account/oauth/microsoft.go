@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Tenants of Microsoft that are none: who may log in.

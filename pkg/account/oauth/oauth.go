@@ -32,7 +32,7 @@ import (
 	"net/url"
 	"time"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Provider authenticates users. It is safe for concurrent use.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // oauth2Site is what is specific to one OAuth 2 provider.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // NewOIDC makes a provider from its issuer. Discovery happens at the first login,

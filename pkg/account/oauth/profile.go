@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // parse parses a profile, which becomes an object. The fields in exact are those that say who the user is; what of the others

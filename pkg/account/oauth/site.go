@@ -9,7 +9,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // oidcSite is what is specific to one OpenID Connect provider. All of it is empty for those that are

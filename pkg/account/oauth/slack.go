@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // NewSlack makes the provider "Sign in with Slack". Its token endpoint fails with a code_verifier, so the nonce

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // fieldExpiresIn is the field of a token reply that says for how many seconds the access token is valid.

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Meta is what all records have.

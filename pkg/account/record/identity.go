@@ -7,7 +7,7 @@ import (
 
 	"belfry/pkg/account/secret"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Email is the provider that knows people by their addresses.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // User is the record of a user. Fields that it has not here are the user's own, and stay.

@@ -2,7 +2,7 @@ package sessions
 
 import (
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // RequireTexts reports Invalid for fields of a form that are empty: names and values in turn.

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Info is a session as its user sees it.

@@ -6,8 +6,8 @@ import (
 
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // ErrDisabled is in the error of a login to an account that is disabled.

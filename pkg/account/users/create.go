@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Create creates a user with one ident. Exists when the identity belongs to

@@ -7,8 +7,8 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Waiter is a kit.Waiter that does the work itself when it waits for it.

@@ -11,10 +11,10 @@ import (
 
 	"belfry/pkg/api/applied"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

@@ -35,7 +35,7 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 // Restrict names the operations of a binary service that have no route.

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // UUIDParam is the path parameter that names an object.

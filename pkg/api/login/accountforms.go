@@ -4,7 +4,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Forms of the account page. HTML forms can neither PUT nor DELETE: what a program does so is a POST of the same resource.

@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // codePath is the route of logins by mail.

@@ -5,7 +5,7 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // maxBody is the limit of a body below /auth, in bytes: an event holds the fields

@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // issuedKey is a new API key with its token, which is shown once.

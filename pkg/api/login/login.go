@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/account/export"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Options are the options of Mount.

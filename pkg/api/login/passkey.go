@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // passkeyScriptPath is the route of the script by which forms of pages use passkeys.

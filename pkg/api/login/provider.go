@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // begin redirects the browser to a provider. While somebody is logged in, a page of

@@ -10,8 +10,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

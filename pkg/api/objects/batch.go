@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
+	"belfry/pkg/wire"
 )
 
 // atBody returns an error about a place in the body.

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit/hardtext"
 )
 

@@ -10,9 +10,9 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/test/kit"
 )
 

@@ -10,11 +10,11 @@ import (
 	"belfry/internal/ratelimit"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
+	"belfry/pkg/wire"
 )
 
 // request is one operation on an object, or on a collection for POST: of a request, or of a batch.

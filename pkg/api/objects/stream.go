@@ -18,10 +18,10 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
+	"belfry/pkg/wire"
 )
 
 // Limits of a stream of creations.

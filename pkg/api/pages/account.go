@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Account is what the page account shows to who is logged in.

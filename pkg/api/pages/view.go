@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // View is the data of the templates.

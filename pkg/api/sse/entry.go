@@ -8,8 +8,8 @@ import (
 
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // entry is an event of the log as it is sent to clients. It is encoded once.

@@ -20,10 +20,10 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/test/kit"
 )

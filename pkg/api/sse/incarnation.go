@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // ending is the end of an incarnation of an object.

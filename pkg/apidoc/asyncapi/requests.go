@@ -7,7 +7,7 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 // requests adds the requests to a store.

@@ -13,8 +13,8 @@ import (
 	"belfry/config"
 	"belfry/internal/ordered"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/computed"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/computed"
 	"belfry/pkg/store/schema"
 )
 

@@ -3,7 +3,7 @@ package openapi
 import (
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 )
 
 // Media types.

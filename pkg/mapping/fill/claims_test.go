@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 

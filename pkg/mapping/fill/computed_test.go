@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/test/kit"
 )

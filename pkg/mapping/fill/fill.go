@@ -22,8 +22,8 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/kit"
 	"belfry/test/model"
 )

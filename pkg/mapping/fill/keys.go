@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"belfry/pkg/mapping"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // keyRule identifies what the values of keys name: see object.Named. Whoever changes that changes this too.

@@ -15,8 +15,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // atOnce is how many targets are read, compared or repaired at once.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // sameOwner has the mapping of a fixture ask for the same owner.

@@ -11,9 +11,9 @@ import (
 
 	"belfry/pkg/mapping"
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

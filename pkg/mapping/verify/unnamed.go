@@ -1,8 +1,8 @@
 package verify
 
 import (
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Unnamed is how many objects have a value in the key of a mapping that names nothing. That is no difference: such

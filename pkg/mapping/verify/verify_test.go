@@ -9,8 +9,8 @@ import (
 
 	"belfry/pkg/mapping"
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

@@ -20,8 +20,8 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 func TestWhatIsRestoredEqualsWhatWasBackedUp(t *testing.T) {

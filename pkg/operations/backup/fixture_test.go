@@ -21,10 +21,10 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	storedriver "belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/test/model"
 )
 

@@ -16,9 +16,9 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 const (

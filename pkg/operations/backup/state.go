@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // LeaseTime is for how long a process that does not renew its lease keeps it.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 func mustParse(t *testing.T, text string) object.Object {

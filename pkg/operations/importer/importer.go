@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // DefaultConcurrency is the default of Options.Concurrency.

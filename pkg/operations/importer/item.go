@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Failure is an object that was not imported.

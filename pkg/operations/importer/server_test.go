@@ -14,9 +14,9 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/schema"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // benchBody is an object of about 400 bytes.

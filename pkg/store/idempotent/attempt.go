@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
+	"belfry/pkg/wire"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 )
 

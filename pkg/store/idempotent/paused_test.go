@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/idempotent"
-	"belfry/pkg/store/object"
 )
 
 // fixture is a store Books with an object emma. Its locker locks nothing, so that executors behave like those of several

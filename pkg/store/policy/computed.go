@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Limits of the value of a computed field. They bound what a write can index and an event carries.

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 

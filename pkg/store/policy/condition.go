@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Condition is a compiled expression over one object. It is a function of that object

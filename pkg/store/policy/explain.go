@@ -8,7 +8,7 @@ import (
 
 	"cel.dev/cel-go/common/ast"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Decision explains what the rule of an operation decides.

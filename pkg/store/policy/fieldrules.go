@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // FieldRule has the rules of one field as configured; "" is none.

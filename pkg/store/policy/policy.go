@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Op is an operation that a rule can be about.

@@ -8,7 +8,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // origin is a part of a rule that is about the object alone: objects have a term for each of its values.

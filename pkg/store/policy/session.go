@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Session is what rules see of the session of the user who is logged in.

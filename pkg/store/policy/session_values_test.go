@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 

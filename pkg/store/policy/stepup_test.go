@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 

@@ -8,7 +8,7 @@ import (
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // times are the fields of each object that hold a time, as object.TimeFormat has it; withTimes are the variables that are such

@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // UserRule is a compiled expression over a user alone. It is safe for concurrent use.

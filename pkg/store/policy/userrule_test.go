@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 func TestARuleOverUsersHoldsOnlyWhereItIsTrue(t *testing.T) {

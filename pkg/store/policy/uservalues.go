@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // UserValues keep what rules say of the user alone, for several objects, such as those of a list: a rule like

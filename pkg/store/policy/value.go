@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // record presents an object to one evaluation as a map: a whole one, or one within a value. A field is converted when it

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 	"belfry/pkg/store/query"
 )
 

@@ -1,6 +1,6 @@
 package query
 
-import "belfry/pkg/store/object"
+import "belfry/pkg/object"
 
 // AppendExact appends a text that two scalar JSON values have in common if and only if they are equal: strings by
 // their characters, numbers by their exact values, however they are written. It reports false for other values: null,

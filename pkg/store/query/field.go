@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // field is a field of an index, of a filter or of a sort order.

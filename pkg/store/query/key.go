@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // Index is a declared index: a name that is unique in its store, and one to four fields:

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 )
 

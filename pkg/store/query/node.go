@@ -2,7 +2,7 @@ package query
 
 import (
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // kind is what a node of a filter is.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // compareNumbers compares two JSON numbers by their exact decimal values. It

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // operand is a value that is compared with the literals of a condition, of which there can be a thousand. It may have as many

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // A filter is parsed by this grammar, a subset of that of CEL, with all strings and numbers of JSON as literals:

@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/parser"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // fragments of filters, of which random ones are made.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 )
 
 // Place is a place in the order of a list, between objects: after one with these values and this uuid, whether or not there

@@ -26,7 +26,7 @@ import (
 	"cmp"
 	"slices"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // maxReads is how many ranges a list reads at most.

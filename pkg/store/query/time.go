@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // times are the fields of each object that hold a time, by object.TimeFormat.

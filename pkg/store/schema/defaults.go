@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // filler sets the default values of the members of an object, and of the objects in it. It is made of properties,

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Portable is a schema in the words of draft 2020-12, as a larger document can

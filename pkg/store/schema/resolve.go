@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // resolve finds what every reference means. It embeds the metaschemas that are

@@ -10,7 +10,7 @@ import (
 	"github.com/qri-io/jsonschema"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Bounds of a schema file. The library parses each level of nesting again, so that

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"belfry/pkg/bus/missed"
+	"belfry/pkg/missed"
 	"belfry/test/chaos/history"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/wire"
 	"belfry/test/chaos/history"
 )
 

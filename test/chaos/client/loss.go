@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"belfry/internal/backoff"
-	"belfry/pkg/bus/missed"
+	"belfry/pkg/missed"
 	"belfry/test/chaos/history"
 	"belfry/test/kit"
 )

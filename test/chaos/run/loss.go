@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"belfry/pkg/bus/missed"
+	"belfry/pkg/missed"
 	"belfry/test/chaos/check"
 	"belfry/test/kit"
 )

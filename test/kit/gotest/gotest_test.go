@@ -7,10 +7,10 @@ import (
 
 func TestParse(t *testing.T) {
 	got := parse("ok  \tbelfry/pkg/errs\t0.003s\n"+
-		"FuzzParse\nFuzzMergePatch\nok  \tbelfry/pkg/store/object\t0.004s\n"+
+		"FuzzParse\nFuzzMergePatch\nok  \tbelfry/pkg/object\t0.004s\n"+
 		"?   \tbelfry/test/load\t[no test files]\n"+
 		"FuzzDecode\nok  \tbelfry/pkg/event\t(cached)\n", "Fuzz")
-	want := []Target{{"belfry/pkg/store/object", "FuzzParse"}, {"belfry/pkg/store/object", "FuzzMergePatch"}, {"belfry/pkg/event", "FuzzDecode"}}
+	want := []Target{{"belfry/pkg/object", "FuzzParse"}, {"belfry/pkg/object", "FuzzMergePatch"}, {"belfry/pkg/event", "FuzzDecode"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
 
-	"belfry/pkg/console/manual"
+	"belfry/pkg/api/console/manual"
 )
 
 // site is the site while it is made.

@@ -20,7 +20,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"belfry/pkg/console/manual"
+	"belfry/pkg/api/console/manual"
 	"belfry/test/manual/docpages"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"belfry/pkg/console/manual"
+	"belfry/pkg/api/console/manual"
 )
 
 // Folder is where the files are, from the root of the project.
-const Folder = "pkg/console/manual/site"
+const Folder = "pkg/api/console/manual/site"
 
 // Build returns the files of the site by name, not compressed. The error has everything that is wrong with the pages. A draft has
 // the text of links that lead nowhere: its files are returned with the error.

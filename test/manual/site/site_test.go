@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/console/manual"
+	"belfry/pkg/api/console/manual"
 )
 
 // build makes a site of pages, by their files below docs, and returns what is wrong with them.

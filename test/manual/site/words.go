@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"belfry/pkg/console/manual"
+	"belfry/pkg/api/console/manual"
 )
 
 // The weights of a word's places, and how much the length of a section counts against its text (BM25).

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // ChangesOf returns the changes of a user that can be confirmed or undone still.

@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // FactorInfo is a second factor as its user sees it.

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // CheckOwnAddress reports NotFound for an ident that is no address of the user who is logged in.

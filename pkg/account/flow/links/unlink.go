@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Unlink removes an ident of the user who is logged in. The removal of an address that was proven can be undone as a change of

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // FinishProvider handles the callback of a provider, with the secret in the flow's

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Request requests the mail with which a new password can be set. The

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Register registers a user by address and password. Where addresses are

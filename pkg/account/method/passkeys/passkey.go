@@ -19,7 +19,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // A passkey is an ident whose id is that of a WebAuthn credential. Its public key and what an authenticator reports

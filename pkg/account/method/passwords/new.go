@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/weak"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Hash returns the hash of a password as it is stored.

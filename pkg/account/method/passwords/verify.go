@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/object"
+	"belfry/pkg/object"
 )
 
 // Credentials are what somebody logs in or registers with.

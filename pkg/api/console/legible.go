@@ -1,0 +1,63 @@
+package console
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"belfry/pkg/object"
+)
+
+// plainName matches names of fields that need no quotes, plainIndex those of elements.
+var (
+	plainName  = regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`)
+	plainIndex = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
+)
+
+// field returns the place that a JSON pointer is to as configurations and filters name it: address.city, tags[2]. Pointers are for programs.
+func field(pointer string) string {
+	var b strings.Builder
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		switch name := object.UnescapeToken(token); {
+		case plainIndex.MatchString(name):
+			b.WriteString("[" + name + "]")
+		case plainName.MatchString(name) && b.Len() > 0:
+			b.WriteString("." + name)
+		case plainName.MatchString(name):
+			b.WriteString(name)
+		default:
+			b.WriteString("[" + strconv.Quote(name) + "]")
+		}
+	}
+	return legible(b.String())
+}
+
+// legible returns a text that others wrote with its hidden characters as JSON escapes them. Controls of the direction
+// of text let "photo\u202egnp.exe" be read as another name, and move what is beside it. In JSON the value stays the same, so a text that is edited is, too.
+func legible(text string) string {
+	if strings.IndexFunc(text, hides) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hides(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hides reports whether a character is a control other than those of lines.
+func hides(r rune) bool {
+	switch r {
+	case '\n', '\t', '\r':
+		return false
+	case 0x2028, 0x2029, 0xfeff: // lines and marks that are no characters
+		return true
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}

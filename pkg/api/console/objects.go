@@ -1,0 +1,208 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/pkg/account"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// Objects is what the view Objects needs.
+type Objects struct {
+	Set     *store.Set
+	Stores  []StoreInfo // those that are shown, sorted by name
+	Files   []*binary.Service
+	History History // nil: the log can't be read
+}
+
+// StoreInfo describes a store.
+type StoreInfo struct {
+	Name     string
+	URL      string     // of the collection in the API; "" when it is not exposed
+	List     bool       // the API lists it
+	Indexes  [][]string // fields that lists can be filtered and sorted by
+	Search   []string   // fields that are searched by words
+	Schema   bool       // objects are validated
+	Computed []string   // fields that each write computes
+	Users    bool       // objects are the users
+	Fixed    bool       // authentication alone writes the objects: the idents
+}
+
+// History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.
+type History func(ctx context.Context, store, uuid string, before uint64, n int) ([]LogEvent, error)
+
+// LogEvent is an event in the log.
+type LogEvent struct {
+	Sequence uint64
+	event.Envelope
+}
+
+func (c *Console) objects(o *Objects) view {
+	if o == nil {
+		return view{}
+	}
+	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
+	const one = "/objects/:store/object/:uuid"
+	return view{name: "objects", title: "Objects", routes: []route{
+		get("/objects", v.stores),
+		limitedAs(kit.List, get("/objects/:store", v.list)),
+		get("/objects/:store/new", v.newObject), post("/objects/:store/new", v.create), post("/objects/:store/check", v.check),
+		get(one, v.object), post(one, v.update), post(one+"/check", v.check),
+		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
+		get(one+"/history", v.objectHistory),
+		get(one+"/files/:property/:index", v.download),
+		limitedAs(kit.Upload, post(one+"/files/:property", v.upload)), post(one+"/files/:property/:index/delete", v.deleteFile),
+	}}
+}
+
+type objectsView struct {
+	admins interface {
+		Account(ctx context.Context, user store.Stored) (account.Account, error)
+	}
+	set     *store.Set
+	all     []StoreInfo
+	files   []*binary.Service
+	history History
+}
+
+// store returns the store that the path names. Only those that are shown exist here: belfry's internal stores hold
+// sessions and tokens.
+func (v *objectsView) store(r *request) (StoreInfo, *store.Store, error) {
+	name, err := r.PathParam("store")
+	if err != nil {
+		return StoreInfo{}, nil, err
+	}
+	if info, st := v.shown(name); st != nil {
+		return info, st, nil
+	}
+	return StoreInfo{}, nil, notFound("there is no store %s", kit.Truncate(strings.ToValidUTF8(name, ""), 100))
+}
+
+// writable is store for what changes the objects.
+func (v *objectsView) writable(r *request) (StoreInfo, *store.Store, error) {
+	info, st, err := v.store(r)
+	if err == nil && info.Fixed {
+		err = errs.New(errs.Denied, "authentication alone writes %s, and counts them in their users: see the user of an ident, or `belfry user`", info.Name)
+	}
+	return info, st, err
+}
+
+func (v *objectsView) shown(name string) (StoreInfo, *store.Store) {
+	for _, info := range v.all {
+		if info.Name == name {
+			return info, v.set.Store(name)
+		}
+	}
+	return StoreInfo{}, nil
+}
+
+// countTime is how long the page of all stores waits for their counts: a backend that would have to read
+// its objects for it has none.
+const countTime = 50 * time.Millisecond
+
+// storeRow is a row of the page of all stores.
+type storeRow struct {
+	StoreInfo
+	Objects int64
+	Counted bool
+}
+
+func (v *objectsView) stores(r *request) error {
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	return r.Page("objects", "Objects", v.countAll(ctx))
+}
+
+// countAll counts the objects of the stores, all at once.
+func (v *objectsView) countAll(ctx context.Context) []storeRow {
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	rows := make([]storeRow, len(v.all))
+	var counts sync.WaitGroup
+	for i, info := range v.all {
+		rows[i].StoreInfo = info
+		counts.Go(func() {
+			n, _, err := v.set.Store(info.Name).Count(ctx)
+			rows[i].Objects, rows[i].Counted = n, err == nil
+		})
+	}
+	counts.Wait()
+	return rows
+}
+
+// objectRow is a row of a list.
+type objectRow struct {
+	UUID, Updated string
+	Cells         []string
+}
+
+// Bounds of what a list shows.
+const (
+	listPage     = 50
+	maxListBytes = 1 << 20
+	maxColumns   = 4
+	maxCell      = 80
+)
+
+// valueAt returns the value of a field, which an index may name: one of the object in a field, too.
+func valueAt(body []byte, name string) json.RawMessage {
+	value := object.Field(body, name)
+	if outer, inner, nested := strings.Cut(name, "."); value == nil && nested {
+		if within := object.Field(body, outer); len(within) > 0 && within[0] == '{' {
+			return object.Field(within, inner)
+		}
+	}
+	return value
+}
+
+// columns returns the fields that a list shows besides the uuid: those of the indexes, and then others whose
+// values are no objects and no arrays, in the order of the objects.
+func columns(info StoreInfo, rows []store.Stored) (names []string) {
+	add := func(name string) {
+		if len(names) < maxColumns && len(name) <= maxCell && !slices.Contains(names, name) && name != "uuid" && name != "created" && name != "updated" {
+			names = append(names, name)
+		}
+	}
+	for _, fields := range info.Indexes {
+		for _, name := range fields {
+			add(strings.TrimSuffix(strings.TrimPrefix(name, "-"), "[]"))
+		}
+	}
+	for _, row := range rows {
+		_ = object.Each(row.Body, func(name string, value []byte) bool {
+			if value[0] != '{' && value[0] != '[' {
+				add(name)
+			}
+			return len(names) < maxColumns
+		})
+	}
+	return names
+}
+
+// cell returns a value as a list shows it.
+func cell(value json.RawMessage) string {
+	if text, ok := object.Text(value); ok {
+		return shorten(text, maxCell)
+	}
+	return shorten(string(value), maxCell)
+}
+
+// shorten returns the beginning of a text.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return legible(text)
+	}
+	return legible(kit.Truncate(text, most)) + "…"
+}

@@ -1,0 +1,261 @@
+package console
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// Bounds of what is read before a deletion.
+const (
+	maxTaken      = 100 // objects
+	maxTakenReads = 50  // objects whose own are looked for, once for each mapping
+	maxNaming     = 500 // objects that name one of these: anybody can name any target of a mapping that asks for the same owner
+
+	// maxLinks is how many objects are read to find whether a deletion takes the admin.
+	maxLinks = 1000
+)
+
+// taken are the objects of a store that a deletion takes with it.
+type taken struct {
+	Store   string
+	Objects []takenObject
+	Linked  bool
+}
+
+// takenObject is an object that a deletion takes with it.
+type takenObject struct {
+	UUID  string
+	Admin bool // it is a user who is an admin
+}
+
+// deletion is what the page before a deletion shows.
+type deletion struct {
+	Store    StoreInfo
+	UUID     string
+	Revision uint64
+	Admin    bool // the object is a user who is an admin
+	Taken    []taken
+	Count    int
+	Admins   int // of those that are taken
+	More     bool
+	Files    int
+	Refused  string // why nothing can be deleted; "" where it can
+}
+
+// askDelete lists what a deletion takes, and asks.
+func (v *objectsView) askDelete(r *request) error {
+	if _, _, err := v.writable(r); err != nil {
+		return err
+	}
+	info, st, shown, full, err := v.one(r)
+	if err != nil {
+		return err
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	d := deletion{Store: info, UUID: shown.UUID, Revision: shown.Revision}
+	if d.Admin, err = v.isAdmin(ctx, info.Name, full); err != nil {
+		return err
+	}
+	if err := v.cascade(ctx, info.Name, full, &d); err != nil {
+		return err
+	}
+	refused := v.refuseOwn(ctx, r.Session.User.UUID, info, full)
+	if refused != nil && !errors.Is(refused, errs.Conflict) {
+		return refused
+	}
+	if refused != nil {
+		d.Refused, _ = messageOf(refused)
+	}
+	files, err := v.filesOf(info, st, shown)
+	for _, f := range files {
+		d.Files += len(f.Records)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Page("objects_delete", "Delete "+shown.UUID, d)
+}
+
+// cascade adds the objects that are deleted with one, as the worker finds them: by the indexes of keys, and from each of
+// them on. It ends at the bounds; More says that there are, or may be, others.
+func (v *objectsView) cascade(ctx context.Context, name string, target store.Stored, d *deletion) error {
+	type node struct {
+		store string
+		store.Stored
+	}
+	seen := map[string]bool{name + "/" + target.UUID: true}
+	reads, naming := 0, 0
+	for queue := []node{{name, target}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for _, m := range v.set.Cascades()[at.store] {
+			if reads++; reads > maxTakenReads {
+				d.More = true
+				return nil
+			}
+			for x, err := range v.set.Store(m.Source).Linked(ctx, m.Key, at.UUID, maxTaken) {
+				if err != nil {
+					return err
+				}
+				if naming++; naming > maxNaming {
+					d.More = true
+					return nil
+				}
+				if seen[m.Source+"/"+x.UUID] || !mapping.LinkedTo(m, x, m.TargetOf(at.UUID, at.Body)) {
+					continue
+				}
+				if d.Count == maxTaken {
+					d.More = true
+					return nil
+				}
+				seen[m.Source+"/"+x.UUID] = true
+				if err := v.take(ctx, d, m.Source, x); err != nil {
+					return err
+				}
+				queue = append(queue, node{m.Source, x})
+			}
+		}
+	}
+	return nil
+}
+
+func (v *objectsView) take(ctx context.Context, d *deletion, name string, x store.Stored) error {
+	admin, err := v.isAdmin(ctx, name, x)
+	if err != nil {
+		return err
+	}
+	d.Count++
+	if admin {
+		d.Admins++
+	}
+	o := takenObject{UUID: x.UUID, Admin: admin}
+	for i := range d.Taken {
+		if d.Taken[i].Store == name {
+			d.Taken[i].Objects = append(d.Taken[i].Objects, o)
+			return nil
+		}
+	}
+	_, st := v.shown(name)
+	d.Taken = append(d.Taken, taken{Store: name, Objects: []takenObject{o}, Linked: st != nil})
+	return nil
+}
+
+// isAdmin reports whether an object, with all its fields, is a user who is an admin.
+func (v *objectsView) isAdmin(ctx context.Context, name string, x store.Stored) (bool, error) {
+	if info, _ := v.shown(name); !info.Users {
+		return false, nil
+	}
+	a, err := v.admins.Account(ctx, x)
+	return a.Admin, err
+}
+
+// delete deletes an object at the revision that was shown.
+func (v *objectsView) delete(r *request) error {
+	if _, _, err := v.writable(r); err != nil {
+		return err
+	}
+	revision, err := r.revision()
+	if err != nil {
+		return err
+	}
+	info, st, shown, full, err := v.one(r)
+	if err != nil {
+		return err
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	if err := v.refuseOwn(ctx, r.Session.User.UUID, info, full); err != nil {
+		return err
+	}
+	if err := st.Delete(ctx, shown.UUID, revision); err != nil {
+		if errs.KindOf(err) == errs.Mismatch {
+			err = errs.Wrap(err, errs.Mismatch, "the object has been changed since this page was shown: open it again to see what would be deleted")
+		}
+		return err
+	}
+	return r.Redirect(pathOf("objects", info.Name), shown.UUID+" has been deleted.")
+}
+
+// refuseOwn reports Conflict if a deletion takes the admin who asks for it. An admin who deletes others is one
+// still, so that no deletion here takes the last one.
+//
+// It goes from the admin to the objects that cascade to them: unlike the objects that a deletion takes,
+// these are few, however much there is.
+func (v *objectsView) refuseOwn(ctx context.Context, admin string, info StoreInfo, target store.Stored) error {
+	ctx = store.WithCall(ctx, store.Call{}) // not as a client: what is read decides, and is not shown
+	if info.Users && target.UUID == admin {
+		return errs.New(errs.Conflict, "you can't delete yourself: you may be the last admin; ask another one, or use `belfry user delete` beside the data")
+	}
+	type node struct {
+		store string
+		store.Stored
+	}
+	var queue []node
+	for _, users := range v.all {
+		if !users.Users {
+			continue
+		}
+		user, err := v.set.Store(users.Name).GetAuthorized(ctx, admin, policy.Get, nil)
+		if err != nil && !errors.Is(err, errs.NotFound) {
+			return err
+		}
+		if err == nil {
+			queue = append(queue, node{users.Name, user})
+		}
+	}
+	seen := map[string]bool{}
+	for ; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for _, m := range v.cascadesFrom(at.store) {
+			for _, uuid := range store.KeyTargets(object.Field(at.Body, m.Key)) {
+				if m.Target == info.Name && uuid == target.UUID {
+					if mapping.LinkedTo(m, at.Stored, m.TargetOf(uuid, target.Body)) {
+						return errs.New(errs.Conflict, "this deletion would delete you, by the cascade of the mapping of %s by %s, and you may be the last admin: "+
+							"remove the link first, ask an admin whom it does not delete, or create one with `belfry user create --admin`", m.Source, m.Key)
+					}
+					continue
+				}
+				if seen[m.Target+"/"+uuid] {
+					continue
+				}
+				if seen[m.Target+"/"+uuid] = true; len(seen) > maxLinks {
+					return errs.New(errs.Conflict, "more than %d objects cascade to your user, so belfry can't tell whether this deletion would delete you: "+
+						"remove links of your user first, or ask an admin who has fewer", maxLinks)
+				}
+				x, err := v.set.Store(m.Target).GetAuthorized(ctx, uuid, policy.Get, nil)
+				if errors.Is(err, errs.NotFound) {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				if mapping.LinkedTo(m, at.Stored, m.TargetOf(uuid, x.Body)) {
+					queue = append(queue, node{m.Target, x})
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cascadesFrom returns the mappings by which objects of a store are deleted with others.
+func (v *objectsView) cascadesFrom(source string) (all []*store.Mapping) {
+	for _, mappings := range v.set.Cascades() {
+		for _, m := range mappings {
+			if m.Source == source {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package console
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// historyPage is how many events a page of the history has.
+const historyPage = 20
+
+// historyList is a page of the history of an object.
+type historyList struct {
+	Store  StoreInfo
+	UUID   string
+	Events []historyEvent
+	Older  string // the URL of older events; "" for none
+	Exists bool   // the object
+
+	Problem string // why the log can't be read
+}
+
+// historyEvent is an event in the history of an object.
+type historyEvent struct {
+	LogEvent
+	What    string
+	Actor   person
+	Changes []change
+	Record  string // of a file
+	Omitted bool   // the event does not have all that changed
+}
+
+// objectHistory shows the newest events of an object, of a deleted one too, or those before a sequence of the log.
+func (v *objectsView) objectHistory(r *request) error {
+	info, st, err := v.store(r)
+	if err != nil {
+		return err
+	}
+	uuid, err := r.UUID()
+	if err != nil {
+		return err
+	}
+	if v.history == nil {
+		return notFound("this process does not read the log of events")
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	before, _ := strconv.ParseUint(r.Query("before"), 10, 64)
+	asking, cancel := r.busContext()
+	defer cancel()
+	events, err := v.history(asking, info.Name, uuid, before, historyPage+1)
+	l := historyList{Store: info, UUID: uuid}
+	if l.Problem, err = r.withoutBus(err); err != nil {
+		return err
+	}
+	for i, e := range events[:min(len(events), historyPage)] {
+		var older []byte
+		if i+1 < len(events) {
+			older = events[i+1].Object
+		}
+		l.Events = append(l.Events, v.historyEvent(st, e, older))
+	}
+	if err := r.nameActors(ctx, l.Events); err != nil {
+		return err
+	}
+	if len(events) > historyPage {
+		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" + strconv.FormatUint(events[historyPage-1].Sequence, 10)
+	}
+	if r.Partial() {
+		return r.Fragment("objects_history", "events", l)
+	}
+	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
+		return err
+	}
+	return r.Page("objects_history", "History of "+uuid, l)
+}
+
+// person is a user who did something.
+type person struct {
+	UUID    string // "" for nobody
+	Address string // of a login; "" for none, and for a user who does not exist any more
+	URL     string // of the user's page; "" without an address
+}
+
+// nameActors looks for the addresses of those who caused events, for each once.
+func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
+	addresses := map[string]string{}
+	for i := range events {
+		p := &events[i].Actor
+		if !object.ValidUUID(p.UUID) {
+			continue // nobody, or whom a program on the bus has named
+		}
+		address, known := addresses[p.UUID]
+		if !known {
+			var err error
+			if address, err = r.console.service.Users.Address(ctx, p.UUID); err != nil {
+				return err
+			}
+			addresses[p.UUID] = address
+		}
+		if p.Address = address; address != "" {
+			p.URL = pathOf("users", p.UUID)
+		}
+	}
+	return nil
+}
+
+// historyEvent returns an event as the history shows it, without what never leaves the server. older is the object after the event
+// before it, nil if that is not known.
+func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) historyEvent {
+	h := historyEvent{LogEvent: e, What: string(e.Event)}
+	if e.Actor != nil {
+		h.Actor.UUID = *e.Actor
+	}
+	switch e.Event {
+	case event.StoreSaved, event.Register:
+		h.Changes = diff("", visibleText(st, e.Object))
+		h.Omitted = e.ObjectOmitted
+	case event.StoreUpdated:
+		// Previous has no entry for a field that was absent: that it is new shows by the event before alone.
+		after, known := visible(st, e.Object), visible(st, older)
+		before, shown := object.Object{}, object.Object{}
+		for name, value := range e.Previous {
+			if !st.Hidden(name) {
+				before[name] = value
+			}
+		}
+		for name, value := range after {
+			_, changed := before[name]
+			if _, there := known[name]; changed || known != nil && !there {
+				shown[name] = value
+			}
+		}
+		delete(before, "updated") // every write sets it
+		delete(shown, "updated")
+		h.Changes = diff(fieldLines(before), fieldLines(shown))
+		h.Omitted = e.ObjectOmitted || e.PreviousOmitted
+	case event.StoreDeleted:
+		h.Changes = diff(visibleText(st, e.Object), "")
+		h.Omitted = e.ObjectOmitted
+	case event.BinaryUploaded, event.BinaryDeleted:
+		if !st.Hidden(e.Property) {
+			h.Record = indent(e.Record)
+		}
+	}
+	return h
+}
+
+// fieldLines returns the fields of an object, indented, without the braces around them.
+func fieldLines(o object.Object) string {
+	if len(o) == 0 {
+		return ""
+	}
+	text := indent(o.Encode())
+	lines := strings.Split(text, "\n")
+	if len(lines) < 3 {
+		return text // too large to be indented
+	}
+	return strings.Join(lines[1:len(lines)-1], "\n")
+}
+
+// visible returns an object of an event without what never leaves the server.
+func visible(st *store.Store, body []byte) object.Object {
+	if len(body) == 0 {
+		return nil
+	}
+	o, err := object.Decode(st.Visible(store.Stored{Body: body}).Body)
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+func visibleText(st *store.Store, body []byte) string {
+	o := visible(st, body)
+	if o == nil {
+		return ""
+	}
+	return fieldLines(o)
+}

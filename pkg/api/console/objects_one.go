@@ -1,0 +1,202 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// objectPage is what the page of an object shows.
+type objectPage struct {
+	Store                  StoreInfo
+	UUID, Created, Updated string
+	Revision               uint64
+	Text                   string // what can be edited, as JSON
+	Kept                   string // what belfry keeps, as JSON; "" for nothing
+	Computed               string // what each write computes, as JSON; "" for nothing
+	Request                string // of the API; "" when the store is not exposed
+	Into, From             []copies
+	Files                  []fileList
+	History                bool
+	Check                  checked
+
+	Conflict *conflict // another write came first
+}
+
+// conflict is what a write has met.
+type conflict struct {
+	Current string   // what can be edited, as JSON, at the current revision
+	Diff    []change // from there to what was sent
+}
+
+// copies are copies by one mapping, or the objects that they come from.
+type copies struct {
+	Store, Field string // the other store; the array that holds the copies
+	Key          string
+	Objects      []string // uuids
+	More         int
+	Hidden       bool // the condition of the mapping does not hold, so there is no copy
+	Linked       bool // the store is shown
+}
+
+// maxCopies is how many copies of one mapping a page shows.
+const maxCopies = 50
+
+// one returns the object that the path names: as the admin sees it, and with all its fields, by which mappings decide.
+func (v *objectsView) one(r *request) (info StoreInfo, st *store.Store, shown, full store.Stored, err error) {
+	info, st, err = v.store(r)
+	if err != nil {
+		return info, st, shown, full, err
+	}
+	uuid, err := r.UUID()
+	if err != nil {
+		return info, st, shown, full, err
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return info, st, shown, full, err
+	}
+	if shown, err = st.Get(ctx, uuid); err == nil {
+		full, err = st.GetAuthorized(ctx, uuid, policy.Get, nil)
+	}
+	return info, st, shown, full, err
+}
+
+// object shows an object.
+func (v *objectsView) object(r *request) error {
+	info, st, shown, full, err := v.one(r)
+	if err != nil {
+		return err
+	}
+	p, err := v.page(r, info, st, shown, full)
+	if err != nil {
+		return err
+	}
+	return r.Page("objects_one", shown.UUID+" · "+info.Name, p)
+}
+
+// page collects what the page of an object shows. It reads nothing but the object.
+func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, full store.Stored) (objectPage, error) {
+	p := objectPage{Store: info, UUID: shown.UUID, Revision: shown.Revision, History: v.history != nil}
+	p.Created, _ = object.Text(object.Field(shown.Body, "created"))
+	p.Updated, _ = object.Text(object.Field(shown.Body, "updated"))
+	if info.URL != "" {
+		p.Request = "curl " + quote(r.Base().At(info.URL+"/"+shown.UUID))
+	}
+	var err error
+	if p.Text, p.Kept, p.Computed, err = split(st, shown.Body); err != nil {
+		return p, err
+	}
+	if p.Check, err = checkStored(r.Context(), st, full, p.Text); err != nil {
+		return p, err
+	}
+	for _, m := range v.set.MappingsFrom(info.Name) {
+		c := v.copies(m.Target, m.Array, m.Key, store.KeyTargets(object.Field(full.Body, m.Key)))
+		c.Hidden = m.Hides(full.Body)
+		if len(c.Objects) > 0 {
+			p.Into = append(p.Into, c)
+		}
+	}
+	for _, m := range v.set.MappingsInto(info.Name) {
+		c := v.copies(m.Source, m.Array, m.Key, uuidsOf(object.Field(shown.Body, m.Array)))
+		p.From = append(p.From, c)
+	}
+	p.Files, err = v.filesOf(info, st, shown)
+	return p, err
+}
+
+func (v *objectsView) copies(other, array, key string, uuids []string) copies {
+	_, st := v.shown(other)
+	c := copies{Store: other, Field: array, Key: key, Objects: uuids, Linked: st != nil}
+	if len(uuids) > maxCopies {
+		c.Objects, c.More = uuids[:maxCopies], len(uuids)-maxCopies
+	}
+	return c
+}
+
+// uuidsOf returns the uuids of the entries of a mapped array.
+func uuidsOf(array json.RawMessage) (all []string) {
+	object.Elements(array, func(entry []byte) bool {
+		if uuid, ok := object.Text(object.Field(entry, "uuid")); ok && object.ValidUUID(uuid) {
+			all = append(all, uuid)
+		}
+		return true
+	})
+	return all
+}
+
+// checkStored returns how an object as it is stored fits the schema, which may have changed since it was written.
+func checkStored(ctx context.Context, st *store.Store, full store.Stored, text string) (checked, error) {
+	mismatch, err := st.SchemaMismatch(ctx, full)
+	if err != nil || mismatch == nil {
+		return checked{OK: err == nil}, err
+	}
+	return checked{Stored: true, Problem: mismatch.Message, Fields: violationsIn(text, mismatch.Errors)}, nil
+}
+
+// split returns the fields of an object that an admin may set, those that each write computes, and the others that belfry
+// keeps, as indented JSON in the order of the object. The uuid and the times are shown elsewhere.
+func split(st *store.Store, body []byte) (editable, kept, computed string, err error) {
+	o, err := object.Decode(body)
+	if err != nil {
+		return "", "", "", err
+	}
+	settable := st.SettableByInterceptor(o)
+	var own, derived, others [][]byte
+	_ = object.Each(body, func(name string, value []byte) bool {
+		field := append(object.AppendString(nil, name), ':')
+		field = append(field, value...)
+		if _, ok := settable[name]; ok {
+			own = append(own, field)
+		} else if slices.Contains(st.ComputedFields(), name) {
+			derived = append(derived, field)
+		} else if name != "uuid" && name != "created" && name != "updated" {
+			others = append(others, field)
+		}
+		return true
+	})
+	if len(others) > 0 {
+		kept = readable(joinFields(others), maxKept)
+	}
+	if len(derived) > 0 {
+		computed = readable(joinFields(derived), maxKept)
+	}
+	return indent(joinFields(own)), kept, computed, nil
+}
+
+// maxKept is how much of what belfry keeps a page shows, in bytes: a mapped array can have 16 MiB.
+const maxKept = 256 << 10
+
+func joinFields(fields [][]byte) []byte {
+	return append(append([]byte{'{'}, bytes.Join(fields, []byte{','})...), '}')
+}
+
+// revision returns the revision of the form, at which an object has to be.
+func (r *request) revision() (uint64, error) {
+	form, err := r.Form()
+	if err != nil {
+		return 0, err
+	}
+	revision, err := strconv.ParseUint(form.Get("revision"), 10, 64)
+	if err != nil || revision == 0 {
+		return 0, errs.New(errs.Invalid, "the form has no revision: open the page again")
+	}
+	return revision, nil
+}
+
+// messageOf returns what an error says to people.
+func messageOf(err error) (string, []errs.Field) {
+	e := asError(err)
+	if e == nil || e.Kind == errs.Internal {
+		return "The server failed. Its log has the details.", nil
+	}
+	return kit.Truncate(e.Message, 1000), e.Fields
+}

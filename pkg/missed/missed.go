@@ -1,0 +1,179 @@
+// Package missed notices that events have left the log before a listener had handled
+// them: because the log was lost and is another one, or because its retention is
+// shorter than the listener's absence or lag.
+//
+// The bus can't tell: with its folder it loses what it knew of listeners. So a Watch
+// remembers in a store which log there is and up to where each consumer has handled
+// it, and compares that with the bus at the start and every Interval. It notices
+// every loss; it may report one that was none where a listener is within two Intervals
+// of the log's beginning. What belfry's own listeners maintain is then repaired, by
+// one process at a time; others are reported.
+package missed
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/bus"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// Interval is how often a Watch reads the bus.
+const Interval = 10 * time.Second
+
+const (
+	firstInterval = 500 * time.Millisecond
+	pollTimeout   = 10 * time.Second
+	endTimeout    = 2 * time.Second
+	idleRefresh   = 5 * time.Minute  // how often the state is stored while nothing changes
+	leaseTime     = 30 * time.Second // without renewal until another process repairs
+	retryMin      = 10 * time.Second
+	retryMax      = 10 * time.Minute
+)
+
+// Options configure a Watch. All but Conn, Ignored and Interval are required.
+type Options struct {
+	Bus    bus.Requester
+	Conn   *nats.Conn   // serves requests of commands; nil: none
+	Store  *store.Store // holds the state
+	Logger *slog.Logger
+
+	// BuiltIn are the names of belfry's own consumers, which are read one by one where
+	// the permission to list all is missing.
+	BuiltIn []string
+
+	// Ignored are consumers that need no events to do what they are for.
+	Ignored []string
+
+	// Repairs make up for what consumers have missed, those that this process can.
+	Repairs []Repair
+
+	Interval time.Duration // 0: Interval
+}
+
+// Repair corrects whatever events that consumers have missed would have changed. One process at a time does.
+type Repair struct {
+	Consumers []string
+	Do        func(context.Context) error
+}
+
+// Watch compares the bus with what is remembered of it. Its methods are safe for
+// concurrent use.
+type Watch struct {
+	opts     Options
+	log      *slog.Logger
+	instance string
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	subs     []*nats.Subscription
+
+	repairs   *backoff.Backoff
+	nextTry   time.Time // of a repair that failed
+	repairing bool      // by this process; used by run alone
+	blind     bool      // the permission to read events is missing; used by run alone
+	done      chan outcome
+	began     time.Time
+
+	mu       sync.Mutex
+	current  state
+	revision uint64 // of current
+	failed   string // the last error, so that it is logged once
+}
+
+// Start starts a watch. It compares at once, and then every Interval.
+func Start(o Options) (*Watch, error) {
+	if o.Interval <= 0 {
+		o.Interval = Interval
+	}
+	w := &Watch{
+		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan outcome, 1),
+		repairs: backoff.New(retryMin, retryMax),
+	}
+	if err := w.subscribe(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.running.Go(func() { w.run(ctx) })
+	return w, nil
+}
+
+// Close ends the watch, and a repair that runs: the next start continues it.
+func (w *Watch) Close() {
+	for _, s := range w.subs {
+		_ = s.Unsubscribe() // fails when the connection is closed already
+	}
+	w.cancel()
+	w.running.Wait()
+}
+
+// Status is what a consumer has missed.
+type Status struct {
+	Consumer string `json:"consumer"`
+	Gone     bool   `json:"gone,omitempty"` // it does not exist any more, or not again yet
+	Missed
+}
+
+// Missed returns what consumers have missed, in the order of their names, as of the
+// last comparison.
+func (w *Watch) Missed() []Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []Status
+	for _, name := range slices.Sorted(maps.Keys(w.current.Consumers)) {
+		if p := w.current.Consumers[name]; p.Missed != nil {
+			all = append(all, Status{Consumer: name, Gone: !p.Gone.IsZero(), Missed: *p.Missed})
+		}
+	}
+	return all
+}
+
+// Repairing reports whether the missed events of the consumers that Repair is for are
+// still to be made up for.
+func (w *Watch) Repairing() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current.open(w.repaired())
+}
+
+func (w *Watch) run(ctx context.Context) {
+	defer w.end(ctx)
+	// Soon again after the start, when consumers are created.
+	for wait := min(firstInterval, w.opts.Interval); ; wait = min(2*wait, w.opts.Interval) {
+		w.poll(ctx)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		case o := <-w.done:
+			timer.Stop()
+			w.endRepair(ctx, o)
+		}
+	}
+}
+
+// end waits for a repair to end, and leaves it to another process. It compares for the
+// last time, so that what was handled before a stop does not count as missed after it.
+func (w *Watch) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if w.repairing {
+		if o := <-w.done; o.err != nil {
+			w.log.Info("the repair is left to the next process", "reason", o.err)
+		}
+		w.retry(ctx, func(s *state) bool { return s.release(w.instance) })
+	}
+	if w.opts.Bus.JetStream().Conn().IsConnected() {
+		_ = w.compare(ctx) // what it would store is stored after the next start
+	}
+}
