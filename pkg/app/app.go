@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -299,7 +300,7 @@ func (a *App) startWaiter(context.Context) (err error) {
 
 func (a *serving) apiObjects() []objects.Options {
 	var all []objects.Options
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		e := a.config.Stores[name].Expose
 		if e == nil {
 			continue

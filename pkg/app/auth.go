@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -310,7 +311,7 @@ func (a *serving) apiLogin() *login.Options {
 // exporter returns what exports the objects and files of a user: those that the user can get over HTTP.
 func (a *serving) exporter() *export.Exporter {
 	o := export.Options{Files: map[string]*binary.Service{}, Log: a.log}
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		s := a.config.Stores[name]
 		if s.Expose == nil || s.Expose.Restrict.Get || s.Owner == "" || s.NeverRead(s.Owner) || name == a.config.Authentication.IdentStore {
 			continue

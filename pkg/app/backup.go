@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -248,7 +250,7 @@ func (m *backups) makeAt(ctx context.Context, installation string, o BackupOptio
 // sources are the backends with their stores.
 func (m *backups) sources() []backup.Source {
 	var all []backup.Source
-	for _, name := range names(m.backends) {
+	for _, name := range slices.Sorted(maps.Keys(m.backends)) {
 		s := backup.Source{Name: name, Backend: m.backends[name], Stores: map[string]driver.Store{}}
 		for _, o := range m.plan.stores {
 			if m.plan.config.Stores[o.Name].Backend == name {

@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"belfry/config"
@@ -40,7 +42,7 @@ func newBackupPlace(c *config.Config, given *config.BackupPlace) (*config.Backup
 func checkPlace(c *config.Config, p *config.BackupPlace) error {
 	name := c.BinariesIn(p)
 	if at, err := os.Stat(p.Folder); err == nil && name == "" && p.S3 == nil {
-		for _, service := range names(c.Binaries) {
+		for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
 			if f := c.Binaries[service].File; f != nil {
 				if files, err := os.Stat(f.Folder); err == nil && os.SameFile(at, files) {
 					name = service

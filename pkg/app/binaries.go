@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +31,7 @@ func (p *plan) placeBinaries() {
 			continue
 		}
 		o.IndexBinaries = len(p.config.Binaries) > 0
-		for _, name := range names(p.config.Binaries) {
+		for _, name := range slices.Sorted(maps.Keys(p.config.Binaries)) {
 			o.Binaries = append(o.Binaries, p.config.Binaries[name].Map[o.Name]...)
 		}
 	}
@@ -51,7 +53,7 @@ func openStorage(ctx context.Context, b *config.Binary) (storage.Storage, error)
 // openStorages opens the storages of all binary services.
 func (p *plan) openStorages(ctx context.Context) (map[string]storage.Storage, error) {
 	all := map[string]storage.Storage{}
-	for _, name := range names(p.config.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(p.config.Binaries)) {
 		s, err := openStorage(ctx, p.config.Binaries[name])
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("binaries.%s: %w", name, err), closeStorages(all))
@@ -81,7 +83,7 @@ func (p *plan) services(storages map[string]storage.Storage, set *store.Set, met
 
 func inOrder(all map[string]*binary.Service) []*binary.Service {
 	var list []*binary.Service
-	for _, name := range names(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, all[name])
 	}
 	return list
@@ -157,7 +159,7 @@ func (a *App) cleanQuotas(ctx context.Context) error {
 
 func (a *serving) apiFiles() []files.Options {
 	var all []files.Options
-	for _, name := range names(a.binaries) {
+	for _, name := range slices.Sorted(maps.Keys(a.binaries)) {
 		b := a.config.Binaries[name]
 		mounted := files.Options{Service: a.binaries[name], Memory: a.uploads, URL: b.URL, Restrict: files.Restrict(b.Restrict)}
 		if b.S3 != nil {

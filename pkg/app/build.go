@@ -3,9 +3,9 @@ package app
 import (
 	"crypto/x509"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -92,7 +92,7 @@ func stayingObjects(c *config.Config) (all []string) {
 	if d := c.Authentication.Deletion; !d.Enabled || !d.Configured {
 		return nil
 	}
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		m, mapped := s.Map[c.Authentication.UserStore]
 		if s.Owner != "" && name != c.Authentication.IdentStore && (!mapped || !m.Cascade || m.Key != s.Owner) {
@@ -119,12 +119,12 @@ func compileFor(c *config.Config, roles []string) (*plan, error) {
 func compile(c *config.Config) (*plan, error) {
 	p := &plan{config: c, open: map[string][]string{}}
 	var problems config.Problems
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		options, found := p.compileStore(s)
 		problems = append(problems, found...)
 		p.stores = append(p.stores, options)
-		for _, target := range names(s.Map) {
+		for _, target := range slices.Sorted(maps.Keys(s.Map)) {
 			m, found := p.compileMapping(s, target)
 			problems = append(problems, found...)
 			p.mappings = append(p.mappings, m)
@@ -300,13 +300,4 @@ func (p *plan) busOptions() (bus.Options, error) {
 		o.Auth.NKeySeed = seed
 	}
 	return o, nil
-}
-
-func names[V any](m map[string]V) []string {
-	all := make([]string, 0, len(m))
-	for name := range m {
-		all = append(all, name)
-	}
-	sort.Strings(all)
-	return all
 }

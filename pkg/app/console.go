@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"belfry/config"
 	"belfry/pkg/api/console"
@@ -33,7 +35,7 @@ func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 // consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
 func (a *serving) consoleObjects() *console.Objects {
 	o := &console.Objects{Set: a.set, Files: inOrder(a.binaries), History: a.history}
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if config.Internal(name) {
 			continue
 		}

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"belfry/config"
@@ -44,7 +46,7 @@ func (a *serving) consoleGraph() *console.Graph {
 	if a.has(mapping.Name) { // other processes count what they leave out
 		g.Overflow = a.overflow.of
 	}
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if !config.Internal(name) {
 			g.Stores = append(g.Stores, name)
 		}

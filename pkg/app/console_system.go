@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,12 +160,12 @@ func (a *serving) disks() []console.Disk {
 		below, err := filepath.Rel(a.config.Data, folder)
 		return err != nil || !filepath.IsLocal(below)
 	}
-	for _, name := range names(a.backends) {
+	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
 		if f := a.config.Backends[name].File; f != nil && elsewhere(f.Folder) {
 			add("backend "+name, f.Folder)
 		}
 	}
-	for _, name := range names(a.config.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Binaries)) {
 		if f := a.config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
 			add("binaries "+name, f.Folder)
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,7 +107,7 @@ func (e *examination) checks() []doctor.Check {
 	all = append(all, e.backendChecks()...)
 	all = append(all, e.storageChecks()...)
 	all = append(all, e.busChecks()...)
-	for _, name := range names(e.config.Mailers) {
+	for _, name := range slices.Sorted(maps.Keys(e.config.Mailers)) {
 		if e.usesMailer(name) {
 			all = append(all, doctor.Check{Area: areaMailer, Subject: name, Ask: func(ctx context.Context) []doctor.Finding { return e.askMailer(ctx, name) }})
 		}
@@ -127,7 +129,7 @@ func (e *examination) askConfig(context.Context) (all []doctor.Finding) {
 			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.doubtful", Says: w, Do: "see docs/reference/configuration.md; `belfry config check` shows it, too"})
 		}
 	}
-	for _, name := range names(e.plan.open) {
+	for _, name := range slices.Sorted(maps.Keys(e.plan.open)) {
 		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.open", Subject: "stores." + name,
 			Says: "everyone has access to it: it has no policy for " + strings.Join(e.plan.open[name], ", "), Do: "set stores." + name + ".policy, or remove expose"})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,10 +23,10 @@ import (
 // backendChecks ask each backend that stores use. Folders are those of the process that serves: it says how they are.
 func (e *examination) backendChecks() (all []doctor.Check) {
 	used := map[string]bool{}
-	for _, name := range names(e.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(e.config.Stores)) {
 		used[e.config.Stores[name].Backend] = true
 	}
-	for _, name := range names(used) {
+	for _, name := range slices.Sorted(maps.Keys(used)) {
 		b := e.config.Backends[name]
 		switch {
 		case b.File == nil:
@@ -98,7 +99,7 @@ func noData(folder, says string) doctor.Finding {
 
 // storageChecks ask each storage of binaries.
 func (e *examination) storageChecks() (all []doctor.Check) {
-	for _, name := range names(e.config.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(e.config.Binaries)) {
 		b := e.config.Binaries[name]
 		all = append(all, doctor.Check{Area: areaBinaries, Subject: name, Ask: func(ctx context.Context) []doctor.Finding {
 			if err := pingStorage(ctx, b); err != nil {
@@ -211,12 +212,12 @@ func writtenFolders(c *config.Config) []writtenFolder {
 			all = append(all, writtenFolder{name, folder})
 		}
 	}
-	for _, name := range names(c.Backends) {
-		if f := c.Backends[name].File; f != nil && slices.ContainsFunc(names(c.Stores), func(s string) bool { return c.Stores[s].Backend == name }) {
+	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
+		if f := c.Backends[name].File; f != nil && slices.ContainsFunc(slices.Sorted(maps.Keys(c.Stores)), func(s string) bool { return c.Stores[s].Backend == name }) {
 			add("backend "+name, f.Folder)
 		}
 	}
-	for _, name := range names(c.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(c.Binaries)) {
 		if f := c.Binaries[name].File; f != nil && c.Binaries[name].S3 == nil {
 			add("binaries "+name, f.Folder)
 		}

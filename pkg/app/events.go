@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"belfry/config"
 	"belfry/pkg/api/sse"
@@ -35,7 +37,7 @@ func (a *serving) startEvents(context.Context) error {
 // event holds what a get returns. An interceptor of get can't be called for each event and client, so stores
 // with one have no events for browsers. getOnly are the stores that are configured so.
 func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly []string) {
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		if e := s.Expose; e != nil && e.Events && !e.Restrict.Get && len(s.Intercept["get"]) == 0 {
 			all = append(all, set.Store(name))

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +39,7 @@ func (m *missingConsumers) set(consumer string, err error) {
 func (m *missingConsumers) err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, consumer := range names(m.reasons) {
+	for _, consumer := range slices.Sorted(maps.Keys(m.reasons)) {
 		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
 	}
 	return nil
@@ -59,7 +61,7 @@ func (a *App) startWatch(context.Context) error {
 
 // failedFolder returns the error of a backend whose folder has failed.
 func (a *App) failedFolder(ctx context.Context) error {
-	for _, name := range names(a.backends) {
+	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
 		if a.now().config.Backends[name].Type != "file" {
 			continue
 		}
@@ -72,7 +74,7 @@ func (a *App) failedFolder(ctx context.Context) error {
 
 // warn logs settings that are easily overlooked.
 func (a *serving) warn() {
-	for _, name := range names(a.plan.open) {
+	for _, name := range slices.Sorted(maps.Keys(a.plan.open)) {
 		a.log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
 	}

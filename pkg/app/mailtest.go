@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	netmail "net/mail"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,7 +76,7 @@ func (p *plan) testMail(ctx context.Context, q MailTest, sender func(name string
 	}
 	m, known := c.Mailers[tested.Mailer]
 	if !known {
-		return nil, errs.New(errs.Invalid, "no mailer %q is configured; there are %s", tested.Mailer, strings.Join(names(c.Mailers), ", "))
+		return nil, errs.New(errs.Invalid, "no mailer %q is configured; there are %s", tested.Mailer, strings.Join(slices.Sorted(maps.Keys(c.Mailers)), ", "))
 	}
 	if a, err := netmail.ParseAddress(tested.To); err != nil || a.Name != "" || a.Address != tested.To {
 		return nil, errs.New(errs.Invalid, "expected the address to which the mail is sent, such as ada@example.com, not %.100q", tested.To)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func (p *plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *
 	all := maintained(p.config, s, types)
 	add(compiled.RefusesObjects(func(name string) bool { return name == "uuid" || strings.HasPrefix(name, "_") || all[name].What != "" }))
 	add(compiled.Contradictions("uuid", schema.Written{What: "a uuid", Type: "string", Open: true, Judged: true}))
-	for _, name := range names(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		add(compiled.Contradictions(name, all[name]))
 	}
 	return problems
@@ -81,7 +82,7 @@ func (p *plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *
 
 // unjudged returns, for the owner and the files of stores, where their schemas limit values that they don't judge.
 func unjudged(c *config.Config) (all []string) {
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		compiled, err := LoadSchema(s)
 		if compiled == nil || err != nil {
@@ -91,7 +92,7 @@ func unjudged(c *config.Config) (all []string) {
 		if s.Owner != "" {
 			kept = append(kept, s.Owner)
 		}
-		for _, service := range names(c.Binaries) {
+		for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
 			kept = append(kept, c.Binaries[service].Map[name]...)
 		}
 		slices.Sort(kept)
@@ -107,7 +108,7 @@ func unjudged(c *config.Config) (all []string) {
 
 // refusedUUIDs returns of which stores the schema refuses the uuids that belfry makes, where clients can't choose others.
 func refusedUUIDs(c *config.Config) (all []string) {
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		compiled, err := LoadSchema(s)
 		if compiled == nil || err != nil || !s.ServerUUIDs() {

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"belfry/config"
 	storage "belfry/pkg/binary/driver"
@@ -123,12 +125,12 @@ func (m *migration) movesBinaries(name string) bool {
 func (m *migration) fits() error {
 	a, b := m.from.plan.config, m.to.plan.config
 	var problems config.Problems
-	for _, name := range names(a.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		if b.Stores[name] == nil {
 			problems = append(problems, b.Problem("stores", "has no store %s, which the old configuration has: where should its objects go?", name))
 		}
 	}
-	for _, name := range names(a.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(a.Binaries)) {
 		if b.Binaries[name] == nil {
 			problems = append(problems, b.Problem("binaries", "has no service %s, which the old configuration has: where should its contents go?", name))
 		}
@@ -171,7 +173,7 @@ func (m *migration) open(ctx context.Context, s *side) error {
 			return err
 		}
 	}
-	for _, name := range names(m.from.plan.config.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(m.from.plan.config.Binaries)) {
 		if !m.movesBinaries(name) {
 			continue
 		}
@@ -207,7 +209,7 @@ func (m *migration) run(ctx context.Context) error {
 		}
 	}
 	// Contents first, so that no object in the new place references a missing one.
-	for _, name := range names(a.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(a.Binaries)) {
 		if !m.movesBinaries(name) {
 			m.report.Stayed = append(m.report.Stayed, "binaries."+name)
 			continue
@@ -218,7 +220,7 @@ func (m *migration) run(ctx context.Context) error {
 		}
 		m.report.Binaries = append(m.report.Binaries, r)
 	}
-	for _, name := range names(a.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		if !m.moves(name) {
 			m.report.Stayed = append(m.report.Stayed, name)
 			continue

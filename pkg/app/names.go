@@ -3,6 +3,8 @@ package app
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"belfry/config"
@@ -24,13 +26,13 @@ type nameCheck struct {
 // without what names it; of another schema it may be one.
 func checkNames(c *config.Config) *nameCheck {
 	n := &nameCheck{config: c, properties: map[string]*computed.Properties{}, files: map[string]bool{}}
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		for _, b := range c.Binaries {
 			n.files[name] = n.files[name] || takesAnywhere(b, c.Stores[name])
 		}
 		n.properties[name] = computed.PropertiesOf(c, c.Stores[name], maintainedFields(c, name)...)
 	}
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		n.store(c.Stores[name])
 	}
 	for key, rule := range map[string]string{"admins": c.Admins, "authentication.mfa.required": c.Authentication.MFA.Required} {
@@ -75,7 +77,7 @@ func (n *nameCheck) store(s *config.Store) {
 			n.name(fmt.Sprintf("%s.%s[%d]", at, key, i), s.Name, topOf(field))
 		}
 	}
-	for _, target := range names(s.Map) {
+	for _, target := range slices.Sorted(maps.Keys(s.Map)) {
 		m := s.Map[target]
 		n.name(at+".map."+target+".key", s.Name, m.Key)
 		for i, field := range m.Fields {
@@ -84,7 +86,7 @@ func (n *nameCheck) store(s *config.Store) {
 		n.expression(at+".map."+target+".when", m.When, map[string]string{"source": s.Name})
 	}
 	variables := map[string]string{"object": s.Name, "input": s.Name, "user": n.config.Authentication.UserStore}
-	for _, name := range names(s.Fields) {
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		n.note(at+".fields."+name, s.Name, name, "", n.files[s.Name])
 		n.expression(at+".fields."+name+".read", s.Fields[name].Read, variables)
 		n.expression(at+".fields."+name+".write", s.Fields[name].Write, variables)

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +21,7 @@ const (
 // onBus returns the stores with operations over the bus.
 func (p *plan) onBus() []string {
 	var all []string
-	for _, name := range names(p.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(p.config.Stores)) {
 		if p.config.Stores[name].Bus {
 			all = append(all, name)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,7 +39,7 @@ func Export(ctx context.Context, c *config.Config, name string, secrets bool, w 
 }
 
 func unknownStore(c *config.Config, name string) error {
-	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name, strings.Join(names(c.Stores), ", "))
+	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name, strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
 }
 
 // withStores opens the stores and calls direct. If a process with a control server holds the data folder,
@@ -87,7 +88,7 @@ func (p *plan) hasData() error {
 	if !p.shared() {
 		folders = append(folders, p.config.Data)
 	}
-	for _, name := range names(p.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(p.config.Stores)) {
 		if f := p.config.Backends[p.config.Stores[name].Backend].File; f != nil {
 			folders = append(folders, f.Folder)
 		}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -120,11 +121,11 @@ func (p *part) run(done chan struct{}) {
 // newParts returns what this process depends on.
 func (a *App) newParts() []*part {
 	var all []*part
-	for _, name := range names(a.backends) {
+	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
 		all = append(all, &part{kind: partBackend, name: name, detail: a.now().config.Backends[name].Type,
 			failed: "backend " + name + " is unavailable", check: a.backends[name].Ping})
 	}
-	for _, name := range names(a.storages) {
+	for _, name := range slices.Sorted(maps.Keys(a.storages)) {
 		detail := "folder"
 		if a.now().config.Binaries[name].S3 != nil {
 			detail = "S3"

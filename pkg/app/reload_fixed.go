@@ -1,6 +1,7 @@
 package app
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -136,7 +137,7 @@ func fixedBinary(differ comparing, at string, was, is *config.Binary) {
 
 // either returns the names that are in one of two maps, sorted.
 func either[V any](a, b map[string]V) []string {
-	all := append(names(a), names(b)...)
+	all := append(slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b))...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,7 +55,7 @@ func (a *serving) reportChanges() {
 	if wasReported(folder, deniedByDefault) {
 		return
 	}
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		s := a.config.Stores[name]
 		if denied := leftOut(a.config, s); len(denied) > 0 {
 			a.log.Warn("a policy denies what it does not name, which an earlier release allowed everyone: name a rule for each of these operations, or set default: allow",

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"belfry/config"
@@ -39,7 +41,7 @@ func Operations() []policy.Op {
 
 // Rights returns who may do what in each store of a configuration that is not internal.
 func Rights(c *config.Config) (all []StoreRights) {
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		if config.Internal(name) {
 			continue
 		}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,20 +78,20 @@ func (a *serving) steps() []func(context.Context) error {
 // unshared returns a problem for each backend that only one process can use, and one for storages: what to do is the same for all that are in it.
 func unshared(c *config.Config) (problems config.Problems) {
 	in := map[string][]string{} // stores by backend, those of the configuration first
-	for _, name := range append(c.DeclaredStores(), names(c.Stores)...) {
+	for _, name := range append(c.DeclaredStores(), slices.Sorted(maps.Keys(c.Stores))...) {
 		backend := c.Stores[name].Backend
 		if c.Backends[backend].Type == "file" && !slices.Contains(in[backend], name) {
 			in[backend] = append(in[backend], name)
 		}
 	}
-	for _, backend := range names(in) {
+	for _, backend := range slices.Sorted(maps.Keys(in)) {
 		stores := in[backend]
 		mine := max(1, countIn(stores, c.DeclaredStores())) // the file has no others
 		problems = append(problems, c.Problem("stores."+stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder only one process can use; give the backend the type mongodb or dynamodb, or start one process without --role",
 			others(mine-1, "store"), backend))
 	}
 	var folders []string
-	for _, name := range names(c.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(c.Binaries)) {
 		if c.Binaries[name].S3 == nil {
 			folders = append(folders, name)
 		}

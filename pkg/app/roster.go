@@ -146,7 +146,7 @@ func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
 
 // failsElsewhere says that a process besides this one can't send mails with a mailer.
 func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
-	for _, id := range names(r.Processes) {
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
 		e := r.Processes[id]
 		if f, fails := e.Mailers[mailer]; fails && id != own && now.Sub(e.Seen) <= rosterGone {
 			return f.String() + ", as " + e.String() + " says"
@@ -157,12 +157,12 @@ func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
 
 // failingMailers reports with which mailers other processes can't send mails. That of this process is among what is degraded.
 func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding) {
-	for _, id := range names(r.Processes) {
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
 		e := r.Processes[id]
 		if id == own || now.Sub(e.Seen) > rosterGone {
 			continue
 		}
-		for _, name := range names(e.Mailers) {
+		for _, name := range slices.Sorted(maps.Keys(e.Mailers)) {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaMailer, Name: "mailer.failing", Subject: name,
 				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "its log has the words of the server; `belfry mail test ADDRESS` there tries it at once. Mails are retried for about a day"})
 		}
@@ -187,7 +187,7 @@ func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 	}
 	if len(versions) > 1 {
 		var says []string
-		for _, v := range names(versions) {
+		for _, v := range slices.Sorted(maps.Keys(versions)) {
 			says = append(says, v+": "+strings.Join(versions[v], ", "))
 		}
 		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md says which versions work together"})

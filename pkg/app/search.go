@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,7 +15,7 @@ import (
 
 // searched returns the stores whose text is indexed.
 func (a *serving) searched() (stores []search.Indexed) {
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if s := a.config.Stores[name]; len(s.Search.Fields) > 0 {
 			of := a.set.Store(name)
 			stores = append(stores, search.Indexed{

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"maps"
+	"slices"
+
 	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/pages"
@@ -40,7 +43,7 @@ func (a *serving) site() *pages.Options {
 	}
 	if c.Documents.OpenAPI {
 		o.Links.OpenAPI = "/openapi.json"
-		for _, name := range names(c.Stores) {
+		for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 			if e := c.Stores[name].Expose; e != nil {
 				o.Stores = append(o.Stores, pages.Store{Name: name, URL: e.URL, List: e.List})
 			}
