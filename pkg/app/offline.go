@@ -52,11 +52,11 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	if err := p.hasData(); err != nil {
 		return err
 	}
-	return p.withStores(ctx, doing, func(set *store.Set) error { return direct(p, set) }, served)
+	return p.withStoresOf(ctx, doing, func(set *store.Set) error { return direct(p, set) }, served)
 }
 
-// withStores is withStores for a compiled configuration, whose stores need not exist yet.
-func (p *plan) withStores(ctx context.Context, doing string, direct func(*store.Set) error, served func(Holder) error) error {
+// withStoresOf is withStores for a compiled configuration, whose stores need not exist yet.
+func (p *plan) withStoresOf(ctx context.Context, doing string, direct func(*store.Set) error, served func(Holder) error) error {
 	lock, err := LockData(p.config.Data, doing)
 	var held *Held
 	if errors.As(err, &held) && held.Holder.Control != "" {

@@ -91,7 +91,7 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 			return err
 		}
 	}
-	return p.withStores(ctx, "user",
+	return p.withStoresOf(ctx, "user",
 		func(set *store.Set) error {
 			if err := p.completeClaims(ctx, set); err != nil {
 				return err

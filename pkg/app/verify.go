@@ -48,7 +48,7 @@ const progressInterval = 500 * time.Millisecond
 func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, error) {
 	report := &Report{}
 	err := withStores(ctx, c, "verify",
-		func(p *plan, set *store.Set) error { return p.verify(ctx, set, o, report) },
+		func(p *plan, set *store.Set) error { return p.verifyStores(ctx, set, o, report) },
 		func(h Holder) (err error) {
 			report, err = verifyServed(ctx, h, o)
 			return err
@@ -60,7 +60,7 @@ func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, er
 }
 
 // verify verifies stores that only this process has open.
-func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into *Report) error {
+func (p *plan) verifyStores(ctx context.Context, set *store.Set, o VerifyOptions, into *Report) error {
 	storages, err := p.openStorages(ctx)
 	if err != nil {
 		return err
