@@ -50,7 +50,7 @@ func answering[Q, T any](a *App, maxBytes int64, doing func(Q) string, decide fu
 			reply.Answer, err = decide(r.Context(), q)
 		}
 		if err != nil {
-			reply.Answer, reply.failure = nil, a.failureOf(doing(q), err)
+			reply.Answer, reply.failure = nil, failureOf(a, doing(q), err)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(reply)
@@ -65,7 +65,7 @@ type failure struct {
 }
 
 // failureOf makes a failure of an error, which is logged unless it is the command's.
-func (a *App) failureOf(doing string, err error) failure {
+func failureOf(a *App, doing string, err error) failure {
 	f := failure{Type: problem.Of(errs.KindOf(err)).Type, Detail: "the server failed; its log has the reason"}
 	var own *errs.Error
 	if errors.As(err, &own) {

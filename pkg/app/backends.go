@@ -62,7 +62,7 @@ func openBackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Ba
 }
 
 // openBackends opens the backends that stores use.
-func (p *plan) openBackends(ctx context.Context, open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend, error) {
+func openBackends(ctx context.Context, p *plan, open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend, error) {
 	backends := map[string]driver.Backend{}
 	for _, s := range p.config.Stores {
 		if backends[s.Backend] != nil {
@@ -103,7 +103,7 @@ func openOnce(ctx context.Context, backend string, b driver.Backend, o store.Opt
 
 // openStores opens every store, that of the key for sealing first; complete adds the options that only a running
 // belfry has.
-func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
+func openStores(ctx context.Context, p *plan, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
 	var stores []*store.Store
 	ordered := slices.Clone(p.stores)
 	if i := slices.IndexFunc(ordered, func(o store.Options) bool { return o.Name == config.SealKeyStore }); i > 0 {
@@ -122,7 +122,7 @@ func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backen
 }
 
 func (a *App) openBackends(ctx context.Context) error {
-	backends, err := a.now().plan.openBackends(ctx, a.openBackendWithRetry)
+	backends, err := openBackends(ctx, a.now().plan, a.openBackendWithRetry)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (a *serving) complete(o *store.Options) {
 }
 
 func (a *serving) openStores(ctx context.Context) error {
-	set, err := a.plan.openStores(ctx, a.backends, a.openStore, a.complete)
+	set, err := openStores(ctx, a.plan, a.backends, a.openStore, a.complete)
 	if err != nil {
 		return err
 	}

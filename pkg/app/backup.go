@@ -55,7 +55,7 @@ func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *Bac
 		func(p *plan, set *store.Set) error {
 			giving, done := givingWay(ctx, p.config.Data)
 			defer done()
-			err := p.withRest(giving, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
+			err := withRest(giving, p, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
 				m := &backups{plan: p, set: set, bus: b, storages: storages, backends: p.opened, log: slog.New(slog.DiscardHandler), holder: newHolder(p.config, object.NewUUID())}
 				result, err = m.make(giving, o)
 				return err
@@ -73,7 +73,7 @@ func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *Bac
 }
 
 // openBusAlone opens the bus for a command. An embedded one serves this process alone.
-func (p *plan) openBusAlone(ctx context.Context) (*bus.Bus, error) {
+func openBusAlone(ctx context.Context, p *plan) (*bus.Bus, error) {
 	o, err := p.busOptions()
 	if err != nil {
 		return nil, err
@@ -115,12 +115,12 @@ func closeBus(ctx context.Context, b *bus.Bus) error {
 }
 
 // withRest opens what a backup needs besides the stores.
-func (p *plan) withRest(ctx context.Context, do func(*bus.Bus, map[string]storage.Storage) error) error {
-	b, err := p.openBusAlone(ctx)
+func withRest(ctx context.Context, p *plan, do func(*bus.Bus, map[string]storage.Storage) error) error {
+	b, err := openBusAlone(ctx, p)
 	if err != nil {
 		return err
 	}
-	storages, err := p.openStorages(ctx)
+	storages, err := openStorages(ctx, p)
 	if err == nil {
 		err = errors.Join(do(b, storages), closeStorages(storages))
 	}
@@ -330,7 +330,7 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() == nil {
 			a.log.Error("a backup that a command requested has failed", "error", err)
 		}
-		failed := a.failureOf("backup", err)
+		failed := failureOf(a, "backup", err)
 		_ = lines.Encode(backupLine{Failure: &failed})
 		return
 	}

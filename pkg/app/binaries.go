@@ -51,7 +51,7 @@ func openStorage(ctx context.Context, b *config.Binary) (storage.Storage, error)
 }
 
 // openStorages opens the storages of all binary services.
-func (p *plan) openStorages(ctx context.Context) (map[string]storage.Storage, error) {
+func openStorages(ctx context.Context, p *plan) (map[string]storage.Storage, error) {
 	all := map[string]storage.Storage{}
 	for _, name := range slices.Sorted(maps.Keys(p.config.Binaries)) {
 		s, err := openStorage(ctx, p.config.Binaries[name])
@@ -69,7 +69,7 @@ func closeStorages(all map[string]storage.Storage) error {
 
 // services returns the binary services over open storages and stores; metrics may be nil, and before are those that
 // they replace, if any.
-func (p *plan) services(storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer, before map[string]*binary.Service) map[string]*binary.Service {
+func services(p *plan, storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer, before map[string]*binary.Service) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.config.Binaries {
 		all[name] = binary.New(binary.Options{
@@ -90,11 +90,11 @@ func inOrder(all map[string]*binary.Service) []*binary.Service {
 }
 
 func (a *serving) openStorages(ctx context.Context) error {
-	storages, err := a.plan.openStorages(ctx)
+	storages, err := openStorages(ctx, a.plan)
 	if err != nil {
 		return err
 	}
-	a.storages, a.binaries = storages, a.plan.services(storages, a.set, a.registry, nil)
+	a.storages, a.binaries = storages, services(a.plan, storages, a.set, a.registry, nil)
 	a.onStop("the storages of binaries", func(context.Context) error { return closeStorages(storages) })
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // startClaims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
 // whatever its role: writes are refused until somebody has. It does not wait for the rate of other fills.
 func (a *serving) startClaims(ctx context.Context) error {
-	f, err := fill.Start(ctx, a.plan.claimsOf(a.set, a.log))
+	f, err := fill.Start(ctx, claimsOf(a.plan, a.set, a.log))
 	if err != nil {
 		return err
 	}
@@ -22,13 +22,13 @@ func (a *serving) startClaims(ctx context.Context) error {
 	return nil
 }
 
-func (p *plan) claimsOf(set *store.Set, log *slog.Logger) fill.Options {
+func claimsOf(p *plan, set *store.Set, log *slog.Logger) fill.Options {
 	return fill.Options{Works: fill.Claims(set), Store: set.Store(config.PositionStore), Logger: log, Alone: !p.shared(), Fills: true}
 }
 
 // completeClaims makes the claims that objects lack, for a command that writes to stores that nobody serves.
-func (p *plan) completeClaims(ctx context.Context, set *store.Set) error {
-	return fill.Complete(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler)))
+func completeClaims(ctx context.Context, p *plan, set *store.Set) error {
+	return fill.Complete(ctx, claimsOf(p, set, slog.New(slog.DiscardHandler)))
 }
 
 // incompleteClaims lists the stores in which no object can get a unique value yet, for whoever asks whether belfry is

@@ -95,13 +95,13 @@ func (x *busExamination) ask(ctx context.Context) []doctor.Finding {
 	if len(x.workers) > 0 {
 		checks = append(checks, x.check(whatWorkers, x.askWork))
 	}
-	steps, err := x.plan.busSteps(nil, nil, true)
+	steps, err := busSteps(x.plan, nil, nil, true)
 	if err != nil {
 		return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.unusable", Says: messageOf(err), Do: "correct bus in the configuration"})
 	}
 	for i, step := range steps {
 		checks = append(checks, x.check(step.what, func(ctx context.Context, b askedBus) ([]doctor.Finding, error) {
-			steps, err := x.plan.busSteps(b, nil, true)
+			steps, err := busSteps(x.plan, b, nil, true)
 			if err != nil {
 				return nil, err
 			}

@@ -55,7 +55,7 @@ func TestMail(ctx context.Context, c *config.Config, q MailTest) (*MailTested, e
 	if err != nil {
 		return nil, err
 	}
-	return p.sendTest(ctx, q, func(_ string, m config.Mailer) mail.Sender {
+	return sendTest(ctx, p, q, func(_ string, m config.Mailer) mail.Sender {
 		if m.SMTP != nil {
 			return mail.NewSMTP(p.smtpOptions(m.SMTP))
 		}
@@ -65,10 +65,10 @@ func TestMail(ctx context.Context, c *config.Config, q MailTest) (*MailTested, e
 
 // testMail is TestMail for a process that serves.
 func (g *serving) testMail(ctx context.Context, q MailTest) (*MailTested, error) {
-	return g.plan.sendTest(ctx, q, func(name string, _ config.Mailer) mail.Sender { return g.sender(name) })
+	return sendTest(ctx, g.plan, q, func(name string, _ config.Mailer) mail.Sender { return g.sender(name) })
 }
 
-func (p *plan) sendTest(ctx context.Context, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
+func sendTest(ctx context.Context, p *plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
 	c := p.config
 	tested := &MailTested{Mailer: cmp.Or(q.Mailer, "default"), From: defaultSender(c), To: strings.TrimSpace(q.To)}
 	if e := c.Authentication.Email; e != nil {

@@ -51,7 +51,7 @@ func Migrate(ctx context.Context, from, to *config.Config, progress func(migrate
 	if err := m.fits(); err != nil {
 		return nil, err
 	}
-	if err := m.from.plan.hasData(); err != nil {
+	if err := hasData(m.from.plan); err != nil {
 		return nil, err
 	}
 	unlock, err := lockBoth(from.Data, to.Data)

@@ -49,14 +49,14 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	if err != nil {
 		return err
 	}
-	if err := p.hasData(); err != nil {
+	if err := hasData(p); err != nil {
 		return err
 	}
-	return p.withStoresOf(ctx, doing, func(set *store.Set) error { return direct(p, set) }, served)
+	return withStoresOf(ctx, p, doing, func(set *store.Set) error { return direct(p, set) }, served)
 }
 
 // withStoresOf is withStores for a compiled configuration, whose stores need not exist yet.
-func (p *plan) withStoresOf(ctx context.Context, doing string, direct func(*store.Set) error, served func(Holder) error) error {
+func withStoresOf(ctx context.Context, p *plan, doing string, direct func(*store.Set) error, served func(Holder) error) error {
 	lock, err := LockData(p.config.Data, doing)
 	var held *Held
 	if errors.As(err, &held) && held.Holder.Control != "" {
@@ -66,12 +66,12 @@ func (p *plan) withStoresOf(ctx context.Context, doing string, direct func(*stor
 		return err
 	}
 	defer lock.Unlock()
-	backends, err := p.openBackends(ctx, openBackendOnce)
+	backends, err := openBackends(ctx, p, openBackendOnce)
 	if err != nil {
 		return err
 	}
 	p.opened = backends
-	set, err := p.openStores(ctx, backends, openOnce, func(*store.Options) {})
+	set, err := openStores(ctx, p, backends, openOnce, func(*store.Options) {})
 	if err == nil {
 		err = checkStoresComplete(ctx, set.Store(config.PositionStore))
 	}
@@ -83,7 +83,7 @@ func (p *plan) withStoresOf(ctx context.Context, doing string, direct func(*stor
 
 // hasData returns an error if the folder of a backend is missing. A command that reads would otherwise
 // succeed without data. The error says why it is missing: a restore makes the folder, or has not got that far.
-func (p *plan) hasData() error {
+func hasData(p *plan) error {
 	var folders []string
 	if !p.shared() {
 		folders = append(folders, p.config.Data)
@@ -95,7 +95,7 @@ func (p *plan) hasData() error {
 	}
 	for _, folder := range folders {
 		if _, err := os.Stat(folder); err != nil {
-			if why := p.whyNoData(); why != nil {
+			if why := whyNoData(p); why != nil {
 				return why
 			}
 			return errs.Wrap(err, errs.Invalid, "the data folder has no data yet; check --config and --data")
@@ -105,7 +105,7 @@ func (p *plan) hasData() error {
 }
 
 // whyNoData returns who holds a data folder without data, or that a restore into it was interrupted; nil if neither is so.
-func (p *plan) whyNoData() error {
+func whyNoData(p *plan) error {
 	switch holder, err := holderOf(p.config.Data); {
 	case err != nil:
 		return err

@@ -211,7 +211,7 @@ func (r *restoring) begin(ctx context.Context) error {
 // restore restores everything, and verifies it.
 func (r *restoring) restore(ctx context.Context) (*Report, error) {
 	var err error
-	if r.storages, err = r.plan.openStorages(ctx); err != nil {
+	if r.storages, err = openStorages(ctx, r.plan); err != nil {
 		return nil, err
 	}
 	o := backup.RestoreOptions{
@@ -235,14 +235,14 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	// What was restored by records has no claims, and nobody serves: so nobody has to wait for them later.
-	claims := r.plan.claimsOf(r.set, slog.New(slog.DiscardHandler))
+	claims := claimsOf(r.plan, r.set, slog.New(slog.DiscardHandler))
 	claims.Alone = true
 	if err := fill.Complete(ctx, claims); err != nil {
 		return nil, err
 	}
 	// Copies differ where the backends were not read at one moment.
 	report := &Report{}
-	if err := verifyAll(ctx, r.set, inOrder(r.plan.services(r.storages, r.set, nil, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {
+	if err := verifyAll(ctx, r.set, inOrder(services(r.plan, r.storages, r.set, nil, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {
 		return nil, err
 	}
 	if err := r.bus.Sync(ctx); err != nil {
@@ -257,16 +257,16 @@ func (r *restoring) states() *backup.States { return backupStates(r.set) }
 // empty.
 func (r *restoring) open(ctx context.Context) (map[string]*store.Store, bus.Requester, error) {
 	var err error
-	if r.backends, err = r.plan.openBackends(ctx, openBackendOnce); err != nil {
+	if r.backends, err = openBackends(ctx, r.plan, openBackendOnce); err != nil {
 		return nil, nil, err
 	}
-	if r.set, err = r.plan.openStores(ctx, r.backends, openOnce, func(*store.Options) {}); err != nil {
+	if r.set, err = openStores(ctx, r.plan, r.backends, openOnce, func(*store.Options) {}); err != nil {
 		return nil, nil, err
 	}
 	if err := r.claim(ctx); err != nil {
 		return nil, nil, err
 	}
-	if r.bus, err = r.plan.openBusAlone(ctx); err != nil {
+	if r.bus, err = openBusAlone(ctx, r.plan); err != nil {
 		return nil, nil, err
 	}
 	return r.set.Stores(), r.bus, r.emptyBus(ctx)
@@ -314,7 +314,7 @@ func (r *restoring) checkBus(ctx context.Context) error {
 	if len(r.plan.config.Bus.URL) == 0 || r.owned {
 		return nil
 	}
-	b, err := r.plan.openBusAlone(ctx)
+	b, err := openBusAlone(ctx, r.plan)
 	if err != nil {
 		return err
 	}

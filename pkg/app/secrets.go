@@ -55,10 +55,10 @@ func ImportSecrets(ctx context.Context, c *config.Config, name string, update bo
 	}
 	err = withStores(ctx, c, "import",
 		func(p *plan, set *store.Set) error {
-			if err := p.completeClaims(ctx, set); err != nil {
+			if err := completeClaims(ctx, p, set); err != nil {
 				return err
 			}
-			result, err = p.importSecrets(ctx, set, name, update, in)
+			result, err = importSecrets(ctx, p, set, name, update, in)
 			return err
 		},
 		func(h Holder) error {
@@ -83,9 +83,9 @@ func ImportSecrets(ctx context.Context, c *config.Config, name string, update bo
 func (a *App) controlImport(w http.ResponseWriter, r *http.Request) {
 	now := a.now()
 	var reply answer[Imported]
-	result, err := now.plan.importSecrets(r.Context(), now.set, r.PathValue("store"), r.URL.Query().Get("update") == "true", r.Body)
+	result, err := importSecrets(r.Context(), now.plan, now.set, r.PathValue("store"), r.URL.Query().Get("update") == "true", r.Body)
 	if err != nil {
-		reply.failure = a.failureOf("import", err)
+		reply.failure = failureOf(a, "import", err)
 	} else {
 		reply.Answer = result
 	}
@@ -93,7 +93,7 @@ func (a *App) controlImport(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(reply)
 }
 
-func (p *plan) importSecrets(ctx context.Context, set *store.Set, name string, update bool, in io.Reader) (*Imported, error) {
+func importSecrets(ctx context.Context, p *plan, set *store.Set, name string, update bool, in io.Reader) (*Imported, error) {
 	s := set.Store(name)
 	if s == nil {
 		return nil, unknownStore(p.config, name)
@@ -111,7 +111,7 @@ func (p *plan) importSecrets(ctx context.Context, set *store.Set, name string, u
 			continue
 		}
 		result.Read++
-		if err := p.importLine(ctx, s, update, line, result); err != nil {
+		if err := importLine(ctx, p, s, update, line, result); err != nil {
 			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Taken {
 				return nil, err
 			}
@@ -121,7 +121,7 @@ func (p *plan) importSecrets(ctx context.Context, set *store.Set, name string, u
 	return result, errs.Wrap(lines.Err(), errs.Invalid, "the export can't be read")
 }
 
-func (p *plan) importLine(ctx context.Context, s *store.Store, update bool, line []byte, result *Imported) error {
+func importLine(ctx context.Context, p *plan, s *store.Store, update bool, line []byte, result *Imported) error {
 	o, err := object.Parse(bytes.Clone(line))
 	if err != nil {
 		return err

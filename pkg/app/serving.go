@@ -118,7 +118,7 @@ func (g *serving) close() {
 // the indexes that only a restart makes.
 func (g *serving) rebuild(before *serving) (missing []string, err error) {
 	missing = g.reconfigure(before)
-	g.binaries = g.plan.services(g.storages, g.set, g.registry, before.binaries)
+	g.binaries = services(g.plan, g.storages, g.set, g.registry, before.binaries)
 	if before.auth != nil {
 		g.keepFormerCookies(before)
 		g.newAuth(before.auth)

@@ -23,7 +23,7 @@ func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []liste
 			return nil, errs.New(errs.Invalid, "listener %s is built in, and set up as configured; choose another name for yours", m.Name)
 		}
 	}
-	steps, err := p.busSteps(b, more, check)
+	steps, err := busSteps(p, b, more, check)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ type busStep struct {
 }
 
 // busSteps returns the parts of the setup of a bus in their order. Each compares by itself; what they create needs those before.
-func (p *plan) busSteps(b listener.Bus, more []listener.Spec, check bool) ([]busStep, error) {
+func busSteps(p *plan, b listener.Bus, more []listener.Spec, check bool) ([]busStep, error) {
 	o, err := p.busOptions()
 	if err != nil {
 		return nil, err

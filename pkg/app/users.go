@@ -87,13 +87,13 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 		return err
 	}
 	if !mayCreate {
-		if err := p.hasData(); err != nil {
+		if err := hasData(p); err != nil {
 			return err
 		}
 	}
-	return p.withStoresOf(ctx, "user",
+	return withStoresOf(ctx, p, "user",
 		func(set *store.Set) error {
-			if err := p.completeClaims(ctx, set); err != nil {
+			if err := completeClaims(ctx, p, set); err != nil {
 				return err
 			}
 			users := account.New(p.authOptions(set))

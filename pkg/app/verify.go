@@ -48,7 +48,7 @@ const progressInterval = 500 * time.Millisecond
 func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, error) {
 	report := &Report{}
 	err := withStores(ctx, c, "verify",
-		func(p *plan, set *store.Set) error { return p.verifyStores(ctx, set, o, report) },
+		func(p *plan, set *store.Set) error { return verifyStores(ctx, p, set, o, report) },
 		func(h Holder) (err error) {
 			report, err = verifyServed(ctx, h, o)
 			return err
@@ -60,8 +60,8 @@ func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, er
 }
 
 // verify verifies stores that only this process has open.
-func (p *plan) verifyStores(ctx context.Context, set *store.Set, o VerifyOptions, into *Report) error {
-	storages, err := p.openStorages(ctx)
+func verifyStores(ctx context.Context, p *plan, set *store.Set, o VerifyOptions, into *Report) error {
+	storages, err := openStorages(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (p *plan) verifyStores(ctx context.Context, set *store.Set, o VerifyOptions
 	if p.shared() {
 		wait = differenceTimeout
 	}
-	if err := fill.Load(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler))); err != nil {
+	if err := fill.Load(ctx, claimsOf(p, set, slog.New(slog.DiscardHandler))); err != nil {
 		return errors.Join(err, closeStorages(storages))
 	}
-	err = verifyAll(ctx, set, inOrder(p.services(storages, set, nil, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)
+	err = verifyAll(ctx, set, inOrder(services(p, storages, set, nil, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)
 	return errors.Join(err, closeStorages(storages))
 }
 
