@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"belfry/pkg/api/problem"
@@ -41,7 +42,7 @@ func ask[T any](ctx context.Context, h Holder, path string, question any) (*T, e
 
 // answering handles the questions of a command, of at most maxBytes. doing names the command of a
 // question in the log.
-func answering[Q, T any](a *App, maxBytes int64, doing func(Q) string, decide func(context.Context, Q) (*T, error)) http.HandlerFunc {
+func answering[Q, T any](log *slog.Logger, maxBytes int64, doing func(Q) string, decide func(context.Context, Q) (*T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Q
 		var reply answer[T]
@@ -50,7 +51,7 @@ func answering[Q, T any](a *App, maxBytes int64, doing func(Q) string, decide fu
 			reply.Answer, err = decide(r.Context(), q)
 		}
 		if err != nil {
-			reply.Answer, reply.failure = nil, failureOf(a, doing(q), err)
+			reply.Answer, reply.failure = nil, failureOf(log, doing(q), err)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(reply)
@@ -65,13 +66,13 @@ type failure struct {
 }
 
 // failureOf makes a failure of an error, which is logged unless it is the command's.
-func failureOf(a *App, doing string, err error) failure {
+func failureOf(log *slog.Logger, doing string, err error) failure {
 	f := failure{Type: problem.Of(errs.KindOf(err)).Type, Detail: "the server failed; its log has the reason"}
 	var own *errs.Error
 	if errors.As(err, &own) {
 		f.Detail, f.Errors = errs.Messages(err), own.Fields
 	} else {
-		a.log.Error(doing, "error", err)
+		log.Error(doing, "error", err)
 	}
 	return f
 }

@@ -330,7 +330,7 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() == nil {
 			a.log.Error("a backup that a command requested has failed", "error", err)
 		}
-		failed := failureOf(a, "backup", err)
+		failed := failureOf(a.log, "backup", err)
 		_ = lines.Encode(backupLine{Failure: &failed})
 		return
 	}

@@ -32,25 +32,25 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("POST /backup", a.controlBackup)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
 	mux.HandleFunc("POST /import/{store}", a.controlImport)
-	mux.HandleFunc("POST /access", answering(a, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
+	mux.HandleFunc("POST /access", answering(a.log, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
 		now := a.now()
 		return decide(ctx, now.config, now.set, q)
 	}))
-	mux.HandleFunc("POST /schema", answering(a, maxSchemaQuestion, func(SchemaQuestion) string { return "schema check" }, func(ctx context.Context, q SchemaQuestion) (*store.SchemaReport, error) {
+	mux.HandleFunc("POST /schema", answering(a.log, maxSchemaQuestion, func(SchemaQuestion) string { return "schema check" }, func(ctx context.Context, q SchemaQuestion) (*store.SchemaReport, error) {
 		now := a.now()
 		return checkSchema(ctx, now.config, now.set, q)
 	}))
-	mux.HandleFunc("POST /users", answering(a, maxUserRequest, func(q UserRequest) string { return "user " + string(q.Act) }, a.manageUsers))
-	mux.HandleFunc("POST /mail", answering(a, 4<<10, func(MailTest) string { return "mail test" }, func(ctx context.Context, q MailTest) (*MailTested, error) {
+	mux.HandleFunc("POST /users", answering(a.log, maxUserRequest, func(q UserRequest) string { return "user " + string(q.Act) }, a.manageUsers))
+	mux.HandleFunc("POST /mail", answering(a.log, 4<<10, func(MailTest) string { return "mail test" }, func(ctx context.Context, q MailTest) (*MailTested, error) {
 		now, done := a.use()
 		defer done()
 		return now.testMail(ctx, q)
 	}))
-	mux.HandleFunc("POST /seal-keys", answering(a, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))
-	mux.HandleFunc("POST /doctor", answering(a, 1<<10, func(struct{}) string { return "doctor" }, func(ctx context.Context, _ struct{}) (*doctorReply, error) {
+	mux.HandleFunc("POST /seal-keys", answering(a.log, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))
+	mux.HandleFunc("POST /doctor", answering(a.log, 1<<10, func(struct{}) string { return "doctor" }, func(ctx context.Context, _ struct{}) (*doctorReply, error) {
 		return a.examine(ctx)
 	}))
-	mux.HandleFunc("POST /reload", answering(a, 1<<10, func(struct{}) string { return "reload" }, a.controlReload))
+	mux.HandleFunc("POST /reload", answering(a.log, 1<<10, func(struct{}) string { return "reload" }, a.controlReload))
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}

@@ -85,7 +85,7 @@ func (a *App) controlImport(w http.ResponseWriter, r *http.Request) {
 	var reply answer[Imported]
 	result, err := importSecrets(r.Context(), now.plan, now.set, r.PathValue("store"), r.URL.Query().Get("update") == "true", r.Body)
 	if err != nil {
-		reply.failure = failureOf(a, "import", err)
+		reply.failure = failureOf(a.log, "import", err)
 	} else {
 		reply.Answer = result
 	}
