@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 )
 
 // Durations in JSON are seconds, in whatever place.
@@ -45,7 +45,7 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 	if !strings.Contains(help, "--role=ROLE,... ") {
 		t.Errorf("the help has another form of --role: %s", help)
 	}
-	if want := strings.Join(app.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
+	if want := strings.Join(plan.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
 		t.Errorf("the help does not name %s: %s", want, help)
 	}
 	for file, line := range map[string]string{"../../docs/reference/glossary.md": "| role |", "../../docs/guides/deploy-cluster.md": "belfry serve --role mapping"} {
@@ -55,7 +55,7 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 		}
 		_, rest, found := strings.Cut(string(text), line)
 		line, _, _ := strings.Cut(rest, "\n")
-		for _, role := range app.Roles() {
+		for _, role := range plan.Roles() {
 			named := strings.Contains(line, role)
 			if strings.Contains(file, "deploy") { // the front is another process there, and the role mapping comes before
 				named = named || role == "front" || role == "mapping"

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,9 @@ import (
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/api/pagememory"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/app/tracing"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
@@ -50,7 +52,7 @@ type App struct {
 	asked    *prometheus.Registry // metrics for which backends and the bus are asked
 	roles    []string             // none: all
 
-	lock           *DataLock
+	lock           *hold.DataLock
 	backends       map[string]driver.Backend
 	bus            *bus.Bus
 	relay          *outbox.Relay
@@ -101,9 +103,6 @@ type App struct {
 	stops []stop // in the order of starting
 }
 
-// unavailableStopTimeout limits how long a stop tries to publish while a backend or the bus is unavailable.
-const unavailableStopTimeout = 2 * time.Second
-
 // stop ends one part.
 type stop struct {
 	name string
@@ -113,7 +112,7 @@ type stop struct {
 // Start starts the parts of belfry that a configuration enables, or those of the given roles, and
 // returns once it serves. If one fails, it stops those that were started.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...string) (*App, error) {
-	p, err := compileFor(c, roles)
+	p, err := plan.CompileFor(c, roles)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +127,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	return a, nil
 }
 
-func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
+func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *App {
 	a := &App{
 		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
@@ -250,13 +249,13 @@ func (a *App) onStop(name string, do func(ctx context.Context) error) {
 }
 
 func (a *App) openBus(ctx context.Context) error {
-	o, err := a.now().plan.busOptions()
+	o, err := a.now().plan.BusOptions()
 	if err != nil {
 		return err
 	}
 	o.Logger = a.log
 	if o.URL == "" {
-		server := embeddedBus(a.now().config)
+		server := plan.EmbeddedBus(a.now().config)
 		server.Logger = a.log
 		o.Server = embedded.New(server)
 	}
@@ -281,7 +280,7 @@ func (a *App) startRelay(context.Context) error {
 func (a *App) stopRelay(ctx context.Context) error {
 	if a.dependencies(ctx) != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, unavailableStopTimeout)
+		ctx, cancel = context.WithTimeout(ctx, open.UnavailableStopTimeout)
 		defer cancel()
 	}
 	if err := a.relay.Close(ctx); err != nil {
@@ -327,11 +326,6 @@ func (a *serving) expandable(s *store.Store) map[string]*store.Store {
 	}
 	maps.DeleteFunc(all, func(_ string, s *store.Store) bool { return s == nil })
 	return all
-}
-
-func readSeed(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	return strings.TrimSpace(string(data)), err
 }
 
 var _ store.Announcer = (*bus.Bus)(nil)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/test/kit"
@@ -218,7 +219,7 @@ func TestAStopPublishesEveryEvent(t *testing.T) {
 		p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
 	}
 	p.stop(a)
-	report, err := Verify(t.Context(), p.config, VerifyOptions{})
+	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
 	if err != nil || report.Pending != 0 {
 		t.Errorf("events are pending: %+v, %v", report, err)
 	}
@@ -242,7 +243,7 @@ func TestAStopSucceedsWhileTheBusIsUnavailable(t *testing.T) {
 	if !strings.Contains(p.logged.String(), "events are not published; they stay in their records") {
 		t.Errorf("it is not logged: %s", p.logged)
 	}
-	report, err := Verify(t.Context(), p.config, VerifyOptions{})
+	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
 	if err != nil || report.Pending == 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}

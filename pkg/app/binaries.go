@@ -2,116 +2,37 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"belfry/config"
 	"belfry/listeners/sweep"
 	"belfry/pkg/api/files"
-	"belfry/pkg/app/certificate"
-	"belfry/pkg/binary"
-	storage "belfry/pkg/binary/driver"
-	"belfry/pkg/binary/filestorage"
-	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/app/open"
 	"belfry/pkg/listener"
-	"belfry/pkg/store"
 )
 
-// placeBinaries sets which properties of the stores hold binaries, and indexes objects by the binaries
-// that they hold.
-func (p *plan) placeBinaries() {
-	for i := range p.stores {
-		o := &p.stores[i]
-		if o.Name == config.ContentStore {
-			continue
-		}
-		o.IndexBinaries = len(p.config.Binaries) > 0
-		for _, name := range slices.Sorted(maps.Keys(p.config.Binaries)) {
-			o.Binaries = append(o.Binaries, p.config.Binaries[name].Map[o.Name]...)
-		}
-	}
-}
-
-func openStorage(ctx context.Context, b *config.Binary) (storage.Storage, error) {
-	if b.S3 != nil {
-		roots, err := certificate.Trusted(b.S3.CA)
-		if err != nil {
-			return nil, err
-		}
-		return s3storage.Open(ctx, s3storage.Options{
-			Bucket: b.S3.Bucket, Region: b.S3.Region, Endpoint: b.S3.Endpoint, Prefix: b.S3.Prefix, RootCAs: roots,
-		})
-	}
-	return filestorage.Open(b.File.Folder)
-}
-
-// openStorages opens the storages of all binary services.
-func openStorages(ctx context.Context, p *plan) (map[string]storage.Storage, error) {
-	all := map[string]storage.Storage{}
-	for _, name := range slices.Sorted(maps.Keys(p.config.Binaries)) {
-		s, err := openStorage(ctx, p.config.Binaries[name])
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("binaries.%s: %w", name, err), closeStorages(all))
-		}
-		all[name] = s
-	}
-	return all, nil
-}
-
-func closeStorages(all map[string]storage.Storage) error {
-	return closeAll(all, "the storage of binaries.")
-}
-
-// services returns the binary services over open storages and stores; metrics may be nil, and before are those that
-// they replace, if any.
-func services(p *plan, storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer, before map[string]*binary.Service) map[string]*binary.Service {
-	all := map[string]*binary.Service{}
-	for name, b := range p.config.Binaries {
-		all[name] = binary.New(binary.Options{
-			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
-			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
-			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics, Previous: before[name],
-		})
-	}
-	return all
-}
-
-func inOrder(all map[string]*binary.Service) []*binary.Service {
-	var list []*binary.Service
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, all[name])
-	}
-	return list
-}
-
 func (a *serving) openStorages(ctx context.Context) error {
-	storages, err := openStorages(ctx, a.plan)
+	storages, err := open.Storages(ctx, a.plan)
 	if err != nil {
 		return err
 	}
-	a.storages, a.binaries = storages, services(a.plan, storages, a.set, a.registry, nil)
-	a.onStop("the storages of binaries", func(context.Context) error { return closeStorages(storages) })
+	a.storages, a.binaries = storages, open.Services(a.plan, storages, a.set, a.registry, nil)
+	a.onStop("the storages of binaries", func(context.Context) error { return open.CloseStorages(storages) })
 	return nil
 }
-
-const sweepConcurrency = 16
 
 // startSweep starts the sweeper, which deletes contents that no object references.
 func (a *serving) startSweep(context.Context) error {
 	if len(a.binaries) == 0 {
 		return nil
 	}
-	w, err := sweep.NewWorker(inOrder(a.binaries), a.log)
+	w, err := sweep.NewWorker(open.InOrder(a.binaries), a.log)
 	if err != nil {
 		return err
 	}
 	a.sweeper = w
-	spec := a.plan.sweepSpec()
+	spec := a.plan.SweepSpec()
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
 		now, done := a.use()
 		defer done()
@@ -146,7 +67,7 @@ func (a *serving) startSweep(context.Context) error {
 }
 
 func (a *App) cleanQuotas(ctx context.Context) error {
-	for _, s := range inOrder(a.now().binaries) {
+	for _, s := range open.InOrder(a.now().binaries) {
 		for n := cleanAtOnce; n >= cleanAtOnce; {
 			var err error
 			if n, err = s.DeleteExpired(ctx, cleanAtOnce); err != nil {

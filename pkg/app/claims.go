@@ -3,32 +3,21 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
-	"belfry/config"
+	"belfry/pkg/app/open"
 	"belfry/pkg/mapping/fill"
-	"belfry/pkg/store"
 )
 
 // startClaims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
 // whatever its role: writes are refused until somebody has. It does not wait for the rate of other fills.
 func (a *serving) startClaims(ctx context.Context) error {
-	f, err := fill.Start(ctx, claimsOf(a.plan, a.set, a.log))
+	f, err := fill.Start(ctx, open.ClaimsOf(a.plan, a.set, a.log))
 	if err != nil {
 		return err
 	}
 	a.claims = f
 	a.onStop("collecting unique values", func(context.Context) error { f.Close(); return nil })
 	return nil
-}
-
-func claimsOf(p *plan, set *store.Set, log *slog.Logger) fill.Options {
-	return fill.Options{Works: fill.Claims(set), Store: set.Store(config.PositionStore), Logger: log, Alone: !p.shared(), Fills: true}
-}
-
-// completeClaims makes the claims that objects lack, for a command that writes to stores that nobody serves.
-func completeClaims(ctx context.Context, p *plan, set *store.Set) error {
-	return fill.Complete(ctx, claimsOf(p, set, slog.New(slog.DiscardHandler)))
 }
 
 // incompleteClaims lists the stores in which no object can get a unique value yet, for whoever asks whether belfry is

@@ -51,7 +51,7 @@ func (a *serving) consoleGraph() *console.Graph {
 			g.Stores = append(g.Stores, name)
 		}
 	}
-	for _, m := range a.plan.mappings {
+	for _, m := range a.plan.Mappings {
 		if config.Internal(m.Source) || config.Internal(m.Target) {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/account"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -110,7 +111,7 @@ func startPopulation(t *testing.T) *population {
 	c := &population{place: &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}}
 	c.write("child.json", `{"required": ["birthday"]}`)
 	c.config = c.load(populated)
-	c.app = newApp(c.config, must(compile(c.config)), c.log(), nil)
+	c.app = newApp(c.config, must(plan.Compile(c.config)), c.log(), nil)
 	t.Cleanup(func() { _ = c.app.Stop(context.Background()) })
 	for _, step := range c.app.current.steps() {
 		if err := step(t.Context()); err != nil {

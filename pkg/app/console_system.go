@@ -16,6 +16,8 @@ import (
 
 	"belfry/internal/count"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 )
@@ -62,7 +64,7 @@ func (a *serving) consoleSystem() *console.System {
 
 // facts describes the process.
 func (a *serving) facts() []console.Fact {
-	facts := []console.Fact{{Name: "Version", Value: Version()}}
+	facts := []console.Fact{{Name: "Version", Value: plan.Version()}}
 	add := func(name, value string) {
 		if value != "" {
 			facts = append(facts, console.Fact{Name: name, Value: value})
@@ -82,7 +84,7 @@ func (a *serving) facts() []console.Fact {
 	add("Started", a.began.UTC().Format("2006-01-02 15:04:05")+" UTC")
 	roles := a.roles
 	if len(roles) == 0 {
-		roles = Roles()
+		roles = plan.Roles()
 	}
 	add("Roles", strings.Join(roles, ", "))
 	add("HTTP", a.HTTPAddress())
@@ -151,7 +153,7 @@ func saysOf(err error) string {
 func (a *serving) disks() []console.Disk {
 	var all []console.Disk
 	add := func(what, folder string) {
-		if free, total, ok := space(folder); ok {
+		if free, total, ok := examine.Space(folder); ok {
 			all = append(all, console.Disk{What: what, Folder: folder, Free: free, Total: total})
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // role mapping, records by which configuration it serves.
 func (a *serving) startFill(ctx context.Context) error {
 	f, err := fill.Start(ctx, fill.Options{
-		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
+		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.Shared(),
 		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
 	})
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *serving) startFill(ctx context.Context) error {
 
 // prepareFill has the consumer of the mapping worker receive the events of all mappings.
 func (a *serving) prepareFill(ctx context.Context) error {
-	spec := a.plan.mappingSpec()
+	spec := a.plan.MappingSpec()
 	if len(spec.Filters) == 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/idempotent"
 )
@@ -105,12 +106,12 @@ func (a *serving) newAPI() error {
 	o := api.Options{
 		Stopping: a.draining, Cut: a.cut, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Base: a.base(), Pages: a.pages,
 	}
-	if a.has(roleFront) {
+	if a.has(plan.RoleFront) {
 		contract, err := a.contract()
 		if err != nil {
 			return err
 		}
-		openAPI := documentOf(contract, openapi.Document)
+		openAPI := plan.DocumentOf(contract, openapi.Document)
 		a.kept.SetMax(a.config.Limits.Idempotency)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones, Kept: a.kept})
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live

@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/system"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
@@ -16,7 +17,7 @@ import (
 // clients there. It is nil for none.
 func (a *serving) publicMetrics() *system.Metrics {
 	m := a.config.Metrics
-	if m.Token == "" && (a.has(roleFront) || m.Listen != "") {
+	if m.Token == "" && (a.has(plan.RoleFront) || m.Listen != "") {
 		return nil
 	}
 	return system.NewMetrics(a.metrics(), string(m.Token))

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/plan"
 	"belfry/test/kit"
 	"belfry/test/kit/tlskit"
 )
@@ -285,7 +287,7 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 	a := p.start()
 	text := p.metrics(a)
 	for _, want := range []string{
-		"belfry_build_info{version=\"" + Version() + "\"} 1\n", "\nbelfry_disk_free_bytes{folder=\"data\"} ", "\nbelfry_disk_size_bytes{folder=\"binaries files\"} ",
+		"belfry_build_info{version=\"" + plan.Version() + "\"} 1\n", "\nbelfry_disk_free_bytes{folder=\"data\"} ", "\nbelfry_disk_size_bytes{folder=\"binaries files\"} ",
 		fmt.Sprintf("\nbelfry_certificate_expiry_timestamp_seconds{certificate=\"http.tls\"} %v\n", float64(until.Unix())),
 	} {
 		if !strings.Contains(text, want) {
@@ -299,7 +301,7 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 	}
 	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"), time.Now().Add(-time.Hour), until, "x.example")
 	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
-	if last := latest(acmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
+	if last := latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
 		t.Errorf("the latest certificate is %+v", last)
 	}
 }

@@ -2,12 +2,11 @@ package app
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/store/idempotent"
 )
@@ -18,17 +17,6 @@ const (
 	forgetAtOnce   = 10_000
 )
 
-// onBus returns the stores with operations over the bus.
-func (p *plan) onBus() []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(p.config.Stores)) {
-		if p.config.Stores[name].Bus {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
 // newOperations makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
 // for nothing.
 func (a *serving) newOperations(before *natsapi.Server) (err error) {
@@ -37,7 +25,7 @@ func (a *serving) newOperations(before *natsapi.Server) (err error) {
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
 		Pages: a.pages, Previous: before, Tracing: a.spans(),
 	}
-	for _, name := range a.plan.onBus() {
+	for _, name := range a.plan.OnBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))
 	}
 	if len(o.Stores) > 0 {
@@ -84,7 +72,7 @@ func (a *serving) stopOperations(ctx context.Context) error {
 
 // semantic returns Version as a semantic version, which services on the bus need.
 func semantic() string {
-	v, found := strings.CutPrefix(Version(), "v")
+	v, found := strings.CutPrefix(plan.Version(), "v")
 	if !found || strings.Count(v, ".") < 2 {
 		return "0.0.0"
 	}
@@ -98,7 +86,7 @@ func (a *serving) openOverBus() []string {
 		return nil
 	}
 	var all []string
-	for _, name := range a.plan.onBus() {
+	for _, name := range a.plan.OnBus() {
 		s := a.config.Stores[name]
 		if s.Policy != (config.Policy{}) || s.Expose == nil || s.Expose.Restrict != (config.Restrict{}) {
 			all = append(all, name)

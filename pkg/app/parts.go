@@ -13,6 +13,7 @@ import (
 	"belfry/internal/count"
 	"belfry/listeners/sweep"
 	"belfry/pkg/api/system"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
@@ -201,7 +202,7 @@ func (a *App) readyWith(states []error) (degraded []string, err error) {
 			degraded = append(degraded, saysOf(state))
 		}
 	}
-	if err != nil && (!served || !a.has(roleFront)) {
+	if err != nil && (!served || !a.has(plan.RoleFront)) {
 		return nil, err
 	}
 	return append(degraded, a.shortcomings()...), nil
@@ -229,7 +230,7 @@ func (a *App) serves(p *part) bool {
 
 // requires reports whether a process can't be ready without a part; a front can, as long as another one serves.
 func (a *App) requires(p *part) bool {
-	if a.has(roleFront) {
+	if a.has(plan.RoleFront) {
 		return a.serves(p)
 	}
 	return p.kind != partBinaries || a.has(sweep.Name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"belfry/pkg/app/plan"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/kit/tlskit"
@@ -30,7 +31,7 @@ func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
 	} {
 		before := "bus: {" + text[0] + "}\n"
 		var got []string
-		for _, problem := range fixed(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
+		for _, problem := range plan.Fixed(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
 			got = append(got, problem.Key)
 		}
 		if strings.Join(got, " ") != keys {
@@ -59,7 +60,7 @@ func TestAReloadNamesTheKeyOfAuthorities(t *testing.T) {
 	} {
 		for _, change := range [][2]string{{"ca: a.pem\n", "ca: b.pem\n"}, {"", "ca: b.pem\n"}, {"ca: a.pem\n", ""}} {
 			var got []string
-			for _, problem := range fixed(p.load(change[0]+text), p.load(change[1]+text)) {
+			for _, problem := range plan.Fixed(p.load(change[0]+text), p.load(change[1]+text)) {
 				got = append(got, problem.Key)
 			}
 			if strings.Join(got, " ") != keys {
@@ -108,7 +109,7 @@ func TestAReloadOfACMEIsRefusedByKey(t *testing.T) {
 		{"{email", "{storage: x, email"}:   {"http.acme.storage"},
 		{"http: {acme: {email: x@example.com}}", "listen: 127.0.0.1:8080"}: {"http.acme"},
 	} {
-		problems := fixed(before, p.load(strings.Replace(text, change[0], change[1], 1)))
+		problems := plan.Fixed(before, p.load(strings.Replace(text, change[0], change[1], 1)))
 		if len(problems) != len(keys) || len(keys) > 0 && problems[0].Key != keys[0] {
 			t.Errorf("%q: %v", change, problems)
 		}

@@ -2,35 +2,21 @@ package app
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strings"
 
-	"belfry/config"
-	"belfry/internal/count"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
-	"belfry/pkg/errs"
+	"belfry/pkg/app/plan"
 )
-
-// roleSearch indexes the text of objects, and answers searches.
-const roleSearch = "search"
-
-// roleFront serves requests: HTTP, operations over the bus, and events for browsers. The others are the role
-// search and the built-in listeners.
-const roleFront = "front"
-
-// Roles returns the roles that a process can be limited to.
-func Roles() []string { return append([]string{roleFront, roleSearch}, builtIn...) }
 
 // has reports whether this process has a role; it has all if none was given.
 func (a *App) has(role string) bool { return len(a.roles) == 0 || slices.Contains(a.roles, role) }
 
 // steps returns the functions that start the parts of belfry, in order, for the roles of this process.
 func (a *serving) steps() []func(context.Context) error {
-	front, mails := a.has(roleFront), a.has(mail.Name)
+	front, mails := a.has(plan.RoleFront), a.has(mail.Name)
 	var all []func(context.Context) error
 	for _, step := range []struct {
 		needed bool
@@ -57,12 +43,12 @@ func (a *serving) steps() []func(context.Context) error {
 		{a.has(mapping.Name) || a.has(cascade.Name) || mails, a.startMissed},
 		{mails, a.startMail},
 		{a.has(sweep.Name), a.startSweep},
-		{a.has(roleSearch), a.startSearch},
+		{a.has(plan.RoleSearch), a.startSearch},
 		{true, a.startJanitor},
 		{true, a.startWatch},
 		{true, a.startBusCheck},
 		{true, a.startBackups},
-		{a.plan.shared(), a.startRoster},
+		{a.plan.Shared(), a.startRoster},
 		{true, a.startControl},
 		{front, a.serveBus},
 		{front, a.startEvents},
@@ -73,74 +59,4 @@ func (a *serving) steps() []func(context.Context) error {
 		}
 	}
 	return all
-}
-
-// unshared returns a problem for each backend that only one process can use, and one for storages: what to do is the same for all that are in it.
-func unshared(c *config.Config) (problems config.Problems) {
-	in := map[string][]string{} // stores by backend, those of the configuration first
-	for _, name := range append(c.DeclaredStores(), slices.Sorted(maps.Keys(c.Stores))...) {
-		backend := c.Stores[name].Backend
-		if c.Backends[backend].Type == "file" && !slices.Contains(in[backend], name) {
-			in[backend] = append(in[backend], name)
-		}
-	}
-	for _, backend := range slices.Sorted(maps.Keys(in)) {
-		stores := in[backend]
-		mine := max(1, countIn(stores, c.DeclaredStores())) // the file has no others
-		problems = append(problems, c.Problem("stores."+stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder only one process can use; give the backend the type mongodb or dynamodb, or start one process without --role",
-			others(mine-1, "store"), backend))
-	}
-	var folders []string
-	for _, name := range slices.Sorted(maps.Keys(c.Binaries)) {
-		if c.Binaries[name].S3 == nil {
-			folders = append(folders, name)
-		}
-	}
-	if len(folders) > 0 {
-		problems = append(problems, c.Problem("binaries."+folders[0], "with --role several processes use the storage: it%s can't be a folder, which only one process can use; give it the type S3, or start one process without --role", others(len(folders)-1, "service")))
-	}
-	return problems
-}
-
-// countIn returns how many of the names are in a list.
-func countIn(names, list []string) (n int) {
-	for _, name := range names {
-		if slices.Contains(list, name) {
-			n++
-		}
-	}
-	return n
-}
-
-// others says how many more have the same problem.
-func others(n int, noun string) string {
-	if n == 0 {
-		return ""
-	}
-	return " and " + count.Of(n, "other "+noun)
-}
-
-// checkRoles returns an error if a process can't be limited to some roles: other processes have the rest,
-// so all of them must share the bus and the stores.
-func checkRoles(c *config.Config, roles []string) error {
-	for _, role := range roles {
-		if !slices.Contains(Roles(), role) {
-			return errs.New(errs.Invalid, "--role: there is no role %q; expected one of %s", role, strings.Join(Roles(), ", "))
-		}
-	}
-	if len(roles) == 0 {
-		return nil
-	}
-	var problems config.Problems
-	if len(c.Bus.URL) == 0 {
-		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: set url, since the embedded bus is inside one process"))
-	}
-	problems = append(problems, unshared(c)...)
-	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // none is given
-		problems = append(problems, c.Problem("baseURL", "is required with --role mail: links in mails point to it, and this process does not serve HTTP"))
-	}
-	if len(problems) > 0 {
-		return problems
-	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/operations/doctor"
 	"belfry/pkg/store"
 )
@@ -91,7 +93,7 @@ func (a *App) enroll(ctx context.Context) {
 		if r.Processes == nil {
 			r.Processes = map[string]rosterEntry{}
 		}
-		r.Processes[a.run] = rosterEntry{Version: Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now, Mailers: a.mailers.allFailing(a.now().config.Mailers)}
+		r.Processes[a.run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now, Mailers: a.mailers.allFailing(a.now().config.Mailers)}
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
@@ -101,12 +103,12 @@ func (a *App) enroll(ctx context.Context) {
 
 // askRoster reports whether all processes are of one version, and whether one has another time.
 func (a *App) askRoster(ctx context.Context) []doctor.Finding {
-	if !a.now().plan.shared() {
-		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + Version()}}
+	if !a.now().plan.Shared() {
+		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
 	}
 	r, _, err := a.sharedRoster().Get(ctx)
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: messageOf(err), Do: "see what is wrong with the backends"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see what is wrong with the backends"}}
 	}
 	now := time.Now()
 	return slices.Concat(judgeRoster(r, now), missingRoles(r, a.neededRoles(), now), r.failingMailers(a.run, now))
@@ -115,11 +117,11 @@ func (a *App) askRoster(ctx context.Context) []doctor.Finding {
 // neededRoles are the roles that some process must have, besides the front.
 func (a *App) neededRoles() (all []string) {
 	now := a.now()
-	for _, spec := range now.plan.specs() {
+	for _, spec := range now.plan.Specs() {
 		all = append(all, spec.Name)
 	}
 	if len(now.searched()) > 0 {
-		all = append(all, roleSearch)
+		all = append(all, plan.RoleSearch)
 	}
 	return all
 }
@@ -139,7 +141,7 @@ func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []doctor.Finding{{Level: doctor.Problem, Area: areaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
+	return []doctor.Finding{{Level: doctor.Problem, Area: examine.AreaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
 		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
 		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and whether it has the same backends"}}
 }
@@ -163,7 +165,7 @@ func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding)
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.Mailers)) {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaMailer, Name: "mailer.failing", Subject: name,
+			all = append(all, doctor.Finding{Level: doctor.Problem, Area: examine.AreaMailer, Name: "mailer.failing", Subject: name,
 				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "its log has the words of the server; `belfry mail test ADDRESS` there tries it at once. Mails are retried for about a day"})
 		}
 	}
@@ -181,8 +183,8 @@ func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 			continue
 		}
 		versions[e.Version] = append(versions[e.Version], e.String())
-		if ahead := e.Seen.Sub(now); ahead > clockSkew {
-			all = append(all, judgeClock(e.String(), e.Seen, now, now))
+		if ahead := e.Seen.Sub(now); ahead > examine.ClockSkew {
+			all = append(all, examine.JudgeClock(e.String(), e.Seen, now, now))
 		}
 	}
 	if len(versions) > 1 {

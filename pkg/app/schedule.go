@@ -9,6 +9,7 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/internal/schedule"
+	"belfry/pkg/app/command"
 	"belfry/pkg/operations/backup"
 )
 
@@ -58,7 +59,7 @@ func (s *scheduled) run(ctx context.Context) {
 // poll makes a backup that is due, and returns when to poll again.
 func (s *scheduled) poll(ctx context.Context) time.Duration {
 	m := s.app.backups()
-	state, err := m.states().Get(ctx)
+	state, err := m.States().Get(ctx)
 	if err != nil {
 		return scheduleInterval // the backend is unavailable, as other parts say
 	}
@@ -70,11 +71,11 @@ func (s *scheduled) poll(ctx context.Context) time.Duration {
 	if next := later(s.next(&state), s.retryAt); next.After(now) {
 		return min(next.Sub(now), scheduleInterval)
 	}
-	stored, taken, err := m.states().Take(ctx, m.holder, s.due)
+	stored, taken, err := m.States().Take(ctx, m.Holder, s.due)
 	if err != nil || !taken {
 		return scheduleInterval
 	}
-	_, err = m.makeTaken(ctx, stored.Installation, BackupOptions{})
+	_, err = m.MakeTaken(ctx, stored.Installation, command.BackupOptions{})
 	switch {
 	case err == nil:
 		s.retries.Reset()

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/config"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/search"
 )
 
@@ -33,7 +32,7 @@ func (a *serving) startSearch(context.Context) error {
 		return nil
 	}
 	s, err := search.Start(search.Options{
-		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: searchFolder(a.config), Stores: stores, Logger: a.log,
+		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: plan.SearchFolder(a.config), Stores: stores, Logger: a.log,
 	})
 	if err != nil {
 		return err
@@ -78,6 +77,3 @@ func (a *App) collectSearch(gauge func(*prometheus.Desc, float64, ...string)) {
 		gauge(searchBehindDesc, float64(s.Behind), s.Store)
 	}
 }
-
-// searchFolder is the folder of the indexes of a process.
-func searchFolder(c *config.Config) string { return filepath.Join(c.Data, "search") }

@@ -6,15 +6,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/app/certificate"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
@@ -27,34 +26,9 @@ type secure struct {
 	redirect string // the address that redirects; "" for none
 }
 
-// compileHTTP reads the certificate.
-func (p *plan) compileHTTP() (problems config.Problems) {
-	h := &p.config.HTTP
-	var err error
-	if h.TLS != nil {
-		if p.certificate, err = certificate.Load(h.TLS.Cert, h.TLS.Key); err != nil {
-			problems = append(problems, p.config.Problem("http.tls", "%v", err))
-		}
-	}
-	if h.ACME != nil {
-		if err := certificate.CheckAuthorities(h.ACME.CA); err != nil {
-			problems = append(problems, p.config.Problem("http.acme.ca", "%v", err))
-		}
-	}
-	return problems
-}
-
-// publicName is the name by which clients reach belfry; "" if none is configured.
-func publicName(c *config.Config) string {
-	if u, err := url.Parse(c.BaseURLAt("")); err == nil {
-		return u.Hostname()
-	}
-	return ""
-}
-
 // secures reports whether this process serves TLS. Without the role front it serves probes only, to programs that
 // know its address and no name.
-func (a *App) secures() bool { return a.has(roleFront) && a.now().config.Secure() }
+func (a *App) secures() bool { return a.has(plan.RoleFront) && a.now().config.Secure() }
 
 // startTLS makes the certificates available, and redirects, before connections are served.
 func (a *App) startTLS(ctx context.Context) error {
@@ -69,7 +43,7 @@ func (a *App) startTLS(ctx context.Context) error {
 		s.redirect = redirect.Addr().String()
 	}
 	if h.TLS != nil {
-		s.files = certificate.NewFiles(g.plan.certificate, publicName(g.config), a.log)
+		s.files = certificate.NewFiles(g.plan.Certificate, plan.PublicName(g.config), a.log)
 		s.config = s.files.TLSConfig()
 		a.onStop("the certificate", func(context.Context) error { s.files.Close(); return nil })
 	} else {
@@ -134,12 +108,12 @@ func (g *serving) announceTLS(w http.ResponseWriter, r *http.Request) {
 }
 
 // renew uses the certificate of another plan, and returns the key if it is another one.
-func (s *secure) renew(p *plan) (changed []string) {
-	if s.files == nil || p.certificate == nil {
+func (s *secure) renew(p *plan.Plan) (changed []string) {
+	if s.files == nil || p.Certificate == nil {
 		return nil
 	}
-	if s.files.Use(p.certificate, publicName(p.config)) {
-		changed = append(changed, "http.tls ("+p.config.HTTP.TLS.Cert+")")
+	if s.files.Use(p.Certificate, plan.PublicName(p.Config)) {
+		changed = append(changed, "http.tls ("+p.Config.HTTP.TLS.Cert+")")
 	}
 	return changed
 }

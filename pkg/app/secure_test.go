@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/kit/tlskit"
@@ -211,7 +212,7 @@ func TestTLSThatCannotWork(t *testing.T) {
 	}
 	tlskit.Write(t, p.path("a.pem"), p.path("a.key"), time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "a.example.com")
 	c := p.load("listen: 127.0.0.1:0\nbaseURL: https://app.example.com\nhttp: {tls: {cert: a.pem, key: a.key}}\n")
-	if all := strings.Join(Warnings(c), "\n"); !strings.Contains(all, "has expired") || !strings.Contains(all, "is not for app.example.com") {
+	if all := strings.Join(plan.Warnings(c), "\n"); !strings.Contains(all, "has expired") || !strings.Contains(all, "is not for app.example.com") {
 		t.Error(all)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
@@ -26,7 +28,7 @@ type serving struct {
 	*App // what no reload changes
 
 	config        *config.Config
-	plan          *plan
+	plan          *plan.Plan
 	set           *store.Set
 	auth          *account.Service
 	formerCookies []account.FormerCookie // names that the cookie of sessions had
@@ -118,7 +120,7 @@ func (g *serving) close() {
 // the indexes that only a restart makes.
 func (g *serving) rebuild(before *serving) (missing []string, err error) {
 	missing = g.reconfigure(before)
-	g.binaries = services(g.plan, g.storages, g.set, g.registry, before.binaries)
+	g.binaries = open.Services(g.plan, g.storages, g.set, g.registry, before.binaries)
 	if before.auth != nil {
 		g.keepFormerCookies(before)
 		g.newAuth(before.auth)
@@ -127,7 +129,7 @@ func (g *serving) rebuild(before *serving) (missing []string, err error) {
 		g.newWorkers()
 	}
 	if before.sweeper != nil {
-		if g.sweeper, err = sweep.NewWorker(inOrder(g.binaries), g.log); err != nil {
+		if g.sweeper, err = sweep.NewWorker(open.InOrder(g.binaries), g.log); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +143,7 @@ func (g *serving) rebuild(before *serving) (missing []string, err error) {
 // reconfigure makes the stores.
 func (g *serving) reconfigure(before *serving) (missing []string) {
 	var stores []*store.Store
-	for _, o := range g.plan.stores {
+	for _, o := range g.plan.Stores {
 		g.complete(&o)
 		s, without := before.set.Store(o.Name).Reconfigured(o)
 		stores = append(stores, s)
@@ -149,6 +151,6 @@ func (g *serving) reconfigure(before *serving) (missing []string) {
 			missing = append(missing, o.Name+"."+i.Name)
 		}
 	}
-	g.set = store.NewSet(stores, g.plan.mappings)
+	g.set = store.NewSet(stores, g.plan.Mappings)
 	return missing
 }

@@ -8,16 +8,17 @@ import (
 
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
+	"belfry/pkg/app/plan"
 )
 
 // newSharing prepares the mapping worker to share targets with those of other processes, if there can be any. No reload
 // changes mappings, so it lasts as long as the process.
 func (a *serving) newSharing() {
-	if !a.has(mapping.Name) || !a.plan.shared() || len(a.plan.mappingSpec().Filters) == 0 {
+	if !a.has(mapping.Name) || !a.plan.Shared() || len(a.plan.MappingSpec().Filters) == 0 {
 		return
 	}
 	a.sharing = route.New(route.Options{
-		Bus: a.bus, Logger: a.log, Definition: mapping.Definition(a.set), Silence: workerAckWait, Run: a.runForAnother,
+		Bus: a.bus, Logger: a.log, Definition: mapping.Definition(a.set), Silence: plan.WorkerAckWait, Run: a.runForAnother,
 	})
 }
 

@@ -10,20 +10,11 @@ import (
 	"belfry/pkg/api/static"
 )
 
-// compilePages compiles the templates of the pages for people.
-func (p *plan) compilePages() config.Problems {
-	var err error
-	if p.pages, err = pages.Load(p.config.Pages.Folder); err != nil {
-		return config.Problems{p.config.Problem("pages.folder", "%v", err)}
-	}
-	return nil
-}
-
 // site returns the options of the pages for people.
 func (a *serving) site() *pages.Options {
 	c := a.config
 	o := &pages.Options{
-		Templates: a.plan.pages, Paths: c.Pages.Paths,
+		Templates: a.plan.Pages, Paths: c.Pages.Paths,
 		Links: pages.Links{
 			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),

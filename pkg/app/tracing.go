@@ -7,6 +7,7 @@ import (
 
 	"belfry/pkg/api/system"
 	"belfry/pkg/app/certificate"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/app/tracing"
 	"belfry/pkg/listener"
 	listenertracing "belfry/pkg/listener/tracing"
@@ -19,7 +20,7 @@ func (a *serving) startTracing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tracer, err := tracing.Start(ctx, tracing.Options{Endpoint: t.Endpoint, Ratio: t.Ratio, Service: t.Service, Version: Version(), Logger: a.log, RootCAs: roots})
+	tracer, err := tracing.Start(ctx, tracing.Options{Endpoint: t.Endpoint, Ratio: t.Ratio, Service: t.Service, Version: plan.Version(), Logger: a.log, RootCAs: roots})
 	if err != nil {
 		return err
 	}

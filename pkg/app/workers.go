@@ -15,17 +15,6 @@ import (
 	"belfry/pkg/store"
 )
 
-// How many events a worker has in flight. The mapping worker groups them by target, so that many of them
-// cost one write.
-const (
-	mappingConcurrency = 1024
-	cascadeConcurrency = 16
-)
-
-// workerAckWait is how soon events that were in flight in a process that crashed are redelivered. A running
-// worker sends heartbeats more often.
-const workerAckWait = 10 * time.Second
-
 // newWorkers makes the workers of mappings and cascades.
 func (a *serving) newWorkers() {
 	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull, Sharing: a.sharing, Pace: a.pace})
@@ -41,7 +30,7 @@ func (a *serving) startWorkers(context.Context) error {
 	a.onStop("the mapping worker", a.stopMapping)
 	a.startSharing()
 
-	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
+	maps, cascades := a.plan.MappingSpec(), a.plan.CascadeSpec()
 	applyMaps := applied.Reporting(a.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := a.use()
 		defer done()

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/hold"
 	"belfry/test/kit/faultdisk"
 )
 
@@ -24,12 +24,12 @@ func TestALockIsTakenOnAFullDisk(t *testing.T) {
 		}
 	}()
 	for _, doing := range []string{"serve", "schema check", "serve"} { // over nothing, over shorter content, over longer
-		l, err := app.LockData(folder, doing)
+		l, err := hold.LockData(folder, doing)
 		if err != nil {
 			t.Fatalf("on a disk that is full from the second time on: %v", err)
 		}
-		_, err = app.LockData(folder, "backup")
-		if held, ok := errors.AsType[*app.Held](err); !ok || held.Holder.Doing != doing {
+		_, err = hold.LockData(folder, "backup")
+		if held, ok := errors.AsType[*hold.Held](err); !ok || held.Holder.Doing != doing {
 			t.Errorf("while %s holds the folder: %v", doing, err)
 		}
 		l.Unlock()

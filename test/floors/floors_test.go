@@ -45,7 +45,12 @@ var floors = [][]string{
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/api/console"},
 	{"belfry/pkg/api"},
-	{"belfry/pkg/app", "belfry/pkg/api/apitest"},
+	{"belfry/pkg/app/plan", "belfry/pkg/api/apitest"},
+	{"belfry/pkg/app/hold"},
+	{"belfry/pkg/app/open"},
+	{"belfry/pkg/app/command"},
+	{"belfry/pkg/app/examine"},
+	{"belfry/pkg/app"},
 	{
 		"belfry/cmd/belfry",
 		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail", "belfry/listeners/examples/welcome",
