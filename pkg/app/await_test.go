@@ -65,12 +65,12 @@ func (p *place) beginStart() *starting {
 // doings are what the sources say that a process does that locks a data folder.
 func doings(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("command/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]bool{hold.DoingServe: true}
-	locks := regexp.MustCompile(`(?:LockData|lockFolder|withStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )?"([^"]+)"`)
+	locks := regexp.MustCompile(`(?:LockData|LockFolder|WithStores|WithStoresOf)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
