@@ -65,6 +65,7 @@ func CheckAccess(ctx context.Context, c *config.Config, q Question) (answer *Acc
 	return answer, err
 }
 
+// Decide answers a question about access with open stores.
 func Decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (*Access, error) {
 	s := set.Store(q.Store)
 	if s == nil {

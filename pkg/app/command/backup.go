@@ -90,9 +90,10 @@ func NewHolder(c *config.Config, run string) backup.Holder {
 	return backup.Holder{ID: object.NewUUID(), Run: run, Host: host, Data: c.Data}
 }
 
+// States is the state that all processes share.
 func (m *Maker) States() *backup.States { return open.BackupStates(m.Set) }
 
-// make makes a backup that somebody has requested.
+// Make makes a backup that somebody has requested.
 func (m *Maker) Make(ctx context.Context, o BackupOptions) (*BackupResult, error) {
 	state, _, err := m.States().Take(ctx, m.Holder, nil)
 	if err != nil {
@@ -104,7 +105,7 @@ func (m *Maker) Make(ctx context.Context, o BackupOptions) (*BackupResult, error
 // leaseInterval is how often a lease is renewed.
 const leaseInterval = backup.LeaseTime / 5
 
-// makeTaken makes a backup while this process has the lease, and ends the lease.
+// MakeTaken makes a backup while this process has the lease, and ends the lease.
 func (m *Maker) MakeTaken(ctx context.Context, installation string, o BackupOptions) (*BackupResult, error) {
 	making, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -37,6 +37,7 @@ func Export(ctx context.Context, c *config.Config, name string, secrets bool, w 
 		})
 }
 
+// WriteLines writes every object of a store as lines of JSON; see Export.
 func WriteLines(ctx context.Context, s *store.Store, w io.Writer, secrets bool) error {
 	const pageSize = 500
 	out := bufio.NewWriterSize(w, 64<<10)

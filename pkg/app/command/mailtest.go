@@ -58,12 +58,13 @@ func TestMail(ctx context.Context, c *config.Config, q MailTest) (*MailTested, e
 	}
 	return SendTest(ctx, p, q, func(_ string, m config.Mailer) mail.Sender {
 		if m.SMTP != nil {
-			return mail.NewSMTP(p.SmtpOptions(m.SMTP))
+			return mail.NewSMTP(p.SMTPOptions(m.SMTP))
 		}
 		return mail.NewFolder(m.File.Folder, nil)
 	})
 }
 
+// SendTest sends a mail by the mailer of a plan, or by the sender that is given for it.
 func SendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
 	c := p.Config
 	tested := &MailTested{Mailer: cmp.Or(q.Mailer, "default"), From: defaultSender(c), To: strings.TrimSpace(q.To)}
@@ -78,7 +79,7 @@ func SendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 		return nil, errs.New(errs.Invalid, "expected the address to which the mail is sent, such as ada@example.com, not %.100q", tested.To)
 	}
 	if m.SMTP != nil {
-		if err := p.SmtpOptions(m.SMTP).Check(); err != nil {
+		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {
 			return nil, errs.New(errs.Invalid, "mailers.%s: %s", tested.Mailer, errs.Messages(err))
 		}
 		tested.Server = m.SMTP.Host + ":" + strconv.FormatInt(m.SMTP.Port, 10)

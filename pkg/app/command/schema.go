@@ -58,6 +58,7 @@ func (q SchemaQuestion) compile(c *config.Config) (*schema.Schema, error) {
 	return plan.LoadSchema(&configured)
 }
 
+// CheckSchemaIn is CheckSchema with open stores.
 func CheckSchemaIn(ctx context.Context, c *config.Config, set *store.Set, q SchemaQuestion) (*store.SchemaReport, error) {
 	s := set.Store(q.Store)
 	if s == nil {

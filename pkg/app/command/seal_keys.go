@@ -27,8 +27,9 @@ const (
 const (
 	// SealKeysInterval is how often a process reads the keys. It is less than the time after which a new key is used.
 	SealKeysInterval = 5 * time.Second
-	SealKeyDelay     = time.Minute
-	MaxSealKeys      = 16
+	// SealKeyDelay is after how long a new key is used.
+	SealKeyDelay = time.Minute
+	MaxSealKeys  = 16
 )
 
 // StoredKey is a key as it is stored.
@@ -195,6 +196,7 @@ func ManageKeys(ctx context.Context, c *config.Config, q KeysRequest) (keys []Se
 	return keys, err
 }
 
+// ManageKeysIn is ManageKeys with open stores.
 func ManageKeysIn(ctx context.Context, s *store.Store, q KeysRequest) (shown []SealKey, err error) {
 	var keys []seal.Key
 	now := time.Now()

@@ -82,6 +82,7 @@ func ImportSecrets(ctx context.Context, c *config.Config, name string, update bo
 	return result, err
 }
 
+// ImportSecretsInto is ImportSecrets with open stores.
 func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name string, update bool, in io.Reader) (*Imported, error) {
 	s := set.Store(name)
 	if s == nil {

@@ -113,6 +113,7 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 // UserPage is how many users a page has.
 const UserPage = 200
 
+// ManageUsersIn answers one request about users with an open service.
 func ManageUsersIn(ctx context.Context, users *account.Service, q UserRequest) (*UserReply, error) {
 	agent := "belfry user " + string(q.Act)
 	if q.By != "" {

@@ -81,7 +81,7 @@ func NewBusExamination(p *plan.Plan, o bus.Options) *BusExamination {
 	}}
 }
 
-// ask makes all checks of the bus at once if it can be reached.
+// Ask makes all checks of the bus at once if it can be reached.
 func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 	b, done, err := x.Connect()
 	if err != nil {
@@ -121,7 +121,7 @@ func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 
 const apiPrefix = "$JS.API"
 
-// check makes a check of what is asked with requests on subjects. What the server denies is not seen.
+// Check makes a check of what is asked with requests on subjects. What the server denies is not seen.
 func (x *BusExamination) Check(what string, ask func(ctx context.Context, b AskedBus) ([]doctor.Finding, error), subjects ...string) doctor.Check {
 	return doctor.Check{Area: AreaBus, Subject: what, Ask: func(ctx context.Context) []doctor.Finding {
 		b, done, err := x.Connect()
@@ -192,6 +192,7 @@ func differences(found []bus.Diff) (all []doctor.Finding) {
 	return all
 }
 
+// When a listener is late, and clocks differ too much.
 const (
 	muchLag   = 10_000
 	idleLag   = 10 * time.Minute // with events that it could handle

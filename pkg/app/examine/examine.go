@@ -70,12 +70,14 @@ func Doctor(ctx context.Context, c *config.Config, o DoctorOptions) *doctor.Repo
 	return NewExamination(p, o).Run(ctx, cmp.Or(o.Within, defaultExamining))
 }
 
+// NewExamination returns an examination of what a plan names.
 func NewExamination(p *plan.Plan, o DoctorOptions) *Examination {
 	e := &Examination{plan: p, config: p.Config, Bus: o.Bus, Now: time.Now}
 	e.holder, e.holderErr = hold.HolderOf(p.Config.Data)
 	return e
 }
 
+// Run makes all checks at once, within a time.
 func (e *Examination) Run(ctx context.Context, within time.Duration) *doctor.Report {
 	r := doctor.Run(ctx, e.checks(), within)
 	secrets := e.config.Secrets()

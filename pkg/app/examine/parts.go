@@ -149,7 +149,7 @@ func (e *Examination) askMailer(ctx context.Context, name string) []doctor.Findi
 		}
 		return []doctor.Finding{{Level: doctor.Warning, Name: "mailer.folder", Says: "mails are written into " + m.File.Folder + ", not sent: nobody receives the link that a registration needs", Do: "set mailers." + name + ".type: smtp, with host, user and password"}}
 	}
-	if err := mail.Probe(ctx, e.plan.SmtpOptions(m.SMTP)); err != nil {
+	if err := mail.Probe(ctx, e.plan.SMTPOptions(m.SMTP)); err != nil {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "mailer.unavailable", Says: MessageOf(err), Do: "correct mailers." + name + ", or ask who runs the mail server; mails wait and are sent then"}}
 	}
 	says := "the server replies"

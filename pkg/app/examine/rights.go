@@ -48,7 +48,7 @@ func may(ctx context.Context, b AskedBus, m *nats.Msg) (bool, error) {
 	return err == nil, err
 }
 
-// askWork reports what a user of the bus lacks for the work of belfry's own listeners. One who may do nothing for any
+// AskWork reports what a user of the bus lacks for the work of belfry's own listeners. One who may do nothing for any
 // of them is that of a front, unless the process here has to.
 func (x *BusExamination) AskWork(ctx context.Context, b AskedBus) (all []doctor.Finding, err error) {
 	able := 0
@@ -113,4 +113,5 @@ func joined(all []doctor.Finding) (some []doctor.Finding) {
 	return some
 }
 
+// WhatWorkers is the subject of the check of what workers may do on the bus.
 const WhatWorkers = "what workers may do"

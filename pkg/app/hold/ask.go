@@ -79,12 +79,14 @@ func FailureOf(log *slog.Logger, doing string, err error) Failure {
 	return f
 }
 
+// Err is the error that a failure reports.
 func (f Failure) Err() error {
 	e := errs.New(problem.Kind(f.Type), "%s", f.Detail)
 	e.Fields = f.Errors
 	return e
 }
 
+// Control sends a request to the control server of a process.
 func Control(ctx context.Context, h Holder, method, path string, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, h.Control+path, body)
 	if err != nil {

@@ -44,6 +44,7 @@ func CheckComplete(data string) error {
 	return errs.New(errs.Unavailable, "the data folder %s has a part of the backup %s, whose restore was interrupted: run `belfry restore` again, which starts over", data, m.Backup)
 }
 
+// ErrIncomplete is the error for stores with a part of a backup; nil if they have all of it.
 func ErrIncomplete(state backup.State) error {
 	if state.Restoring == "" {
 		return nil
@@ -68,6 +69,7 @@ func WriteDurably(folder, name string, text []byte) error {
 	return SyncFolder(folder)
 }
 
+// SyncFolder has the names in a folder on the disk.
 func SyncFolder(folder string) error {
 	dir, err := os.Open(folder)
 	if err == nil {

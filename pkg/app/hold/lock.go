@@ -21,7 +21,7 @@ import (
 // DoingServe is what the lock file of a belfry that serves says. Whoever does anything else is a command, which ends.
 const DoingServe = "serve"
 
-// mayEnd reports whether a folder is worth waiting for: whoever serves it does not end by itself.
+// MayEnd reports whether a folder is worth waiting for: whoever serves it does not end by itself.
 func (h Holder) MayEnd() bool { return h.PID != 0 && h.Doing != DoingServe }
 
 // LockFile is in the data folder. The operating system releases the lock on it when the process that
@@ -125,7 +125,7 @@ func HolderOf(folder string) (*Holder, error) {
 	return &h, nil
 }
 
-// publish writes the address and the token of the control server.
+// Publish writes the address and the token of the control server.
 func (l *DataLock) Publish(control, token string) error {
 	l.holder.Control, l.holder.Token = control, token
 	return l.write()

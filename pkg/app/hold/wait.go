@@ -16,6 +16,7 @@ import (
 // lock the file knows that somebody waits, and the operating system releases the lock if that one ends.
 const WaitFile = "belfry.waiting"
 
+// How often a lock is tried.
 const (
 	LockInterval   = 100 * time.Millisecond // between attempts to lock a folder
 	UnknownRetries = 10                     // of a lock whose file does not say who holds it: its holder may be about to write that

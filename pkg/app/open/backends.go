@@ -76,6 +76,7 @@ func Backends(ctx context.Context, p *plan.Plan, open func(ctx context.Context, 
 	return backends, nil
 }
 
+// CloseBackends closes backends.
 func CloseBackends(all map[string]driver.Backend) error { return closeAll(all, "backend ") }
 
 // closeAll closes all values, and returns an error that names those that failed.
@@ -92,6 +93,7 @@ func closeAll[T io.Closer](all map[string]T, kind string) error {
 // opener opens one store in its backend.
 type opener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
 
+// StoreOnce opens one store, without waiting for its backend.
 func StoreOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	s, err := store.Open(ctx, b, o)
 	if err != nil {

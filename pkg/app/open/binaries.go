@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/store"
 )
 
+// Storage opens the storage of one binary service.
 func Storage(ctx context.Context, b *config.Binary) (storage.Storage, error) {
 	if b.S3 != nil {
 		roots, err := certificate.Trusted(b.S3.CA)
@@ -45,6 +46,7 @@ func Storages(ctx context.Context, p *plan.Plan) (map[string]storage.Storage, er
 	return all, nil
 }
 
+// CloseStorages closes storages.
 func CloseStorages(all map[string]storage.Storage) error {
 	return closeAll(all, "the storage of binaries.")
 }
@@ -63,6 +65,7 @@ func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set,
 	return all
 }
 
+// InOrder returns services in the order of their names.
 func InOrder(all map[string]*binary.Service) []*binary.Service {
 	var list []*binary.Service
 	for _, name := range slices.Sorted(maps.Keys(all)) {

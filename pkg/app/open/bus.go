@@ -54,6 +54,7 @@ func AwaitBus(ctx context.Context, b *bus.Bus) error {
 	}
 }
 
+// CloseBus closes a connection to the bus, also if it is unavailable.
 func CloseBus(ctx context.Context, b *bus.Bus) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), UnavailableStopTimeout)
 	defer cancel()

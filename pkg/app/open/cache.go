@@ -20,6 +20,7 @@ const (
 // CacheBytes is the size of the cache of a backend of type file that has this one configured.
 func CacheBytes(configured int64) int64 { return cmp.Or(configured, DefaultCache(Memory())) }
 
+// DefaultCache is the cache of a process that has so much memory.
 func DefaultCache(memory uint64) int64 { return int64(min(max(memory/cachePart, minCache), maxCache)) }
 
 // Memory returns how many bytes the process may use: GOMEMLIMIT, what its control group has, or all of the machine. It is read once.

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/store"
 )
 
+// ClaimsOf returns the options of what collects the claims of unique values.
 func ClaimsOf(p *plan.Plan, set *store.Set, log *slog.Logger) fill.Options {
 	return fill.Options{Works: fill.Claims(set), Store: set.Store(config.PositionStore), Logger: log, Alone: !p.Shared(), Fills: true}
 }

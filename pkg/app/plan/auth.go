@@ -183,14 +183,15 @@ func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 		p.Auth.Email.Notices[account.Notice(kind)] = t
 	}
 	if m := p.Config.Mailers[e.Mailer]; m.SMTP != nil {
-		if err := p.SmtpOptions(m.SMTP).Check(); err != nil {
+		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {
 			problems = append(problems, p.Config.Problem("mailers."+e.Mailer, "%v", err))
 		}
 	}
 	return problems
 }
 
-func (p *Plan) SmtpOptions(m *config.SMTPMailer) mail.SMTPOptions {
+// SMTPOptions returns the options of a mailer that sends by SMTP.
+func (p *Plan) SMTPOptions(m *config.SMTPMailer) mail.SMTPOptions {
 	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS, LocalName: m.LocalName, RootCAs: p.Roots}
 }
 
@@ -212,7 +213,7 @@ func (p *Plan) link(source, users string) {
 	p.Mappings = append(p.Mappings, store.Mapping{Source: source, Target: users, Key: "user", Cascade: true})
 }
 
-// authOptions returns the options of a service over stores that sends no mails.
+// AuthOptions returns the options of a service over stores that sends no mails.
 func (p *Plan) AuthOptions(set *store.Set) account.Options {
 	o, c := p.Auth, &p.Config.Authentication
 	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)

@@ -124,6 +124,7 @@ func CompileFor(c *config.Config, roles []string) (*Plan, error) {
 	return p, checkRoles(c, roles)
 }
 
+// Compile compiles a configuration. It returns config.Problems for what is invalid.
 func Compile(c *config.Config) (*Plan, error) {
 	p := &Plan{Config: c, Open: map[string][]string{}}
 	var problems config.Problems
@@ -285,7 +286,7 @@ func (p *Plan) noteOpen(s *config.Store, rules *policy.Policy) {
 	}
 }
 
-// busOptions returns the options of the configured bus.
+// BusOptions returns the options of the configured bus.
 func (p *Plan) BusOptions() (bus.Options, error) {
 	b := p.Config.Bus
 	roots, err := certificate.Trusted(b.ExtraCA)
@@ -310,6 +311,7 @@ func (p *Plan) BusOptions() (bus.Options, error) {
 	return o, nil
 }
 
+// UnknownStore is the error for the name of a store that is not configured.
 func UnknownStore(c *config.Config, name string) error {
 	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name, strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
 }

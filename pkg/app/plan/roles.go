@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// shared reports whether other processes may write the same stores.
+// Shared reports whether other processes may write the same stores.
 func (p *Plan) Shared() bool {
 	for _, s := range p.Config.Stores {
 		if p.Config.Backends[s.Backend].File == nil {

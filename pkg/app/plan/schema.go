@@ -46,6 +46,7 @@ func maintainedFields(c *config.Config, name string) []string {
 	}
 }
 
+// SchemaOptions are the options by which a schema is compiled.
 func SchemaOptions(defaults, formats bool) []schema.Option {
 	var all []schema.Option
 	if defaults {

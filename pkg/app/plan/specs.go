@@ -16,7 +16,7 @@ import (
 
 const sweepConcurrency = 16
 
-// onBus returns the stores with operations over the bus.
+// OnBus returns the stores with operations over the bus.
 func (p *Plan) OnBus() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Stores)) {
@@ -30,7 +30,7 @@ func (p *Plan) OnBus() []string {
 // BuiltIn lists the names of all built-in listeners.
 var BuiltIn = []string{mapping.Name, cascade.Name, mail.Name, sweep.Name}
 
-// specs returns the built-in listeners that the configuration enables, without their handlers.
+// Specs returns the built-in listeners that the configuration enables, without their handlers.
 func (p *Plan) Specs() []listener.Spec {
 	var all []listener.Spec
 	for _, spec := range []listener.Spec{p.MappingSpec(), p.CascadeSpec(), p.mailSpec(), p.SweepSpec()} {
@@ -41,6 +41,7 @@ func (p *Plan) Specs() []listener.Spec {
 	return all
 }
 
+// MappingSpec returns the listener that maintains arrays, without its handler.
 func (p *Plan) MappingSpec() listener.Spec {
 	return listener.Spec{
 		Name: mapping.Name, Filters: mapping.Filters(store.NewSet(nil, p.Mappings)), Concurrency: mappingConcurrency,
@@ -48,6 +49,7 @@ func (p *Plan) MappingSpec() listener.Spec {
 	}
 }
 
+// CascadeSpec returns the listener that deletes with targets, without its handler.
 func (p *Plan) CascadeSpec() listener.Spec {
 	return listener.Spec{
 		Name: cascade.Name, Filters: cascade.Filters(store.NewSet(nil, p.Mappings)), Concurrency: cascadeConcurrency, Prefetch: -1,
@@ -63,7 +65,7 @@ func (p *Plan) mailSpec() listener.Spec {
 	return mail.Listens(config.TokenStore)
 }
 
-// sweepSpec selects no events if no binaries are configured.
+// SweepSpec selects no events if no binaries are configured.
 func (p *Plan) SweepSpec() listener.Spec {
 	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.StartAll(), AckWait: WorkerAckWait}
 	if len(p.Config.Binaries) == 0 {
