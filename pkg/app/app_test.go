@@ -115,7 +115,7 @@ func (p *place) send(req *http.Request) (status int, text string) {
 // metrics reads the metrics from their own port.
 func (p *place) metrics(a *App) string {
 	p.Helper()
-	res, err := http.Get("http://" + a.metricsAddress + "/metrics")
+	res, err := http.Get("http://" + a.now().metricsAddress + "/metrics")
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -339,7 +339,9 @@ func (broken) Ping(context.Context) error {
 func TestAFailedFolderEndsBelfry(t *testing.T) {
 	p := newPlace(t, books)
 	a := newApp(p.config, nil, p.log(), nil)
-	a.backends = map[string]driver.Backend{"default": broken{}}
+	a.registering = &stops{}
+	defer func() { _ = a.registering.stop(context.Background()) }()
+	a.current.backends = map[string]driver.Backend{"default": broken{}}
 	if err := a.startWatch(t.Context()); err != nil {
 		t.Fatal(err)
 	}

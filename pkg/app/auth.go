@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/export"
 	"belfry/pkg/api/login"
+	"belfry/pkg/app/part"
 	"belfry/pkg/binary"
 	"belfry/pkg/listener"
 )
@@ -80,19 +81,42 @@ func (a *App) deleteAccounts(ctx context.Context) {
 	}
 }
 
-// startMail starts the listener that sends mails.
-func (a *serving) startMail(context.Context) error {
-	if !a.auth.EmailEnabled() {
-		return nil
+// mailPart sends mails, where the configuration has any.
+func mailPart(a *App) part.Part[*serving] {
+	l := newListeners(a)
+	specs := func(g *serving) []listener.Spec {
+		spec := g.plan.MailSpec()
+		if g.auth.EmailEnabled() {
+			spec = maillistener.Spec(g.auth)
+		}
+		spec.Handler = func(ctx context.Context, e *listener.Event) error {
+			now, done := a.use()
+			defer done()
+			if !now.auth.EmailEnabled() { // a reload has ended that
+				return nil
+			}
+			return maillistener.Spec(now.auth).Handler(ctx, e)
+		}
+		return []listener.Spec{spec}
 	}
-	spec := maillistener.Spec(a.auth)
-	spec.Handler = func(ctx context.Context, e *listener.Event) error {
-		now, done := a.use()
-		defer done()
-		return maillistener.Spec(now.auth).Handler(ctx, e)
+	return part.Part[*serving]{
+		Name: "the listener of mails",
+		Start: func(_ context.Context, first *serving) error {
+			l.run(first, specs(first))
+			return nil
+		},
+		Reload: func(ctx context.Context, before, next *serving) (part.Change, error) {
+			return l.reload(ctx, next, specs(before), specs(next))
+		},
+		Stop: l.stop,
 	}
-	a.startListeners(spec)
-	return nil
+}
+
+// reloadAuth makes the service that authenticates with another configuration.
+func reloadAuth(_ context.Context, before, next *serving) (part.Change, error) {
+	next.keepFormerCookies(before)
+	next.newAuth(before.auth)
+	return part.Change{Cancel: func() { next.auth.Close() }, Retire: func(context.Context) { before.auth.Close() }}, nil
 }
 
 func (a *serving) apiLogin() *login.Options {

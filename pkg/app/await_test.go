@@ -42,8 +42,8 @@ func (p *place) beginStart() *starting {
 	listens := make(chan struct{})
 	go func() {
 		said := false
-		for _, step := range s.app.now().steps() {
-			if err := step(ctx); err != nil {
+		for _, p := range s.app.processParts() {
+			if err := s.app.parts.Start(ctx, p, s.app.current); err != nil {
 				s.ended <- err
 				return
 			}

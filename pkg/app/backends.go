@@ -3,26 +3,65 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"belfry/config"
 	"belfry/internal/backoff"
 	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 )
 
-func (a *App) openBackends(ctx context.Context) error {
-	backends, err := open.Backends(ctx, a.now().plan, a.openBackendWithRetry)
-	if err != nil {
-		return err
+// backends opens the backends that stores use. One that is opened stays so until the process ends: the relay may still publish
+// events of stores that a reload has removed.
+type backends struct {
+	app *App
+	all map[string]driver.Backend
+}
+
+func (b *backends) part() part.Part[*serving] {
+	return part.Part[*serving]{
+		Name: "the backends", Start: b.start, Reload: b.reload,
+		Stop: func(context.Context) error { return open.CloseBackends(b.all) },
 	}
-	a.backends = backends
-	a.onStop("the backends", func(context.Context) error { return open.CloseBackends(backends) })
-	return nil
+}
+
+func (b *backends) start(ctx context.Context, first *serving) (err error) {
+	b.all, err = open.Backends(ctx, first.plan, b.app.openBackendWithRetry)
+	first.backends = b.all
+	return err
+}
+
+// reload opens the backends that no store has used before.
+func (b *backends) reload(ctx context.Context, _, next *serving) (part.Change, error) {
+	opened := map[string]driver.Backend{}
+	all, err := open.Backends(ctx, next.plan, func(ctx context.Context, name string, of config.Backend) (driver.Backend, error) {
+		if known := b.all[name]; known != nil {
+			return known, nil
+		}
+		d, err := open.Backend(ctx, of, b.app.log, nil)
+		if err == nil {
+			opened[name] = d
+		}
+		return d, err
+	})
+	if err != nil {
+		return part.Change{}, errors.Join(err, open.CloseBackends(opened))
+	}
+	next.backends = all
+	return part.Change{
+		Apply: func() {
+			merged := maps.Clone(b.all)
+			maps.Copy(merged, opened)
+			b.all = merged
+		},
+		Cancel: func() { _ = open.CloseBackends(opened) },
+	}, nil
 }
 
 // spaceInterval is how often a write is tried again while the disk is full at the start.
@@ -60,6 +99,7 @@ func (a *serving) complete(o *store.Options) {
 	}
 }
 
+// openStores opens all stores.
 func (a *serving) openStores(ctx context.Context) error {
 	set, err := open.Stores(ctx, a.plan, a.backends, a.openStore, a.complete)
 	if err != nil {
@@ -70,6 +110,35 @@ func (a *serving) openStores(ctx context.Context) error {
 		a.relay.Add(name, s.Driver())
 	}
 	return nil
+}
+
+// reloadStores makes the stores of another configuration: over the same records, and new ones.
+func reloadStores(ctx context.Context, before, next *serving) (part.Change, error) {
+	var stores []*store.Store
+	var added []*store.Store
+	for _, o := range next.plan.Stores {
+		next.complete(&o)
+		if known := before.set.Store(o.Name); known != nil {
+			s, without := known.Reconfigured(o)
+			stores = append(stores, s)
+			for _, i := range without {
+				next.unbuilt = append(next.unbuilt, o.Name+"."+i.Name)
+			}
+			continue
+		}
+		backend := next.config.Stores[o.Name].Backend
+		s, err := open.StoreOnce(ctx, backend, next.backends[backend], o)
+		if err != nil {
+			return part.Change{}, err
+		}
+		stores, added = append(stores, s), append(added, s)
+	}
+	next.set = store.NewSet(stores, next.plan.Mappings)
+	return part.Change{Apply: func() {
+		for _, s := range added {
+			next.relay.Add(s.Name(), s.Driver())
+		}
+	}}, nil
 }
 
 // openStore opens one store, and reads the key for sealing from its store.

@@ -15,7 +15,7 @@ var (
 
 // collectCaches adds the metrics of the caches of backends of type file.
 func (a *App) collectCaches(ch chan<- prometheus.Metric) {
-	for name, b := range a.backends {
+	for name, b := range a.now().backends {
 		files, ok := b.(*filestore.Backend)
 		if !ok {
 			continue

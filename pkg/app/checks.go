@@ -65,7 +65,7 @@ func (a *App) askParts(ctx context.Context) []doctor.Finding {
 	states := a.states(ctx)
 	for i, err := range states {
 		if err != nil {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: a.parts[i].title(), Says: examine.MessageOf(err), Do: "belfry's log says since when; it uses it again by itself once it works"})
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: a.now().depends[i].title(), Says: examine.MessageOf(err), Do: "belfry's log says since when; it uses it again by itself once it works"})
 		}
 	}
 	if len(all) == 0 {

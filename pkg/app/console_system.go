@@ -89,7 +89,7 @@ func (a *serving) facts() []console.Fact {
 	add("Roles", strings.Join(roles, ", "))
 	add("HTTP", a.HTTPAddress())
 	add("Base URL", a.auth.BaseURL())
-	add("Metrics", a.metricsAddress)
+	add("Metrics", a.now().metricsAddress)
 	add("Bus", a.bus.ClientURL())
 	add("Data", a.config.Data)
 	return facts
@@ -97,9 +97,9 @@ func (a *serving) facts() []console.Fact {
 
 // checks asks all parts at once whether they work, as probes do: one that hangs delays the page no longer than ctx.
 func (a *App) checks(ctx context.Context) []console.Check {
-	all := make([]console.Check, 0, len(a.parts))
+	all := make([]console.Check, 0, len(a.now().depends))
 	var asked sync.WaitGroup
-	for _, p := range a.parts {
+	for _, p := range a.now().depends {
 		if p.kind == partOutbox {
 			continue // it follows, with what waits in it
 		}

@@ -54,7 +54,7 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 // backups are those of the serving process. Each has a lease of its own.
 func (a *App) backups() *command.Maker {
 	now := a.now()
-	return &command.Maker{Plan: now.plan, Set: now.set, Bus: a.bus, Storages: a.storages, Backends: a.backends, Log: a.log, Holder: command.NewHolder(now.config, a.run)}
+	return &command.Maker{Plan: now.plan, Set: now.set, Bus: a.bus, Storages: a.now().storages, Backends: a.now().backends, Log: a.log, Holder: command.NewHolder(now.config, a.run)}
 }
 
 // startControl serves requests of commands that need the data folder while this process holds it. A
@@ -92,7 +92,8 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}
-	a.serveBeside("control", server, listener, func(err error) { a.log.Error("the control server has failed", "error", err) })
+	port := serveBeside(server, listener, func(err error) { a.log.Error("the control server has failed", "error", err) })
+	a.onStop("control", func(context.Context) error { return port.close() })
 	return a.lock.Publish("http://"+listener.Addr().String(), token)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/api/sse"
+	"belfry/pkg/app/part"
 	"belfry/pkg/store"
 )
 
@@ -47,4 +48,14 @@ func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly 
 		}
 	}
 	return all, getOnly
+}
+
+// reloadEvents makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for
+// its rules to decide.
+func reloadEvents(_ context.Context, before, next *serving) (part.Change, error) {
+	next.newEvents()
+	return part.Change{
+		Apply: func() { before.live.Retire(next.live) }, Cancel: func() { next.live.Close() },
+		Retire: func(context.Context) { before.live.Close() },
+	}, nil
 }

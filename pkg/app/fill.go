@@ -8,6 +8,7 @@ import (
 	"belfry/config"
 	"belfry/listeners/mapping"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/part"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
 )
@@ -83,4 +84,9 @@ func (a *App) collectFill(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(filledDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Source, s.Target, s.Array)
 	}
 	ch <- prometheus.MustNewConstMetric(fillsDesc, prometheus.CounterValue, float64(a.filler.Targets()))
+}
+
+// reloadFill fills as another configuration says.
+func reloadFill(_ context.Context, _, next *serving) (part.Change, error) {
+	return part.Change{Apply: func() { next.filler.SetRate(next.config.FillRate) }}, nil
 }

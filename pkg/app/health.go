@@ -62,11 +62,11 @@ func (a *App) startWatch(context.Context) error {
 
 // failedFolder returns the error of a backend whose folder has failed.
 func (a *App) failedFolder(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
+	for _, name := range slices.Sorted(maps.Keys(a.now().backends)) {
 		if a.now().config.Backends[name].Type != "file" {
 			continue
 		}
-		if err := a.backends[name].Ping(ctx); err != nil {
+		if err := a.now().backends[name].Ping(ctx); err != nil {
 			return errs.Wrap(err, errs.Unavailable, "backend %s has failed", name)
 		}
 	}

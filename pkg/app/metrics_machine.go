@@ -26,8 +26,8 @@ func (a *App) collectMachine(gauge func(*prometheus.Desc, float64, ...string)) {
 			gauge(diskSizeDesc, float64(size), at.Name)
 		}
 	}
-	if files := a.secure.files; files != nil {
-		gauge(expiryDesc, float64(files.Leaf().NotAfter.Unix()), "http.tls")
+	if secured := a.secure.now.Load(); secured != nil && secured.files != nil {
+		gauge(expiryDesc, float64(secured.files.Leaf().NotAfter.Unix()), "http.tls")
 	}
 	if acme := now.config.HTTP.ACME; acme != nil && a.secures() {
 		for _, domain := range acme.Domains {

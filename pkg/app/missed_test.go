@@ -40,8 +40,8 @@ func (p *place) startWith(roles []string, change func(*App)) *App {
 		p.Fatal(err)
 	}
 	a := newApp(p.config, plan, p.log(), roles)
-	for _, step := range a.now().steps() {
-		if err := step(p.Context()); err != nil {
+	for _, each := range a.processParts() {
+		if err := a.parts.Start(p.Context(), each, a.current); err != nil {
 			p.Fatal(err)
 		}
 		change(a)

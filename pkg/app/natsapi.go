@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/store/idempotent"
@@ -54,13 +55,34 @@ func (a *serving) serveBus(context.Context) error {
 	return nil
 }
 
-// retireOperations accepts no more operations: what replaces it does.
-func (a *serving) retireOperations(ctx context.Context) error {
-	if a.operations == nil {
-		return nil
+// reloadOperations has the operations of another configuration served. They begin on the same connection before those of the
+// configuration before end, so that no request finds nobody.
+func reloadOperations(ctx context.Context, before, next *serving) (part.Change, error) {
+	if err := next.newOperations(before.operations); err != nil {
+		return part.Change{}, err
 	}
-	return a.operations.Retire(ctx)
+	return part.Change{
+		Apply: func() {
+			if before.operations == nil {
+				return
+			}
+			if err := before.operations.Retire(context.WithoutCancel(ctx)); err != nil {
+				next.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
+			}
+		},
+		Cancel: func() { _ = next.stopOperations(context.WithoutCancel(ctx)) },
+		Retire: func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
+			defer cancel()
+			if err := before.stopOperations(ctx); err != nil {
+				next.log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
+			}
+		},
+	}, nil
 }
+
+// retireTimeout is how long requests over the bus that a reload finds in flight may take.
+const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
 
 // stopOperations accepts no more operations, and returns when those in flight have their replies.
 func (a *serving) stopOperations(ctx context.Context) error {

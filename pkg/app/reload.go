@@ -11,7 +11,6 @@ import (
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi"
 )
 
 // Reloading is how a process reads its configuration again.
@@ -96,37 +95,16 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 		return r, nil
 	}
 	next := &serving{App: a, config: c, plan: p}
-	if r.Missing, err = next.rebuild(before); err != nil {
+	retire, err := a.parts.Reload(ctx, before, next, func() { a.replace(next) })
+	if err != nil {
 		return nil, err
 	}
-	// Operations over the bus begin on the same connection before those of the configuration before end, so that
-	// none finds nobody. After that nothing fails.
-	if a.has(plan.RoleFront) {
-		if err := next.newOperations(before.operations); err != nil {
-			next.close()
-			return nil, err
-		}
-	}
-	a.replace(next)
-	a.retire(before, next)
-	if err := before.retireOperations(context.WithoutCancel(ctx)); err != nil {
-		a.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
-	}
+	a.retire(before, retire)
+	r.Missing = next.unbuilt
 	r.Changed = append(r.Changed, a.secure.renew(p)...)
-	if a.metricsAddress != "" {
-		a.metricsPort.Store(next.newMetricsPort())
-	}
-	a.filler.SetRate(c.FillRate)
-	if o, err := p.BusOptions(); err == nil {
-		a.bus.SetAuth(o.Auth)
-	}
-	if a.search != nil {
-		a.search.Reload(next.searched())
-	}
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}
-	a.endOperations(context.WithoutCancel(ctx), before)
 	return r, nil
 }
 
@@ -160,20 +138,6 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 	case <-a.stopping.Done():
 		return nil, nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
-}
-
-// retireTimeout is how long requests over the bus that a reload finds in flight may take.
-const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
-
-// endOperations ends what served requests over the bus, once those in flight have their replies.
-func (a *App) endOperations(ctx context.Context, before *serving) {
-	a.retiring.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, retireTimeout)
-		defer cancel()
-		if err := before.stopOperations(ctx); err != nil {
-			a.log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
-		}
-	})
 }
 
 // controlReload is Reload for a command. What is wrong with the configuration is part of the reply.

@@ -108,7 +108,7 @@ func TestAReloadChangesWithoutARestart(t *testing.T) {
 			}
 			p.want(a, "GET", "/books/b1", "", http.StatusNotFound)
 			for token, want := range map[string]int{"0123456789abcdef": http.StatusUnauthorized, "fedcba9876543210": http.StatusOK} {
-				req, _ := http.NewRequest("GET", "http://"+a.metricsAddress+"/metrics", nil)
+				req, _ := http.NewRequest("GET", "http://"+a.now().metricsAddress+"/metrics", nil)
 				req.Header.Set("Authorization", "Bearer "+token)
 				res, err := http.DefaultClient.Do(req)
 				if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/search"
 )
@@ -25,29 +26,62 @@ func (a *serving) searched() (stores []search.Indexed) {
 	return stores
 }
 
-// startSearch indexes the text of the stores that are searched, and answers searches.
-func (a *serving) startSearch(context.Context) error {
-	stores := a.searched()
-	if stores == nil {
+// searching indexes the text of the stores that are searched, and answers searches.
+type searching struct {
+	app     *App
+	service *search.Service // nil: no store is searched
+}
+
+func (s *searching) part() part.Part[*serving] {
+	return part.Part[*serving]{Name: "the search indexes", Start: s.start, Reload: s.reload, Stop: func(context.Context) error {
+		if s.service != nil {
+			s.service.Close()
+		}
 		return nil
+	}, Check: s.app.unsearchable}
+}
+
+func (s *searching) start(_ context.Context, first *serving) (err error) {
+	s.service, err = s.open(first)
+	first.search = s.service
+	return err
+}
+
+// open starts the service; nil where no store is searched.
+func (s *searching) open(g *serving) (*search.Service, error) {
+	stores := g.searched()
+	if stores == nil {
+		return nil, nil
 	}
-	s, err := search.Start(search.Options{
-		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: plan.SearchFolder(a.config), Stores: stores, Logger: a.log,
+	return search.Start(search.Options{
+		Conn: s.app.bus.Conn(), JetStream: s.app.bus.JetStream(), Folder: plan.SearchFolder(g.config), Stores: stores, Logger: s.app.log,
 	})
-	if err != nil {
-		return err
+}
+
+// reload has the service index what another configuration says. Indexes of stores that are not searched any more stay in their folders.
+func (s *searching) reload(_ context.Context, _, next *serving) (part.Change, error) {
+	next.search = s.service
+	if s.service != nil {
+		return part.Change{Apply: func() { s.service.Reload(next.searched()) }}, nil
 	}
-	a.search = s
-	a.onStop("the search indexes", func(context.Context) error { s.Close(); return nil })
-	return nil
+	opened, err := s.open(next)
+	if err != nil {
+		return part.Change{}, err
+	}
+	next.search = opened
+	return part.Change{Apply: func() { s.service = opened }, Cancel: func() {
+		if opened != nil {
+			opened.Close()
+		}
+	}}, nil
 }
 
 // searchStatus returns the states of the indexes of this process.
 func (a *App) searchStatus() []search.Status {
-	if a.search == nil {
-		return nil
+	if s := a.now().search; s != nil {
+		return s.Status()
 	}
-	return a.search.Status()
+	return nil
 }
 
 // unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.

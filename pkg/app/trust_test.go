@@ -208,14 +208,14 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			context.AfterFunc(ended, acme.Close)
 		}},
 		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan.Plan, _ string) {
-			a := newApp(p.Config, p, slog.New(slog.DiscardHandler), nil)
-			if err := a.now().startTracing(t.Context()); err != nil {
+			tracer, err := (&traces{log: slog.New(slog.DiscardHandler)}).open(t.Context(), p.Config)
+			if err != nil {
 				t.Error(err)
 				return
 			}
-			_, span := a.tracer.Provider().Tracer("x").Start(t.Context(), "y")
+			_, span := tracer.Provider().Tracer("x").Start(t.Context(), "y")
 			span.End()
-			_ = a.tracer.Close(t.Context())
+			_ = tracer.Close(t.Context())
 		}},
 	} {
 		for _, with := range []bool{false, true} {

@@ -115,3 +115,9 @@ func (l *List[G]) Check() (all []string) {
 	}
 	return all
 }
+
+// With returns the part with a reload.
+func (p Part[G]) With(reload func(ctx context.Context, before, next G) (Change, error)) Part[G] {
+	p.Reload = reload
+	return p
+}

@@ -30,8 +30,28 @@ func (b *Background) Go(do func(ctx context.Context)) {
 
 // Every calls a function at an interval until it returns false.
 func (b *Background) Every(interval time.Duration, do func(ctx context.Context) bool) {
+	b.Repeat(func() time.Duration { return interval }, do)
+}
+
+// intervalCheck is after how long a changed interval counts at the latest.
+const intervalCheck = time.Minute
+
+// Repeat calls a function at an interval, which may change meanwhile, until it returns false.
+func (b *Background) Repeat(interval func() time.Duration, do func(ctx context.Context) bool) {
 	b.Go(func(ctx context.Context) {
-		for backoff.Sleep(ctx, interval) == nil && do(ctx) {
+		for {
+			for began := time.Now(); ; {
+				left := interval() - time.Since(began)
+				if left <= 0 {
+					break
+				}
+				if backoff.Sleep(ctx, min(left, intervalCheck)) != nil {
+					return
+				}
+			}
+			if ctx.Err() != nil || !do(ctx) {
+				return
+			}
 		}
 	})
 }

@@ -33,7 +33,7 @@ var BuiltIn = []string{mapping.Name, cascade.Name, mail.Name, sweep.Name}
 // Specs returns the built-in listeners that the configuration enables, without their handlers.
 func (p *Plan) Specs() []listener.Spec {
 	var all []listener.Spec
-	for _, spec := range []listener.Spec{p.MappingSpec(), p.CascadeSpec(), p.mailSpec(), p.SweepSpec()} {
+	for _, spec := range []listener.Spec{p.MappingSpec(), p.CascadeSpec(), p.MailSpec(), p.SweepSpec()} {
 		if len(spec.Filters) > 0 {
 			all = append(all, spec)
 		}
@@ -57,8 +57,8 @@ func (p *Plan) CascadeSpec() listener.Spec {
 	}
 }
 
-// mailSpec selects no events if no mails are configured.
-func (p *Plan) mailSpec() listener.Spec {
+// MailSpec selects no events if no mails are configured.
+func (p *Plan) MailSpec() listener.Spec {
 	if p.Config.Authentication.Email == nil {
 		return listener.Spec{Name: mail.Name}
 	}
