@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,5 +65,22 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 				t.Errorf("%s does not name %s", file, role)
 			}
 		}
+	}
+}
+
+// A reload changes the format of what is logged after it, also by loggers that were made before.
+func TestTheFormatOfTheLogChanges(t *testing.T) {
+	var out strings.Builder
+	format := &atomic.Pointer[string]{}
+	text, asJSON := "text", formatJSON
+	format.Store(&text)
+	log := switchable(format, slog.LevelInfo, &out).With("part", "x").WithGroup("g")
+	log.Info("one", "a", time.Second)
+	format.Store(&asJSON)
+	log.Info("two", "a", time.Second)
+	log.Debug("three")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `msg=one part=x g.a=1s`) || !strings.Contains(lines[1], `"msg":"two","part":"x","g":{"a":1}}`) {
+		t.Errorf("%q", lines)
 	}
 }

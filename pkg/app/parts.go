@@ -50,7 +50,7 @@ func (a *App) processParts() []part.Part[*serving] {
 		{true, a.step("the watch of folders", (*serving).startWatch)},
 		{true, a.step("the check of the bus's settings", (*serving).startBusCheck)},
 		{true, a.step("the schedule of backups", (*serving).startBackups)},
-		{a.now().plan.Shared(), a.step("the list of processes", (*serving).startRoster)},
+		{true, a.step("the list of processes", (*serving).startRoster)},
 		{true, a.step("control", (*serving).startControl)},
 		{front, a.step("events for browsers", (*serving).startEvents).With(reloadEvents)},
 		{true, a.step("routes", (*serving).startRoutes).With(reloadRoutes)},

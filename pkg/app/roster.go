@@ -84,6 +84,9 @@ func (a *serving) startRoster(context.Context) error {
 // enroll writes the entry of this process, and removes those of processes that are gone. A list that can't be written has
 // no consequence but that `belfry doctor` does not know of this process.
 func (a *App) enroll(ctx context.Context) {
+	if !a.now().plan.Shared() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
 	host, _ := os.Hostname()
