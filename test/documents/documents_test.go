@@ -42,8 +42,11 @@ func load(t *testing.T, file string, replace ...string) *config.Config {
 	}
 	text := strings.NewReplacer(replace...).Replace(string(data))
 	c, err := config.Parse(file, []byte(text), func(name string) (string, bool) {
-		if name == "BUS_PASSWORD" {
+		switch name {
+		case "BUS_PASSWORD":
 			return secret, true
+		case "APPLE_KEY":
+			return appleKey(t), true
 		}
 		return "", false
 	})
