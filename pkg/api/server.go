@@ -26,6 +26,8 @@ import (
 	"belfry/pkg/api/sse"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
@@ -40,14 +42,16 @@ const (
 
 // Options are the options of a Server. All of them may be left out.
 type Options struct {
+	Contract *model.Contract // what is served; nil: whether the process is well, and nothing else
+
 	Login     *login.Options    // nil: every client is anonymous
 	Objects   []objects.Options // stores to serve
 	Files     []files.Options   // binary services to serve
-	Events    *sse.Hub          // nil: /events has no route
-	Documents []system.Document
-	Console   *console.Options // nil: none. It needs Login
-	Site      *pages.Options   // pages for people; nil, or no Login: none
-	Static    *static.Options  // nil: no front end
+	Events    *sse.Hub          // of the events for browsers
+	Documents system.Documents  // about the API
+	Console   *console.Options  // nil: none. It needs Login
+	Site      *pages.Options    // pages for people; nil, or no Login: none
+	Static    *static.Options   // nil: no front end
 
 	Waiter   kit.Waiter                                           // nil: Prefer: wait is ignored
 	Ready    func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
@@ -80,6 +84,7 @@ type Options struct {
 // Server is the HTTP API. It is safe for concurrent use.
 type Server struct {
 	router  *kit.Router
+	set     *op.Set
 	log     *slog.Logger
 	maxWait time.Duration
 	stop    context.CancelFunc
@@ -160,21 +165,20 @@ func New(o Options) *Server {
 		service.Memory = cmp.Or(service.Memory, uploads)
 		files.Mount(router, calls, exposed(o.Objects), service)
 	}
-	if o.Events != nil {
-		events.Mount(stopping, router, calls, o.Events)
-	}
-	for _, document := range o.Documents {
-		system.MountDocument(router, document)
-	}
 	if o.Console != nil && o.Login != nil {
 		console.Mount(router, calls, o.Login.Service, *o.Console)
 	}
 	if o.Static != nil {
 		static.Mount(router, *o.Static)
 	}
-	system.MountHealth(router, system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
+	set := operations(cmp.Or(o.Contract, &model.Contract{}), handlers{
+		events:    events.NewHandler(stopping, calls, o.Events),
+		health:    system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping},
+		documents: o.Documents,
+	})
+	set.Mount(router, calls)
 
-	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
+	return &Server{router: router, set: set, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
 }
 
 // siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.

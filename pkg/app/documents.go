@@ -1,26 +1,36 @@
 package app
 
 import (
+	"sync"
+
 	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/app/plan"
 )
 
-// contract is what the documents of this process describe.
+// contract is what this process serves, and what its documents describe.
 func (a *serving) contract() (*model.Contract, error) {
-	return model.Of(a.config, plan.MethodsOf(a.config), plan.Version(), a.config.BaseURLAt(a.HTTPAddress()))
+	k, err := model.Of(a.config, plan.MethodsOf(a.config), plan.Version(), a.config.BaseURLAt(a.HTTPAddress()))
+	if err != nil {
+		return nil, err
+	}
+	// Passkeys can be configured and not work where the process is served.
+	k.Login.Passkeys = a.auth.Passkeys.Enabled()
+	for i, m := range k.Login.Methods {
+		k.Login.Methods[i].Enabled = a.auth.Methods.Get(m.Name).Enabled()
+	}
+	return k, nil
 }
 
-// documents returns the documents that are served.
-func (a *serving) documents(k *model.Contract, openAPI func() ([]byte, error)) (all []system.Document) {
-	if a.config.Documents.OpenAPI {
-		all = append(all, system.Document{Path: "/openapi.json", Body: openAPI})
+// documents returns the documents of a contract. They are written when they are first asked for: most processes never are, and start
+// sooner.
+func (a *serving) documents(k *model.Contract) system.Documents {
+	return system.Documents{
+		OpenAPI:  sync.OnceValues(func() ([]byte, error) { return openapi.Document(a.api.Operations()) }),
+		AsyncAPI: sync.OnceValues(func() ([]byte, error) { return asyncapi.Document(k) }),
 	}
-	if a.config.Documents.AsyncAPI {
-		all = append(all, system.Document{Path: "/asyncapi.json", Body: plan.DocumentOf(k, asyncapi.Document)})
-	}
-	return all
 }
 
 // Routes returns all routes of HTTP, as "GET /books/{uuid}".

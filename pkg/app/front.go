@@ -14,7 +14,6 @@ import (
 	"belfry/internal/baseurl"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
@@ -101,13 +100,13 @@ func (a *serving) newAPI() error {
 		if err != nil {
 			return err
 		}
-		openAPI := plan.DocumentOf(contract, openapi.Document)
+		documents := a.documents(contract)
 		a.kept.SetMax(a.config.Limits.Idempotency)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones, Kept: a.kept})
-		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
-		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, a.documents(contract, openAPI), a.limits
+		o.Contract, o.Login, o.Objects, o.Files, o.Events = contract, a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
+		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, a.limits
 		o.Development, o.ProxyHeader = a.config.Development, a.config.ProxyHeader
-		o.Console = a.console(openAPI)
+		o.Console = a.console(documents.OpenAPI)
 		o.Site, o.Static = a.site(), a.static()
 	}
 	a.api = api.New(o)

@@ -61,7 +61,7 @@ func Start(t *testing.T, change ...any) *Front {
 			f.Books = served.Store
 		}
 	}
-	f.API = api.New(o)
+	f.API = New(o)
 	f.Server = httptest.NewUnstartedServer(nil)
 	f.Config = f.API.HTTPServer()
 	apply(change, f.Config)

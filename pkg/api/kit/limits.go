@@ -36,7 +36,8 @@ type Act uint8
 
 // The acts of routes.
 const (
-	Read Act = iota
+	Unlimited Act = iota // nothing: its requests are not counted
+	Read
 	List
 	Write
 	Upload // a write, whose bytes are limited as well

@@ -1,8 +1,5 @@
-// Package openapi generates the OpenAPI 3.1 document of a configuration: exactly
-// the routes that exist, with every status that they return.
-//
-// It has its own knowledge of the HTTP API, which docs/reference/http.md documents;
-// test/documents compares the document with a running belfry.
+// Package openapi generates the OpenAPI document of a set of operations: of those that the router mounts, with every status that they
+// return. Its own are the envelope, the components that operations refer to, and the translation into OpenAPI 3.0.
 package openapi
 
 import (
@@ -12,14 +9,16 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 )
 
-// Document returns the document. The same contract gives the same bytes.
-func Document(k *model.Contract) ([]byte, error) { return whole(k).Encode() }
+// Document returns the document of operations in OpenAPI 3.1. The same contract gives the same bytes.
+func Document(set *op.Set) ([]byte, error) { return whole(set).Encode() }
 
 // whole is the document in OpenAPI 3.1.
-func whole(k *model.Contract) *ordered.Object {
-	d := &document{contract: k, names: model.Names{}, paths: &ordered.Object{}}
+func whole(set *op.Set) *ordered.Object {
+	k := set.Contract
+	d := &document{contract: k, set: set, names: model.Names{}, paths: &ordered.Object{}}
 	for _, s := range k.Stores {
 		if s.Expose != nil {
 			d.store(s)
@@ -30,15 +29,16 @@ func whole(k *model.Contract) *ordered.Object {
 	for _, f := range k.Files {
 		d.files(f)
 	}
-	d.events()
-	d.system()
+	for _, o := range set.Operations() {
+		d.add(operation{strings.ToLower(o.Method), o.Path, o.Tag, o.ID, o.Summary, o.Description, o.Parameters, o.Body, o.Replies, append(o.Problems, 500, 503), o.Security})
+	}
 	return ordered.Of(
 		"openapi", "3.1.0",
 		"info", ordered.Of("title", "belfry", "version", k.Version, "summary", "JSON objects in stores, copies that stay right, an event for everything.",
 			"description", description),
 		"servers", []any{ordered.Of("url", k.BaseURL)},
-		"security", maybe(),
-		"tags", d.tags,
+		"security", op.Maybe(),
+		"tags", append(d.tags, set.Tags()...),
 		"paths", model.PlainIn(d.paths),
 		"components", d.components(),
 	)
@@ -55,6 +55,7 @@ const description = "Written from the running configuration.\n\n" +
 // document is a document under construction.
 type document struct {
 	contract *model.Contract
+	set      *op.Set
 	names    model.Names // of operations
 	tags     []any
 	paths    *ordered.Object

@@ -1,0 +1,29 @@
+package api
+
+import (
+	"belfry/pkg/api/events"
+	"belfry/pkg/api/system"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
+)
+
+// Operations returns the operations of a contract for documents alone: none of them can run.
+func Operations(k *model.Contract) *op.Set { return operations(k, handlers{}) }
+
+// handlers are what runs operations.
+type handlers struct {
+	events    *events.Handler
+	health    system.Health
+	documents system.Documents
+}
+
+// operations adds the operations of each domain, in the order of the document.
+func operations(k *model.Contract, h handlers) *op.Set {
+	set := op.NewSet(k)
+	events.Operations(set, h.events)
+	system.Operations(set, h.health, h.documents)
+	return set
+}
+
+// Operations returns what the Server serves, for documents.
+func (s *Server) Operations() *op.Set { return s.set }
