@@ -2,6 +2,9 @@ package api
 
 import (
 	"belfry/pkg/api/events"
+	"belfry/pkg/api/files"
+	"belfry/pkg/api/login"
+	"belfry/pkg/api/objects"
 	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/op"
@@ -12,6 +15,9 @@ func Operations(k *model.Contract) *op.Set { return operations(k, handlers{}) }
 
 // handlers are what runs operations.
 type handlers struct {
+	objects   *objects.Resources
+	login     *login.Handler
+	files     map[string]*files.Handler // by the name of the service
 	events    *events.Handler
 	health    system.Health
 	documents system.Documents
@@ -20,6 +26,11 @@ type handlers struct {
 // operations adds the operations of each domain, in the order of the document.
 func operations(k *model.Contract, h handlers) *op.Set {
 	set := op.NewSet(k)
+	objects.Operations(set, h.objects)
+	login.Operations(set, h.login)
+	for _, f := range k.Files {
+		files.Operations(set, f, h.files[f.Name])
+	}
 	events.Operations(set, h.events)
 	system.Operations(set, h.health, h.documents)
 	return set

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +19,6 @@ import (
 	"belfry/pkg/api/applied"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/files"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/app/hold"
 	"belfry/pkg/app/open"
@@ -259,37 +256,6 @@ func (a *App) startWaiter(context.Context) (err error) {
 		a.onStop("waiting", func(context.Context) error { return a.waiter.Close() })
 	}
 	return err
-}
-
-func (a *serving) apiObjects() []objects.Options {
-	var all []objects.Options
-	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
-		e := a.config.Stores[name].Expose
-		if e == nil {
-			continue
-		}
-		all = append(all, objects.Options{
-			Store: a.set.Store(name), URL: e.URL, List: e.List, Restrict: objects.Restrict(e.Restrict), Expand: a.expandable(a.set.Store(name)),
-		})
-	}
-	return all
-}
-
-// expandable returns the keys of a store's mappings that lead to one store of which clients may get objects, with that store.
-func (a *serving) expandable(s *store.Store) map[string]*store.Store {
-	all := map[string]*store.Store{}
-	for _, m := range s.Maps() {
-		target := a.set.Store(m.Target)
-		if other, known := all[m.Key]; known && other != target {
-			target = nil // it is not known in which one an object is
-		}
-		if e := a.config.Stores[m.Target].Expose; e == nil || e.Restrict.Get {
-			target = nil
-		}
-		all[m.Key] = target
-	}
-	maps.DeleteFunc(all, func(_ string, s *store.Store) bool { return s == nil })
-	return all
 }
 
 var _ store.Announcer = (*bus.Bus)(nil)

@@ -103,7 +103,7 @@ func (a *serving) newAPI() error {
 		documents := a.documents(contract)
 		a.kept.SetMax(a.config.Limits.Idempotency)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones, Kept: a.kept})
-		o.Contract, o.Login, o.Objects, o.Files, o.Events = contract, a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
+		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, a.apiLogin(), a.set.Stores(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, a.limits
 		o.Development, o.ProxyHeader = a.config.Development, a.config.ProxyHeader
 		o.Console = a.console(documents.OpenAPI)

@@ -71,7 +71,7 @@ func (a *serving) apiFiles() []files.Options {
 	var all []files.Options
 	for _, name := range slices.Sorted(maps.Keys(a.binaries)) {
 		b := a.config.Binaries[name]
-		mounted := files.Options{Service: a.binaries[name], Memory: a.uploads, URL: b.URL, Restrict: files.Restrict(b.Restrict)}
+		mounted := files.Options{Service: a.binaries[name], Memory: a.uploads}
 		if b.S3 != nil {
 			mounted.Presign = b.S3.Presign
 		}

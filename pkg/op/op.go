@@ -22,12 +22,13 @@ type Operation struct {
 	Method, Path string // http.MethodGet, "/books/{uuid}"
 
 	// What the documents say.
-	Tag, ID, Summary, Description string
-	Parameters                    []any
-	Body                          *ordered.Object // nil: none
-	Replies                       *ordered.Object // by status
-	Problems                      []int           // statuses of problems, besides those of every operation: 500 and 503
-	Security                      []any           // nil: that of the document
+	ID, Summary, Description string
+	Tag                      string // set by Set.Add
+	Parameters               []any
+	Body                     *ordered.Object // nil: none
+	Replies                  *ordered.Object // by status
+	Problems                 []int           // statuses of problems, besides those of every operation: 500 and 503
+	Security                 []any           // nil: that of the document
 
 	Limit      kit.Act // which limits of clients a request counts for; zero: none
 	Navigation bool    // links of pages and redirects lead here: browsers get its failures as pages
@@ -39,6 +40,7 @@ type Set struct {
 	Contract *model.Contract
 
 	operations []Operation
+	tag        string // the last one
 	tags       []any
 	components ordered.Object
 	pages      []page
@@ -57,14 +59,18 @@ func NewSet(k *model.Contract) *Set { return &Set{Contract: k} }
 
 // Tag describes a tag of the operations that follow.
 func (s *Set) Tag(name, description string) {
+	s.tag = name
 	s.tags = append(s.tags, ordered.Of("name", name, "description", description))
 }
 
 // Component names a schema to which operations refer by model.Ref.
 func (s *Set) Component(name string, schema *ordered.Object) { s.components.Set(name, schema) }
 
-// Add adds an operation.
-func (s *Set) Add(o Operation) { s.operations = append(s.operations, o) }
+// Add adds an operation, with the last tag.
+func (s *Set) Add(o Operation) {
+	o.Tag = s.tag
+	s.operations = append(s.operations, o)
+}
 
 // Get adds a GET and its HEAD; net/http drops the body of the reply to HEAD.
 func (s *Set) Get(o Operation) {
@@ -97,7 +103,7 @@ func (s *Set) Operations() []Operation { return s.operations }
 func (s *Set) Tags() []any { return s.tags }
 
 // Components returns the schemas that operations have named.
-func (s *Set) Components() *ordered.Object { return &s.components }
+func (s *Set) Components() *ordered.Object { return s.components.Clone() }
 
 // Mount adds the routes to a router, with the limits of clients.
 func (s *Set) Mount(r *kit.Router, calls *kit.Calls) {

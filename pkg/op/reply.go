@@ -76,6 +76,11 @@ func Parameters(names ...string) []any {
 	return all
 }
 
+// Path is a parameter of the path.
+func Path(name, description string, schema *ordered.Object) *ordered.Object {
+	return ordered.Of("name", name, "in", "path", "required", true, "description", description, "schema", schema)
+}
+
 // Query is a parameter of the query; its description can be "".
 func Query(name, description string, schema *ordered.Object) *ordered.Object {
 	return parameter(name, "query", description, schema)

@@ -61,3 +61,6 @@ func Object(description string, needed int, properties ...any) *ordered.Object {
 	o.Set("properties", all)
 	return o
 }
+
+// Raw is content that is not JSON.
+func Raw() *ordered.Object { return ordered.Of("type", "string", "format", "binary") }

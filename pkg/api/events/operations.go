@@ -10,14 +10,14 @@ import (
 	"belfry/pkg/op"
 )
 
-const tag = "Events"
-
 // Operations adds the stream of events for browsers, if there is one.
 func Operations(set *op.Set, h *Handler) {
 	if !set.Contract.Events {
 		return
 	}
-	set.Tag(tag, "What happens, as it happens.")
+	set.Component("StreamNotice", streamNotice())
+	set.Component("StreamSecurityEvent", securityEvent())
+	set.Tag("Events", "What happens, as it happens.")
 	query := func(name, description string, values []string) *ordered.Object {
 		items := op.Text("")
 		if len(values) > 0 {
@@ -33,7 +33,7 @@ func Operations(set *op.Set, h *Handler) {
 		names = append(names, string(name))
 	}
 	set.Get(op.Operation{
-		Path: path, Tag: tag, ID: "listenToEvents", Summary: "Receive events (Server-Sent Events)",
+		Path: path, ID: "listenToEvents", Summary: "Receive events (Server-Sent Events)",
 		Description: "A message for each event: its id is opaque, its event the event's name, and its data a JSON object: " +
 			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
 			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
@@ -73,4 +73,28 @@ func eventStream(k *model.Contract) *ordered.Object {
 	all = append(all, model.Ref("StreamSecurityEvent"), model.Ref("StreamNotice"))
 	return op.Content("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is that of the data of each message.",
 		"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
+}
+
+// streamNotice is the data of a message about the stream itself.
+func streamNotice() *ordered.Object {
+	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed.", 1, "reason", op.Text(""))
+}
+
+// securityEvent is the data of an event about the security of an account.
+func securityEvent() *ordered.Object {
+	return op.Object("An event about the security of an account, for whoever `authentication.audit` names.", 8,
+		"id", op.Text("That of the event: the same if it is in the log twice."),
+		"event", op.OneOf(event.Auth(), ""),
+		"time", model.Time("When it happened."),
+		"store", op.Text("That of users."),
+		"uuid", model.UUID("The user's uuid."),
+		"revision", op.Text("That of the user."),
+		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the user who has done it; null: nobody who is logged in."),
+		"origin", op.Text("What it was done by, such as `http`."),
+		"ctx", op.Object("The request that it was done by.", 0, "request", op.Text("Its id."), "address", op.Text("Where it came from."), "userAgent", op.Text("What it was made with.")),
+		"auth", op.Object("Details.", 0,
+			"method", op.Text("How: password, passkey, totp, recovery, email, link, or the name of a provider."),
+			"factor", op.Text("The type of the factor, or the uuid of the ident or the id of the key, that it is about."),
+			"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
+			"reason", op.Text("Why, in a word."), "due", model.Time("When what is planned happens.")))
 }

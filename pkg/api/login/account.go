@@ -27,13 +27,13 @@ type AccountReply struct {
 }
 
 // isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
-func (h *handler) isForm(x *kit.Exchange) bool {
+func (h *Handler) isForm(x *kit.Exchange) bool {
 	return h.accountPage != nil && strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
 }
 
 // redirectToAccount sends the browser of a form of the account page back to it, with what the form has done, or with why it
 // failed.
-func (h *handler) redirectToAccount(x *kit.Exchange, outcome string, err error) error {
+func (h *Handler) redirectToAccount(x *kit.Exchange, outcome string, err error) error {
 	if err == nil {
 		redirect(x, http.StatusSeeOther, withQuery(h.account, outcomeParameter, outcome))
 		return nil
@@ -42,7 +42,7 @@ func (h *handler) redirectToAccount(x *kit.Exchange, outcome string, err error) 
 }
 
 // redirectAccountFailure sends the browser of a form to a target with why the form failed.
-func (h *handler) redirectAccountFailure(x *kit.Exchange, target string, err error) error {
+func (h *Handler) redirectAccountFailure(x *kit.Exchange, target string, err error) error {
 	level, reason := slog.LevelInfo, accountReason(err)
 	if errs.KindOf(err) == errs.Internal {
 		level = slog.LevelError
@@ -53,7 +53,7 @@ func (h *handler) redirectAccountFailure(x *kit.Exchange, target string, err err
 }
 
 // showAccount replies to a form with a page that shows secrets. It is a reply to a POST, so that no URL leads to it.
-func (h *handler) showAccount(x *kit.Exchange, me *account.Session, r AccountReply) error {
+func (h *Handler) showAccount(x *kit.Exchange, me *account.Session, r AccountReply) error {
 	body, policy, err := h.accountPage(me, r)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (h *handler) showAccount(x *kit.Exchange, me *account.Session, r AccountRep
 }
 
 // showCodes replies to a form with new recovery codes, or without any goes back to the account page.
-func (h *handler) showCodes(x *kit.Exchange, me *account.Session, outcome string, codes []string) error {
+func (h *Handler) showCodes(x *kit.Exchange, me *account.Session, outcome string, codes []string) error {
 	if len(codes) == 0 {
 		return h.redirectToAccount(x, outcome, nil)
 	}

@@ -10,7 +10,7 @@ import (
 // Forms of the account page. HTML forms can neither PUT nor DELETE: what a program does so is a POST of the same resource.
 
 // accountForm reads a form of the account page, and calls act with the session that it is sent in.
-func (h *handler) accountForm(x *kit.Exchange, act func(me *account.Session, f form) error) error {
+func (h *Handler) accountForm(x *kit.Exchange, act func(me *account.Session, f form) error) error {
 	me, err := h.requireLogin(x)
 	if err == nil {
 		var f form
@@ -25,7 +25,7 @@ func (h *handler) accountForm(x *kit.Exchange, act func(me *account.Session, f f
 }
 
 // doneOr goes back to the account page after a change that succeeded.
-func (h *handler) doneOr(x *kit.Exchange, outcome string, err error) error {
+func (h *Handler) doneOr(x *kit.Exchange, outcome string, err error) error {
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (h *handler) doneOr(x *kit.Exchange, outcome string, err error) error {
 }
 
 // endSessionForm ends a session, for an HTML form.
-func (h *handler) endSessionForm(x *kit.Exchange) error {
+func (h *Handler) endSessionForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(me *account.Session, f form) error {
 		id, err := x.UUID()
 		if err != nil {
@@ -62,7 +62,7 @@ func (f form) requireRemove() error {
 }
 
 // changePasswordForm sets a new password, for an HTML form.
-func (h *handler) changePasswordForm(x *kit.Exchange, f form) error {
+func (h *Handler) changePasswordForm(x *kit.Exchange, f form) error {
 	session, err := h.newPassword(x, f)
 	if h.repeated(x, err, true) {
 		return nil
@@ -74,7 +74,7 @@ func (h *handler) changePasswordForm(x *kit.Exchange, f form) error {
 }
 
 // changeAddressForm is changeAddress for an HTML form.
-func (h *handler) changeAddressForm(x *kit.Exchange) error {
+func (h *Handler) changeAddressForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(_ *account.Session, f form) error {
 		ident, err := x.UUID()
 		if err != nil {
@@ -85,7 +85,7 @@ func (h *handler) changeAddressForm(x *kit.Exchange) error {
 }
 
 // deletionForm plans the deletion of the account, or takes that back, for an HTML form.
-func (h *handler) deletionForm(x *kit.Exchange) error {
+func (h *Handler) deletionForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(me *account.Session, f form) error {
 		undo, err := f.takeBool("undo")
 		if err != nil {
@@ -104,7 +104,7 @@ func (h *handler) deletionForm(x *kit.Exchange) error {
 }
 
 // stepUpForm is stepUp for an HTML form.
-func (h *handler) stepUpForm(x *kit.Exchange) error {
+func (h *Handler) stepUpForm(x *kit.Exchange) error {
 	return h.accountForm(x, func(_ *account.Session, f form) error {
 		kind, _ := object.Text(f.Object["type"])
 		session, err := h.proveAgain(x, f)
@@ -121,7 +121,7 @@ func (h *handler) stepUpForm(x *kit.Exchange) error {
 }
 
 // proveAgain authenticates who is logged in again, by the fields of a form.
-func (h *handler) proveAgain(x *kit.Exchange, f form) (account.IssuedSession, error) {
+func (h *Handler) proveAgain(x *kit.Exchange, f form) (account.IssuedSession, error) {
 	factor, err := h.takeFactor(x, f)
 	if err != nil {
 		return account.IssuedSession{}, err

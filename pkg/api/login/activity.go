@@ -3,9 +3,13 @@ package login
 import (
 	"strconv"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/op"
 )
 
 const (
@@ -14,7 +18,7 @@ const (
 )
 
 // activity replies with the newest events about the security of the account of the user who is logged in.
-func (h *handler) activity(x *kit.Exchange) error {
+func (h *Handler) activity(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -47,4 +51,27 @@ func (h *handler) activity(x *kit.Exchange) error {
 		Cursor string             `json:"cursor,omitempty"`
 	}
 	return x.SendJSON(reply{page, next})
+}
+
+// addActivity adds the operation that lists the events about the security of one's account.
+func (h *Handler) addActivity(set *op.Set) {
+	entry := op.Object("", 2,
+		"event", op.OneOf(event.Auth(), ""), "time", model.Time("When it happened."),
+		"by", op.OneOf([]string{"user", "admin"}, "Who has done it; absent where that is not known."),
+		"method", op.Text("How the user has proven who they are."), "factor", op.Text("The ident, the key or the kind of factor that it is about."),
+		"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
+		"reason", op.Text("Why, in a word."), "address", op.Text("From which network address."), "place", place(),
+		"userAgent", op.Text("By which program."), "device", device())
+	page := op.Object("", 1, "events", op.List(entry), "cursor", op.Text("Of the next page; absent at the end."))
+	set.Get(op.Operation{
+		Path: "/auth/activity", ID: "listActivity", Summary: "List what happened to the security of one's account", Security: op.Needed(),
+		Description: "As far as the log of events goes back.",
+		Parameters: []any{
+			op.Query("limit", "", ordered.Of("type", "integer", "minimum", 1, "maximum", maxActivity, "default", activityPage)),
+			op.Query("cursor", "", op.Text("")),
+		},
+		Replies:  ordered.Of("200", op.Reply("The newest events first.", op.JSON(page), "Cache-Control")),
+		Problems: []int{400, 401, 403, 429},
+		Limit:    kit.Read, Run: h.activity,
+	})
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/op"
 )
 
 // changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is taken.
-func (h *handler) changeAddress(x *kit.Exchange) error {
+func (h *Handler) changeAddress(x *kit.Exchange) error {
 	_, ident, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
@@ -23,7 +25,7 @@ func (h *handler) changeAddress(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusAccepted)
 }
 
-func (h *handler) requestChange(x *kit.Exchange, f form, ident string) error {
+func (h *Handler) requestChange(x *kit.Exchange, f form, ident string) error {
 	values, err := f.take("address", "password")
 	if err != nil {
 		return err
@@ -36,7 +38,7 @@ func (h *handler) requestChange(x *kit.Exchange, f form, ident string) error {
 }
 
 // finishAddress confirms or undoes a change of address, or ends the right to undo it, by the token of a mail.
-func (h *handler) finishAddress(x *kit.Exchange) error {
+func (h *Handler) finishAddress(x *kit.Exchange) error {
 	f, err := readForm(x)
 	var keep, undone bool
 	if err == nil {
@@ -60,7 +62,7 @@ func (h *handler) finishAddress(x *kit.Exchange) error {
 	return nil
 }
 
-func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err error) {
+func (h *Handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err error) {
 	login, err := f.takeLogin()
 	if err != nil {
 		return false, false, err
@@ -90,4 +92,35 @@ func (h *handler) finishChange(x *kit.Exchange, f form) (keep, undone bool, err 
 		h.cookies.setBrowser(x, client)
 	}
 	return keep, undone, err
+}
+
+// addAddress adds the operations of a change of address.
+func (h *Handler) addAddress(set *op.Set) {
+	set.Add(op.Operation{
+		Method: http.MethodPut, Path: "/auth/idents/{uuid}/address", ID: "changeAddress", Summary: "Replace an address of one's account", Security: op.Needed(),
+		Description: "Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether that belongs to another account.",
+		Parameters:  op.Parameters("UUID"),
+		Body:        op.Form([]string{"address"}, "address", op.Text("The new one."), "password", op.Text("That of the account, if there is one.")),
+		Replies:     ordered.Of("202", op.Reply("A mail will be sent to the new address, and one to the old.", nil, "Cache-Control")),
+		Problems:    formProblems(404),
+		Limit:       kit.Write, Run: h.changeAddress,
+	})
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: "/auth/idents/{uuid}/address", ID: "changeAddressByForm", Summary: "Replace an address of one's account, by an HTML form", Security: op.Needed(),
+		Parameters: op.Parameters("UUID"),
+		Body:       op.HTMLForm([]string{"address"}, "address", op.Text("The new one."), "password", op.Text("That of the account, if there is one.")),
+		Replies:    ordered.Of("303", op.Redirect("To the page of the account.")),
+		Problems:   []int{403, 408},
+		Limit:      kit.Write, Run: h.changeAddressForm,
+	})
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: "/auth/email/address", ID: "finishAddressChange", Summary: "Confirm or undo a change of address", Security: op.Maybe(),
+		Description: "By the token of the mail to the new address, while logged in, or of that to the address which was proven longest. With `keep` the latter says that the change is right, and can't undo it any more. The reply to an HTML form is 303.",
+		Parameters:  op.Parameters("Prefer"),
+		Body:        op.Form([]string{"token"}, "login", op.Text("The address that the mail was sent to; `email` is another name for this field."), "token", op.Text("That of the mail."), "keep", op.Flag("The change stays, and the right to undo it ends.")),
+		Replies: ordered.Of("204", done("It is confirmed; or undone: then every session has ended; or can't be undone any more."),
+			"303", continued("Preference-Applied")),
+		Problems: formProblems(404),
+		Run:      h.finishAddress,
+	})
 }

@@ -35,7 +35,7 @@ const (
 // authorize begins a login for an application. A site is redirected to the provider that it
 // names. A program is not: any program can open this URL and listen where the code is sent, and a provider
 // may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
-func (h *handler) authorize(x *kit.Exchange) error {
+func (h *Handler) authorize(x *kit.Exchange) error {
 	if len(x.Request.URL.RawQuery) > maxRequest {
 		return errs.New(errs.Invalid, "the request of the application has more than %d bytes", maxRequest)
 	}
@@ -68,7 +68,7 @@ func (h *handler) authorize(x *kit.Exchange) error {
 }
 
 // clientFor describes the client of a login for an application, which concerns no session of the browser.
-func (h *handler) clientFor(x *kit.Exchange, app *account.Application) (account.Client, error) {
+func (h *Handler) clientFor(x *kit.Exchange, app *account.Application) (account.Client, error) {
 	client, err := h.client(x)
 	client.Session, client.Application = nil, app
 	return client, err
@@ -76,7 +76,7 @@ func (h *handler) clientFor(x *kit.Exchange, app *account.Application) (account.
 
 // fromOwnPage reports whether a navigation comes from a page of belfry's own origin: not from
 // another one, and not from a program that opened the URL.
-func (h *handler) fromOwnPage(x *kit.Exchange) bool {
+func (h *Handler) fromOwnPage(x *kit.Exchange) bool {
 	if site := x.Request.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
@@ -87,7 +87,7 @@ func (h *handler) fromOwnPage(x *kit.Exchange) bool {
 type issueCode func(x *kit.Exchange, f form, app *account.Application, register bool) (account.IssuedSession, error)
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login.
-func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
+func (h *Handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
 	query, err := kit.ParseQuery(request)
 	if err != nil {
 		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
@@ -121,7 +121,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, i
 	return h.sendToApplication(x, session, err, http.StatusSeeOther)
 }
 
-func (h *handler) issueCode(x *kit.Exchange, f form, app *account.Application, register bool) (session account.IssuedSession, err error) {
+func (h *Handler) issueCode(x *kit.Exchange, f form, app *account.Application, register bool) (session account.IssuedSession, err error) {
 	c, err := credentials(f)
 	if err != nil {
 		return session, err
@@ -167,7 +167,7 @@ func formReasonOf(err error) string {
 
 // sendToApplication redirects the browser to an application, with the code, or with what went wrong
 // (RFC 6749, section 4.1.2). The error itself is logged.
-func (h *handler) sendToApplication(x *kit.Exchange, s account.IssuedSession, err error, status int) error {
+func (h *Handler) sendToApplication(x *kit.Exchange, s account.IssuedSession, err error, status int) error {
 	h.cookies.setDevice(x, s)
 	parameters := url.Values{"code": {s.Code}}
 	if err != nil || s.Code == "" {
@@ -244,7 +244,7 @@ func problemText(reason string, register bool) string {
 }
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
-func (h *handler) askForLogin(x *kit.Exchange, app *account.Application, query url.Values) error {
+func (h *Handler) askForLogin(x *kit.Exchange, app *account.Application, query url.Values) error {
 	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
 	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
 		page.Reason = query.Get(reasonParameter)

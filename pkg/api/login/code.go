@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/http"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // codePath is the route of logins by mail.
@@ -17,7 +19,7 @@ const bindingCookie = sessionCookie + "-mail"
 
 // requestLogin requests the mail of a login. An HTML form, which can't PUT, logs in here as well, by what that mail
 // brought.
-func (h *handler) requestLogin(x *kit.Exchange) error {
+func (h *Handler) requestLogin(x *kit.Exchange) error {
 	f, err := readForm(x)
 	login, _ := object.Text(f.Object["login"])
 	code := f.has("code")
@@ -45,7 +47,7 @@ func (h *handler) requestLogin(x *kit.Exchange) error {
 }
 
 // sendLogin requests the mail of a login. The reply is the same whether or not there is an account.
-func (h *handler) sendLogin(x *kit.Exchange, f form) error {
+func (h *Handler) sendLogin(x *kit.Exchange, f form) error {
 	login, err := f.takeLogin()
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ type binding struct {
 }
 
 // boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
-func (h *handler) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
+func (h *Handler) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
 		client.Binding, client.Cookie = h.binding(x, login), true
@@ -91,12 +93,12 @@ func (h *handler) boundClient(x *kit.Exchange, login, secret string) (account.Cl
 }
 
 // binding returns the secret of the cookie of a login by mail to an address, "" for none.
-func (h *handler) binding(x *kit.Exchange, login string) string {
+func (h *Handler) binding(x *kit.Exchange, login string) string {
 	return h.service.Mails.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
 }
 
 // loginByMail logs in by the code, or the token of the link, of a mail.
-func (h *handler) loginByMail(x *kit.Exchange) error {
+func (h *Handler) loginByMail(x *kit.Exchange) error {
 	f, err := readForm(x)
 	if err != nil {
 		return err
@@ -108,7 +110,7 @@ func (h *handler) loginByMail(x *kit.Exchange) error {
 }
 
 // enterByMail logs in by what a mail brought. The reply to an HTML form that succeeded is left to the caller.
-func (h *handler) enterByMail(x *kit.Exchange, f form) error {
+func (h *Handler) enterByMail(x *kit.Exchange, f form) error {
 	login, err := f.takeLogin()
 	if err != nil {
 		return err
@@ -143,4 +145,38 @@ func (h *handler) enterByMail(x *kit.Exchange, f form) error {
 		return nil
 	}
 	return h.sendSession(ctx, x, session)
+}
+
+// addMailLogin adds the operations of logins by a mail.
+func (h *Handler) addMailLogin(set *op.Set) {
+	pending := op.Object("", 2, "binding", op.Text("A secret to send with the code."), "expires", ordered.Of("type", "string", "format", "date-time"))
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Ask for a mail to log in", Security: op.Maybe(),
+		Description: "The reply does not reveal whether there is an account. That to an HTML form is 303; with `code` or `token` a form, which can't PUT, logs in here.",
+		Parameters:  op.Parameters("PreferSession"),
+		Body: op.InHTML(op.Form(nil, "login", loginField(), "kind", op.OneOf([]string{"code", "link"}, "By default the one that is configured, or a code."),
+			"binding", op.Text("That of the request before, which this one replaces, where cookies are not kept.")), nil,
+			"code", op.Text("That of the mail."), "token", op.Text("That of the link.")),
+		Replies: ordered.Of(
+			"200", op.Reply("The same as 202, where `Prefer: return=representation` was sent: what binds the login to the client, which the cookie has as well.",
+				op.JSON(pending), "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"202", begun("If there is an account, a mail will be sent."),
+			"303", continued("Set-Cookie", "Preference-Applied"),
+		),
+		Problems: formProblems(),
+		Run:      h.requestLogin,
+	})
+	set.Add(op.Operation{
+		Method: http.MethodPut, Path: codePath, ID: "loginByMail", Summary: "Log in by a mail", Security: op.Maybe(),
+		Description: "By its code, or the token of its link, with the cookie or the `binding` of the request.",
+		Parameters:  op.Parameters("PreferSession"),
+		Body: op.Form(nil, "login", loginField(), "code", op.Text("That of the mail."), "token", op.Text("That of the link."),
+			"binding", op.Text("That of the request, where cookies are not kept.")),
+		Replies: ordered.Of(
+			"200", issuedReply("Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token."),
+			"204", begun("Logged in."),
+		),
+		Problems: formProblems(),
+		Run:      h.loginByMail,
+	})
 }

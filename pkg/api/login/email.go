@@ -14,7 +14,7 @@ import (
 )
 
 // email logs in or registers.
-func (h *handler) email(x *kit.Exchange) error {
+func (h *Handler) email(x *kit.Exchange) error {
 	f, err := readForm(x)
 	if err == nil {
 		if request, ok := f.takeRequest(); ok {
@@ -52,7 +52,7 @@ func formReason(err error) string {
 
 // enter logs in or registers with the fields of a form. The reply to an HTML form
 // that succeeded is left to the caller.
-func (h *handler) enter(x *kit.Exchange, f form) error {
+func (h *Handler) enter(x *kit.Exchange, f form) error {
 	register, err := f.takeBool("register")
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 
 // sendSession replies with a session that has just been issued: by its cookie, and in the
 // body as well where the client prefers that.
-func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
+func (h *Handler) sendSession(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
 	h.cookies.setSession(x, s)
 	if !x.PrefersRepresentation() {
 		return x.SendStatus(http.StatusNoContent)
@@ -116,7 +116,7 @@ func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s account.Is
 }
 
 // sendReplaced is sendSession for a session in place of that of the request, whose call made no write of a client.
-func (h *handler) sendReplaced(x *kit.Exchange, s account.IssuedSession) error {
+func (h *Handler) sendReplaced(x *kit.Exchange, s account.IssuedSession) error {
 	ctx, err := h.calls.Client(x)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *handler) sendReplaced(x *kit.Exchange, s account.IssuedSession) error {
 }
 
 // issuedIfPreferred is the representation of a session in a reply that has more; nil unless the client prefers it.
-func (h *handler) issuedIfPreferred(x *kit.Exchange, s account.IssuedSession) (*issued, error) {
+func (h *Handler) issuedIfPreferred(x *kit.Exchange, s account.IssuedSession) (*issued, error) {
 	if !x.PrefersRepresentation() {
 		return nil, nil
 	}
@@ -138,12 +138,12 @@ func (h *handler) issuedIfPreferred(x *kit.Exchange, s account.IssuedSession) (*
 }
 
 // sendIssued replies with the token of a session that has just been issued, and its user.
-func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
+func (h *Handler) sendIssued(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
 	x.ApplyRepresentation()
 	return x.SendJSON(h.issuedOf(ctx, s))
 }
 
-func (h *handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
+func (h *Handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
 	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.Sessions.LoggedIn(ctx, &s.Session).Body}
 }
 
@@ -168,7 +168,7 @@ func credentials(f form) (account.Credentials, error) {
 	return account.Credentials{Login: login, Password: values[0], Token: values[1], Fields: f.Object}, nil
 }
 
-func (h *handler) changePassword(x *kit.Exchange) error {
+func (h *Handler) changePassword(x *kit.Exchange) error {
 	if _, err := h.requireLogin(x); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 }
 
 // newPassword sets a new password by the fields of a form.
-func (h *handler) newPassword(x *kit.Exchange, f form) (account.IssuedSession, error) {
+func (h *Handler) newPassword(x *kit.Exchange, f form) (account.IssuedSession, error) {
 	if _, err := h.requireLogin(x); err != nil {
 		return account.IssuedSession{}, err
 	}
@@ -204,7 +204,7 @@ func (h *handler) newPassword(x *kit.Exchange, f form) (account.IssuedSession, e
 
 // resendValidation requests the validation mail again; where addresses are validated
 // first, the mail of a registration.
-func (h *handler) resendValidation(x *kit.Exchange) error {
+func (h *Handler) resendValidation(x *kit.Exchange) error {
 	return h.answer(x, h.register, func(f form) (outcome, error) {
 		return mailSent, h.requestMail(x, f, h.service.Registration.ResendValidation)
 	})
@@ -212,7 +212,7 @@ func (h *handler) resendValidation(x *kit.Exchange) error {
 
 // requestRecovery requests the mail of a recovery. An HTML form, which can't PUT, sets
 // the new password here as well, by the token of that mail.
-func (h *handler) requestRecovery(x *kit.Exchange) error {
+func (h *Handler) requestRecovery(x *kit.Exchange) error {
 	return h.answer(x, h.recovery, func(f form) (outcome, error) {
 		if token := string(f.Object["token"]); f.html && token != "" && token != `""` {
 			return passwordSet, h.setPassword(x, f)
@@ -222,7 +222,7 @@ func (h *handler) requestRecovery(x *kit.Exchange) error {
 }
 
 // recover sets a new password by the token of a mail.
-func (h *handler) recover(x *kit.Exchange) error {
+func (h *Handler) recover(x *kit.Exchange) error {
 	f, err := readForm(x)
 	if err == nil {
 		err = h.setPassword(x, f)
@@ -250,7 +250,7 @@ var (
 
 // answer reads a form and replies with what act leads to. The browser of an HTML form
 // continues at target.
-func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome, error)) error {
+func (h *Handler) answer(x *kit.Exchange, target string, act func(form) (outcome, error)) error {
 	f, err := readForm(x)
 	var o outcome
 	if err == nil {
@@ -276,7 +276,7 @@ func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h *handler) requestMail(x *kit.Exchange, f form, request func(ctx context.Context, login string, client account.Client) error) error {
+func (h *Handler) requestMail(x *kit.Exchange, f form, request func(ctx context.Context, login string, client account.Client) error) error {
 	login, err := f.takeLogin()
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (h *handler) requestMail(x *kit.Exchange, f form, request func(ctx context.
 	return request(x.Context(), login, client)
 }
 
-func (h *handler) setPassword(x *kit.Exchange, f form) error {
+func (h *Handler) setPassword(x *kit.Exchange, f form) error {
 	c, err := credentials(f)
 	if err != nil {
 		return err
@@ -309,7 +309,7 @@ func (h *handler) setPassword(x *kit.Exchange, f form) error {
 
 // followLink serves the link of a mail. A page with a form gets the token in its
 // query; the Referrer-Policy keeps it from pages of other origins.
-func (h *handler) followLink(x *kit.Exchange) error {
+func (h *Handler) followLink(x *kit.Exchange) error {
 	query := x.Query()
 	login, token := query.Get("login"), query.Get("token")
 	client, err := h.client(x)

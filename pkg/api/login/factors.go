@@ -11,33 +11,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// mountFactors adds the routes of second factors, of every method. Users can remove one that is not configured any more.
-func (h *handler) mountFactors(r *kit.Router) {
-	limited := func(act func(x *kit.Exchange) error) func(x *kit.Exchange) error {
-		return h.calls.Limit(kit.Write, act)
-	}
-	r.HandleGet("/auth/factors", h.calls.Limit(kit.Read, h.factors))
-	r.Handle(http.MethodPost, "/auth/factors/recovery", limited(h.renewRecoveryCodes))
-	for _, f := range h.service.Methods.Factors() {
-		m := f.About()
-		path := "/auth/factors/" + m.Name
-		r.Handle(http.MethodDelete, path, limited(func(x *kit.Exchange) error { return h.removeFactor(x, m.Name) }))
-		r.Handle(http.MethodPost, path, limited(func(x *kit.Exchange) error { return h.changeFactor(x, m) }))
-		if f.Enabled() {
-			r.Handle(http.MethodPut, path, limited(func(x *kit.Exchange) error { return h.confirmFactor(x, m) }))
-		}
-	}
-	for _, m := range h.service.Methods.Enabled() {
-		if m.Asked != "" {
-			r.Handle(http.MethodPost, "/auth/second-factor/"+m.Asked, func(x *kit.Exchange) error { return h.ask(x, m) })
-		}
-	}
-	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
-	r.Handle(http.MethodPost, "/auth/step-up", limited(h.stepUp))
-}
-
 // factors lists the second factors of the user who is logged in.
-func (h *handler) factors(x *kit.Exchange) error {
+func (h *Handler) factors(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -47,7 +22,7 @@ func (h *handler) factors(x *kit.Exchange) error {
 }
 
 // changeFactor begins to add a second factor. A form adds it as well, by a code if it needs one, or removes it.
-func (h *handler) changeFactor(x *kit.Exchange, m about.Method) error {
+func (h *Handler) changeFactor(x *kit.Exchange, m about.Method) error {
 	switch {
 	case h.isForm(x):
 		return h.changeFactorForm(x, m)
@@ -90,7 +65,7 @@ type added struct {
 }
 
 // confirmFactor adds a second factor, by a code if it needs one.
-func (h *handler) confirmFactor(x *kit.Exchange, m about.Method) error {
+func (h *Handler) confirmFactor(x *kit.Exchange, m about.Method) error {
 	code := ""
 	if !m.Once {
 		f, err := readForm(x)
@@ -120,7 +95,7 @@ func (h *handler) confirmFactor(x *kit.Exchange, m about.Method) error {
 	return x.SendJSON(added{codes, representation})
 }
 
-func (h *handler) addFactor(x *kit.Exchange, m about.Method, code string) (account.IssuedSession, []string, error) {
+func (h *Handler) addFactor(x *kit.Exchange, m about.Method, code string) (account.IssuedSession, []string, error) {
 	client, err := h.client(x)
 	if err != nil {
 		return account.IssuedSession{}, nil, err
@@ -130,7 +105,7 @@ func (h *handler) addFactor(x *kit.Exchange, m about.Method, code string) (accou
 
 // changeFactorForm is changeFactor for an HTML form, which also confirms and removes. After a wrong code the form for the code is shown
 // again: the app has the secret already.
-func (h *handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
+func (h *Handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
 	return h.accountForm(x, func(me *account.Session, f form) error {
 		remove, err := f.takeBool("remove")
 		_, confirm := f.Object["code"]
@@ -167,7 +142,7 @@ func (h *handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
 }
 
 // renewRecoveryCodes replaces the recovery codes of the user who is logged in.
-func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
+func (h *Handler) renewRecoveryCodes(x *kit.Exchange) error {
 	if h.isForm(x) {
 		return h.accountForm(x, func(me *account.Session, _ form) error {
 			codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
@@ -189,7 +164,7 @@ func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
 	return x.SendJSON(added{RecoveryCodes: codes})
 }
 
-func (h *handler) removeFactor(x *kit.Exchange, kind string) error {
+func (h *Handler) removeFactor(x *kit.Exchange, kind string) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err

@@ -4,10 +4,13 @@ import (
 	"net/http"
 	"time"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // issuedKey is a new API key with its token, which is shown once.
@@ -16,7 +19,7 @@ type issuedKey struct {
 	Token string `json:"token"`
 }
 
-func (h *handler) createKey(x *kit.Exchange) error {
+func (h *Handler) createKey(x *kit.Exchange) error {
 	if _, err := h.requireLogin(x); err != nil {
 		return err
 	}
@@ -59,7 +62,7 @@ func wrongField(field, message string) error {
 		Fields: []errs.Field{{Pointer: object.Pointer(field), Message: message}}}
 }
 
-func (h *handler) keys(x *kit.Exchange) error {
+func (h *Handler) keys(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -71,7 +74,7 @@ func (h *handler) keys(x *kit.Exchange) error {
 	return x.SendJSON(map[string]any{"keys": list})
 }
 
-func (h *handler) revokeKey(x *kit.Exchange) error {
+func (h *Handler) revokeKey(x *kit.Exchange) error {
 	session, id, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
@@ -80,4 +83,33 @@ func (h *handler) revokeKey(x *kit.Exchange) error {
 		return err
 	}
 	return x.SendStatus(http.StatusNoContent)
+}
+
+// addKeys adds the operations on API keys.
+func (h *Handler) addKeys(set *op.Set) {
+	set.Get(op.Operation{
+		Path: "/auth/keys", ID: "listKeys", Summary: "List one's API keys", Security: op.Needed(),
+		Replies:  ordered.Of("200", op.Reply("The keys, the oldest first.", op.JSON(op.Object("", 1, "keys", op.List(model.Ref("APIKey")))), "Cache-Control")),
+		Problems: []int{401, 403, 429},
+		Limit:    kit.Read, Run: h.keys,
+	})
+	made := keySchema()
+	made.Set("description", "An API key that was just made.")
+	made.Set("required", append(made.Get("required").([]string), "token"))
+	made.Object("properties").Set("token", op.Text("For Authorization: Bearer. It is shown once."))
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: "/auth/keys", ID: "createKey", Summary: "Make an API key", Security: op.Needed(),
+		Body: op.Form([]string{"name"}, "name", op.Text("What it is for: 1 to 100 bytes."), "expires", op.Text("When it expires (RFC 3339); never by default."),
+			"rule", op.Text("CEL over `method` and `path` of a request; others are refused."), "password", op.Text("That of the user, if there is one.")),
+		Replies:  ordered.Of("201", op.Reply("The key with its token.", op.JSON(made), "Cache-Control")),
+		Problems: formProblems(),
+		Limit:    kit.Write, Run: h.createKey,
+	})
+	set.Add(op.Operation{
+		Method: http.MethodDelete, Path: "/auth/keys/{uuid}", ID: "revokeKey", Summary: "Revoke an API key", Security: op.Needed(),
+		Parameters: op.Parameters("UUID"),
+		Replies:    ordered.Of("204", op.Reply("It has ended.", nil, "Cache-Control")),
+		Problems:   []int{400, 401, 403, 404, 409, 429},
+		Limit:      kit.Write, Run: h.revokeKey,
+	})
 }

@@ -18,17 +18,6 @@ const passkeyScriptPath = "/auth/passkey.js" //nolint:gosec // no credential
 //go:embed passkey.js
 var passkeyScript []byte
 
-// mountPasskeys adds the routes of passkeys.
-func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
-	r.HandleGetPage(passkeyScriptPath, kit.Fixed("text/javascript; charset=utf-8", passkeyScript))
-	r.Handle(http.MethodPost, "/auth/passkey/options", h.beginPasskeyLogin)
-	r.HandleGet("/auth/passkeys", calls.Limit(kit.Read, h.passkeys))
-	r.Handle(http.MethodPost, "/auth/passkeys", calls.Limit(kit.Write, h.addPasskey))
-	r.Handle(http.MethodPost, "/auth/passkeys/registration", calls.Limit(kit.Write, h.beginPasskey))
-	r.Handle(http.MethodPatch, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.renamePasskey))
-	r.Handle(http.MethodPost, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.changePasskeyForm))
-}
-
 const (
 	// passkeyCookie begins the names of cookies that hold the secret of a challenge each: every tab has its own.
 	passkeyCookie = sessionCookie + "-passkey-"
@@ -77,7 +66,7 @@ func (c cookies) takeAnswer(x *kit.Exchange, a account.PasskeyAnswer) (account.P
 
 // sendChallenge replies with a challenge. A program, which keeps no cookies, asks for its secret with
 // Prefer: return=representation.
-func (h *handler) sendChallenge(x *kit.Exchange, c account.PasskeyChallenge) error {
+func (h *Handler) sendChallenge(x *kit.Exchange, c account.PasskeyChallenge) error {
 	h.cookies.setChallenge(x, c)
 	if !x.PrefersRepresentation() {
 		return x.SendJSON(c.Options)
@@ -93,7 +82,7 @@ func (h *handler) sendChallenge(x *kit.Exchange, c account.PasskeyChallenge) err
 
 // takeAnswer removes the answer to a challenge from a form. In an HTML form it is text. The secret is that of the
 // form, or else that of the cookie.
-func (h *handler) takeAnswer(x *kit.Exchange, f form) (account.PasskeyAnswer, error) {
+func (h *Handler) takeAnswer(x *kit.Exchange, f form) (account.PasskeyAnswer, error) {
 	secret, err := f.takeOne("secret")
 	if err != nil {
 		return account.PasskeyAnswer{}, err
@@ -106,7 +95,7 @@ func (h *handler) takeAnswer(x *kit.Exchange, f form) (account.PasskeyAnswer, er
 	return h.cookies.takeAnswer(x, a)
 }
 
-func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
+func (h *Handler) beginPasskeyLogin(x *kit.Exchange) error {
 	client, err := h.client(x)
 	if err != nil {
 		return err
@@ -118,7 +107,7 @@ func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
 	return h.sendChallenge(x, c)
 }
 
-func (h *handler) passkeys(x *kit.Exchange) error {
+func (h *Handler) passkeys(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -130,7 +119,7 @@ func (h *handler) passkeys(x *kit.Exchange) error {
 	return x.SendJSON(map[string]any{"passkeys": list})
 }
 
-func (h *handler) beginPasskey(x *kit.Exchange) error {
+func (h *Handler) beginPasskey(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -142,7 +131,7 @@ func (h *handler) beginPasskey(x *kit.Exchange) error {
 	return h.sendChallenge(x, c)
 }
 
-func (h *handler) addPasskey(x *kit.Exchange) error {
+func (h *Handler) addPasskey(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil && h.isForm(x) {
 		return h.redirectToAccount(x, "", err)
@@ -167,7 +156,7 @@ func (h *handler) addPasskey(x *kit.Exchange) error {
 	return x.SendCreated(added)
 }
 
-func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session) (added account.PasskeyInfo, err error) {
+func (h *Handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session) (added account.PasskeyInfo, err error) {
 	name, err := f.takeOne("name")
 	if err != nil {
 		return added, err
@@ -183,7 +172,7 @@ func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session
 	return added, err
 }
 
-func (h *handler) renamePasskey(x *kit.Exchange) error {
+func (h *Handler) renamePasskey(x *kit.Exchange) error {
 	session, uuid, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
@@ -204,7 +193,7 @@ func (h *handler) renamePasskey(x *kit.Exchange) error {
 }
 
 // changePasskeyForm renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
-func (h *handler) changePasskeyForm(x *kit.Exchange) error {
+func (h *Handler) changePasskeyForm(x *kit.Exchange) error {
 	session, uuid, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
@@ -223,7 +212,7 @@ func (h *handler) changePasskeyForm(x *kit.Exchange) error {
 	return x.SendStatus(http.StatusNoContent)
 }
 
-func (h *handler) changePasskey(x *kit.Exchange, f form, session *account.Session, uuid string) (outcome string, err error) {
+func (h *Handler) changePasskey(x *kit.Exchange, f form, session *account.Session, uuid string) (outcome string, err error) {
 	remove, err := f.takeBool("remove")
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 // redirectFailure redirects a browser to the failure page with a reason: that of
 // the error's kind or, if the kind has none, the given one. The error itself is
 // logged.
-func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
+func (h *Handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
 	return redirectFailureTo(x, h.failure, err, reason)
 }
 

@@ -54,7 +54,7 @@ func unlessMailed(html bool, err error) error {
 // repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of
 // the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
 // reply sets no cookie, and removes none.
-func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
+func (h *Handler) repeated(x *kit.Exchange, err error, html bool) bool {
 	r := account.Repeated(err)
 	if r == nil {
 		return false
@@ -80,7 +80,7 @@ func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
 }
 
 // placeOf is where the browser of the first use was sent.
-func (h *handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
+func (h *Handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
 	switch r.Act {
 	case account.ActPassword:
 		return withQuery(h.recovery, "password", "set")

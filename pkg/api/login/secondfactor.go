@@ -20,7 +20,7 @@ const completedCookie = pendingCookie + "-done"
 
 // stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
 // secret of the login in a cookie, and a program that asks for the representation in the reply.
-func (h *handler) stepError(x *kit.Exchange, err error) error {
+func (h *Handler) stepError(x *kit.Exchange, err error) error {
 	p := account.Pending(err)
 	if p == nil {
 		return err
@@ -36,7 +36,7 @@ func (h *handler) stepError(x *kit.Exchange, err error) error {
 
 // toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
 // it did.
-func (h *handler) toSecondFactor(x *kit.Exchange, err error, status int) bool {
+func (h *Handler) toSecondFactor(x *kit.Exchange, err error, status int) bool {
 	p := account.Pending(err)
 	if p == nil {
 		return false
@@ -47,7 +47,7 @@ func (h *handler) toSecondFactor(x *kit.Exchange, err error, status int) bool {
 }
 
 // secondFactor completes a login by its second factor.
-func (h *handler) secondFactor(x *kit.Exchange) error {
+func (h *Handler) secondFactor(x *kit.Exchange) error {
 	f, err := readForm(x)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 
 // ask asks for what a second factor is proven by: for the login whose second factor is missing, or else for the session. It sends a mail
 // with a code, or replies with the options of a challenge.
-func (h *handler) ask(x *kit.Exchange, m about.Method) error {
+func (h *Handler) ask(x *kit.Exchange, m about.Method) error {
 	f, err := readForm(x)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (h *handler) ask(x *kit.Exchange, m about.Method) error {
 }
 
 // askAgain redirects a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
-func (h *handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason string) {
+func (h *Handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason string) {
 	target := withQuery(h.second, "factors", factors)
 	if mailed {
 		target = withQuery(target, "mail", "sent")
@@ -165,7 +165,7 @@ func (h *handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason 
 }
 
 // takeFactor removes what proves a second factor from a form.
-func (h *handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFactor, err error) {
+func (h *Handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFactor, err error) {
 	values, err := f.take("type", "code")
 	if err != nil {
 		return factor, err
@@ -178,7 +178,7 @@ func (h *handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFact
 }
 
 // pendingOf returns the secret of the login that a form is about, by its field or the cookie, and the client.
-func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client account.Client, err error) {
+func (h *Handler) pendingOf(x *kit.Exchange, f form) (secret string, client account.Client, err error) {
 	if secret, err = f.takeOne("flow"); err != nil {
 		return "", client, err
 	}
@@ -190,7 +190,7 @@ func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client acco
 }
 
 // stepUp authenticates who is logged in again.
-func (h *handler) stepUp(x *kit.Exchange) error {
+func (h *Handler) stepUp(x *kit.Exchange) error {
 	if h.isForm(x) {
 		return h.stepUpForm(x)
 	}

@@ -17,7 +17,7 @@ import (
 
 // token exchanges the code of an application for the token of a session (RFC 6749, section 4.1.3). No cookie is
 // set: the session is the application's.
-func (h *handler) token(x *kit.Exchange) error {
+func (h *Handler) token(x *kit.Exchange) error {
 	session, err := h.exchange(x)
 	var protocol *account.ProtocolError
 	var invalid *errs.Error
@@ -49,7 +49,7 @@ type granted struct {
 	ExpiresIn   int    `json:"expires_in"` // seconds
 }
 
-func (h *handler) exchange(x *kit.Exchange) (account.IssuedSession, error) {
+func (h *Handler) exchange(x *kit.Exchange) (account.IssuedSession, error) {
 	var none account.IssuedSession
 	f, err := readForm(x)
 	if err != nil {
@@ -124,7 +124,7 @@ type protocolProblem struct {
 
 // sendProtocolError replies with an error of the protocol. Its media type is the one that RFC 6749
 // demands, which libraries insist on.
-func (h *handler) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
+func (h *Handler) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
 	if code == account.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)

@@ -16,7 +16,7 @@ type Documents struct {
 // document adds the route of a document.
 func document(set *op.Set, path, id, summary string, body func() ([]byte, error)) {
 	set.Get(op.Operation{
-		Path: path, Tag: tag, ID: id, Summary: summary, Security: op.Open(),
+		Path: path, ID: id, Summary: summary, Security: op.Open(),
 		Parameters: op.Parameters("IfNoneMatch"),
 		Replies: ordered.Of(
 			"200", op.Reply("The document.", op.JSON(op.Free("The document.")), "Etag", "Cache-Control"),

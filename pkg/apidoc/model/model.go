@@ -109,7 +109,7 @@ type Key struct{ Name, Target string }
 // Of returns the contract of a configuration, with the methods by which its users prove who they are.
 func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
 	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Events: true, Routes: c.Documents, Names: Names{}}
-	for _, name := range reservedNames() {
+	for _, name := range OwnComponents() {
 		k.Names.Take(name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {

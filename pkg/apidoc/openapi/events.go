@@ -6,33 +6,6 @@ import (
 	"belfry/pkg/event"
 )
 
-// streamNotice is the data of a message about the stream itself.
-func streamNotice() *ordered.Object {
-	return objectOf("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed.", 1, "reason", text())
-}
-
-// securityEvent is the data of an event about the security of an account.
-func securityEvent() *ordered.Object {
-	text := func(description string) *ordered.Object {
-		return ordered.Of("type", "string", "description", description)
-	}
-	return objectOf("An event about the security of an account, for whoever `authentication.audit` names.", 8,
-		"id", text("That of the event: the same if it is in the log twice."),
-		"event", ordered.Of("type", "string", "enum", event.Auth()),
-		"time", model.Time("When it happened."),
-		"store", text("That of users."),
-		"uuid", model.UUID("The user's uuid."),
-		"revision", text("That of the user."),
-		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the user who has done it; null: nobody who is logged in."),
-		"origin", text("What it was done by, such as `http`."),
-		"ctx", objectOf("The request that it was done by.", 0, "request", text("Its id."), "address", text("Where it came from."), "userAgent", text("What it was made with.")),
-		"auth", objectOf("Details.", 0,
-			"method", text("How: password, passkey, totp, recovery, email, link, or the name of a provider."),
-			"factor", text("The type of the factor, or the uuid of the ident or the id of the key, that it is about."),
-			"session", text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
-			"reason", text("Why, in a word."), "due", model.Time("When what is planned happens.")))
-}
-
 // streamed is the data of an event of a store in a stream.
 func (d *document) streamed(s *model.Store) *ordered.Object {
 	kind := func(names []event.Name, required []string, more ...any) *ordered.Object {

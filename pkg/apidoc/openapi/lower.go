@@ -85,11 +85,11 @@ func (l *lowering) part(v any) any {
 // there is one for bytes. Generators make a type of each, and some fail for a form of any fields.
 func forPrograms(content *ordered.Object) *ordered.Object {
 	out := content.Clone()
-	if out.Has(jsonType) {
-		out.Delete(ndjsonType, formType, htmlType, mergePatchType)
+	if out.Has(op.JSONType) {
+		out.Delete(op.NDJSONType, op.FormType, op.HTMLType, op.MergePatchType)
 	}
-	if out.Has(bytesType) {
-		out = as(bytesType, raw())
+	if out.Has(op.BytesType) {
+		out = op.Content(op.BytesType, op.Raw())
 	}
 	return out
 }

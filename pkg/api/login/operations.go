@@ -1,0 +1,102 @@
+package login
+
+import (
+	"net/http"
+	"slices"
+
+	"belfry/internal/ordered"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
+)
+
+// Operations adds the operations below /auth, if there are accounts.
+func Operations(set *op.Set, h *Handler) {
+	l := set.Contract.Login
+	if l.Users == nil {
+		return
+	}
+	addComponents(set)
+	set.Tag("Login", "Who one is.")
+	set.Get(op.Operation{
+		Path: "/auth", ID: "listProviders", Summary: "List the ways to log in", Security: op.Open(),
+		Replies: ordered.Of("200", op.Reply("Those that are configured.", op.JSON(op.Object("", 1, "providers", op.List(model.Ref("Provider")))), "Cache-Control")),
+		Run:     h.providers,
+	})
+	set.Add(op.Operation{
+		Method: http.MethodDelete, Path: "/auth", ID: "logout", Summary: "Log out",
+		Replies:  ordered.Of("204", op.Reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
+		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logout,
+	})
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: "/auth/logout", ID: "logoutForm", Summary: "Log out, by an HTML form",
+		Replies:  ordered.Of("303", op.Redirect("To the page where a login leads to.", "Set-Cookie")),
+		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logoutForm,
+	})
+	set.Get(op.Operation{
+		Path: "/auth/me", ID: "getMe", Summary: "Read the user who is logged in", Security: op.Needed(),
+		Replies:  ordered.Of("200", op.ObjectReply(l.Users, "The user.")),
+		Problems: []int{401, 429}, Limit: kit.Read, Run: h.me,
+	})
+	h.addSessions(set)
+	if l.KeepsTokens {
+		h.addProviderToken(set)
+	}
+	h.addActivity(set)
+	h.addKeys(set)
+	h.addFactors(set)
+	h.addDeletion(set)
+	h.addExport(set)
+	if l.Email {
+		h.addEmail(set)
+		h.addAddress(set)
+	}
+	if l.MailLogin {
+		h.addMailLogin(set)
+	}
+	if l.Passkeys {
+		h.addPasskeys(set)
+	}
+	for _, m := range l.Methods {
+		if m.Enabled && m.Login && !m.Script {
+			h.addLoginBy(set, m.Method)
+		}
+	}
+	for _, name := range l.Providers {
+		h.addProvider(set, name)
+	}
+	h.addCallback(set)
+	if l.Applications {
+		h.addApplications(set)
+	}
+}
+
+// formProblems are the problems of a request with a form or a JSON object.
+func formProblems(more ...int) []int {
+	return slices.Concat([]int{400, 401, 403, 408, 409, 413, 415, 429}, more)
+}
+
+// issuedReply is the response with a session that has just begun.
+func issuedReply(description string) *ordered.Object {
+	return op.Reply(description, op.JSON(model.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
+}
+
+// done is the response without a body to what may have been waited for.
+func done(description string) *ordered.Object {
+	return op.Reply(description, nil, "Cache-Control", "Preference-Applied")
+}
+
+// begun is the response without a body to a login, whose session is in the cookie.
+func begun(description string) *ordered.Object {
+	return op.Reply(description, nil, "Cache-Control", "Set-Cookie", "Preference-Applied")
+}
+
+// continued is the response to an HTML form that leads to another page.
+func continued(headers ...string) *ordered.Object {
+	return op.Redirect("Of an HTML form: the page where the browser continues.", headers...)
+}
+
+// loginField is the field with the address of a login.
+func loginField() *ordered.Object {
+	return op.Text("The address; `email` is another name for this field.")
+}
