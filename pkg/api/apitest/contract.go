@@ -50,7 +50,8 @@ func ExposeOnly(o *api.Options, s *store.Store, e config.Expose) {
 // ServeFiles has options serve a binary service.
 func ServeFiles(o *api.Options, service files.Options, f model.Files) {
 	f.Name = service.Service.Name()
-	contract(o).Files = append(o.Contract.Files, f)
+	k := contract(o)
+	k.Files = append(k.Files, f)
 	o.Files = append(o.Files, service)
 }
 
