@@ -47,7 +47,7 @@ COLD  := cel.dev/cel-go/parser github.com/alecthomas github.com/antlr4-go github
          github.com/nats-io/jwt github.com/prometheus/procfs github.com/wneessen github.com/xdg-go \
          go.opentelemetry.io/otel/exporters go.opentelemetry.io/proto golang.org/x/oauth2 google.golang.org/genproto \
          google.golang.org/grpc \
-         belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/app belfry/pkg/api/console belfry/pkg/operations/doctor
+         belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/app belfry/pkg/op belfry/pkg/api/console belfry/pkg/operations/doctor
 FLAGS := -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%/...=-l)
 
 # The version is that of the checkout: its tag or commit. Debuggers need what -s and -w leave out; stack traces don't.
