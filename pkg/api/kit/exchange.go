@@ -148,25 +148,29 @@ func (x *Exchange) SendNotModified(stored store.Stored) {
 }
 
 // SendJSON replies with a value that must not be cached.
-func (x *Exchange) SendJSON(v any) error {
+func (x *Exchange) SendJSON(v any) error { return x.SendValue(http.StatusOK, v) }
+
+// SendValue replies with a status and a value that must not be cached.
+func (x *Exchange) SendValue(status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	x.SetHeader("Cache-Control", NoStore)
-	x.Send(http.StatusOK, JSON, body)
+	x.Send(status, JSON, body)
 	return nil
 }
 
-// SendCreated replies with a value that was created and must not be cached.
-func (x *Exchange) SendCreated(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
+// Redirect redirects a browser. The target does not receive the URL of this request (Referer), which may contain a token.
+func (x *Exchange) Redirect(target string) {
+	status := http.StatusSeeOther
+	if x.Request.Method == http.MethodGet {
+		status = http.StatusFound
 	}
+	x.SetHeader("Location", target)
 	x.SetHeader("Cache-Control", NoStore)
-	x.Send(http.StatusCreated, JSON, body)
-	return nil
+	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.WriteHeader(status)
 }
 
 // SendPage replies with a page for people that nothing may store or embed, and whose URL no page of another origin gets: it may have the

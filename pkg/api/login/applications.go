@@ -40,8 +40,7 @@ func (h *Handler) addApplications(set *op.Set) {
 		Method: http.MethodPost, Path: tokenPath, ID: "exchangeCode", Summary: "Exchange the code of a login for a token", Security: op.Open(),
 		Description: "A code is used once; a second use ends the session of the first. The client may be named by HTTP Basic, with an empty password, instead of `client_id`.",
 		Parameters:  op.Parameters("PreferSession"),
-		Body: op.OpenForm([]string{"grant_type", "code", "redirect_uri", "code_verifier"}, "grant_type", op.Only("authorization_code"), "code", op.Text("That of the login."),
-			"redirect_uri", op.Text("That of the login."), "code_verifier", op.Text("43 to 128 characters, whose SHA-256 was code_challenge."), "client_id", op.Text("That of the login, if it had one.")),
+		Body:        op.Form[tokenForm](),
 		Replies: ordered.Of(
 			"200", op.Reply("The token; with `Prefer: return=representation` in the form of a login.", op.JSON(ordered.Of("anyOf", []any{model.Ref("AccessToken"), model.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
 			"400", reply400,

@@ -19,55 +19,49 @@ func (h *Handler) addEmail(set *op.Set) {
 		Method: http.MethodPost, Path: "/auth/email", ID: "login", Summary: "Log in, or register", Security: op.Maybe(),
 		Description: "Other fields are set on the user who registers. The reply to an HTML form is 303; one with `newPassword`, which can't PUT, changes the password of who is logged in.",
 		Parameters:  op.Parameters("PreferSession"),
-		Body: op.InHTML(op.OpenForm([]string{"password"}, "login", loginField(), "password", op.Password("8 to 1024 bytes, and not a weak one, when one is chosen."),
-			"register", op.Flag("true to register."),
-			"token", op.Text("That of the validation mail.")), []string{},
-			"newPassword", op.Password("The new password of who is logged in."), "authorize", op.Text("The query of the page by which an application logs in.")),
+		Body:        op.Form[emailForm](),
 		Replies: ordered.Of(
 			"200", issuedReply("Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token."),
-			"202", done("A mail will be sent."),
-			"204", begun("Logged in."),
-			"303", continued("Set-Cookie", "Preference-Applied"),
+			"202", writtenReply("A mail will be sent."),
+			"204", sessionReply("Logged in."),
+			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
 		Problems: slices.Concat(formProblems(unknown...), op.InterceptorProblems(set.Contract.Login.Users, "register")),
-		Run:      h.email,
+		Run:      anybody(h, isHTML, h.email),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: "/auth/email", ID: "changePassword", Summary: "Change one's password", Security: op.Needed(),
 		Parameters: op.Parameters("PreferSession"),
-		Body: op.Form([]string{"newPassword"}, "password", op.Password("The present one, if there is one."),
-			"newPassword", op.Password("8 to 1024 bytes, and not a weak one.")),
+		Body:       op.Form[passwordForm](),
 		Replies: ordered.Of(
 			"200", issuedReply("It is changed, where `Prefer: return=representation` was sent."),
 			"204", op.Reply("It is changed, and the other sessions have ended.", nil, "Cache-Control", "Set-Cookie"),
 		),
 		Problems: formProblems(404),
-		Run:      h.changePassword,
+		Run:      ownerForm(h, never, h.changePassword),
 	})
-	mail := func(path, id, summary string, run kit.Handler, more string, html ...any) {
+	mail := func(path, id, summary string, run kit.Handler, body *ordered.Object, more string) {
 		set.Add(op.Operation{
 			Method: http.MethodPost, Path: path, ID: id, Summary: summary, Security: op.Maybe(),
 			Description: "The reply does not reveal whether there is an account. That to an HTML form is 303." + more,
-			Body:        op.InHTML(op.Form(nil, "login", loginField()), nil, html...),
+			Body:        body,
 			Replies: ordered.Of(
 				"202", op.Reply("If there is an account, a mail will be sent.", nil, "Cache-Control"),
-				"303", continued(),
+				"303", pageRedirect(),
 			),
 			Problems: formProblems(), Run: run,
 		})
 	}
-	mail("/auth/email/validation", "resendValidation", "Send the validation mail again", h.resendValidation, "")
-	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password", h.requestRecovery,
-		" With `token` and `password` an HTML form, which can't PUT, sets the new password here.",
-		"token", op.Text("That of the mail."), "password", op.Password("The new one."))
+	mail("/auth/email/validation", "resendValidation", "Send the validation mail again", anybody(h, isHTML, h.resendValidation), op.Form[addressOnly](), "")
+	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password", anybody(h, isHTML, h.requestRecovery), op.Form[mailForm](),
+		" With `token` and `password` an HTML form, which can't PUT, sets the new password here.")
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: "/auth/email/recovery", ID: "recoverPassword", Summary: "Set a new password", Security: op.Maybe(),
 		Parameters: op.Parameters("Prefer"),
-		Body: op.Form([]string{"token", "password"}, "login", loginField(), "token", op.Text("That of the mail."),
-			"password", op.Password("The new one: 8 to 1024 bytes, and not a weak one.")),
-		Replies:  ordered.Of("204", done("It is set, and every session has ended.")),
-		Problems: formProblems(404),
-		Run:      h.recover,
+		Body:       op.Form[recoveryForm](),
+		Replies:    ordered.Of("204", writtenReply("It is set, and every session has ended.")),
+		Problems:   formProblems(404),
+		Run:        anybody(h, never, h.recover),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/email/callback", ID: "followMail", Summary: "Follow the link of a mail",

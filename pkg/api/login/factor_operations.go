@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
+	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/model"
@@ -36,7 +37,7 @@ func (h *Handler) addFactors(set *op.Set) {
 			"recoveryCodes", ordered.Of("type", "integer", "description", "How many recovery codes were not used."),
 		)), "Cache-Control")),
 		Problems: []int{401, 403, 429},
-		Limit:    kit.Read, Run: h.factors,
+		Limit:    kit.Read, Run: h.owner(h.factors),
 	})
 	toAccount := op.Redirect("Of an HTML form: the page of the account.", "Set-Cookie")
 	codes := ordered.Of("type", "array", "items", op.Text(""), "description", "Recovery codes, which are shown once.")
@@ -56,23 +57,18 @@ func (h *Handler) addFactors(set *op.Set) {
 		Description: "The reply to an HTML form is a page, or 303.",
 		Replies:     ordered.Of("200", op.Reply("The new ones; the others have ended.", orPage(op.Object("", 1, "recoveryCodes", codes)), "Cache-Control"), "303", toAccount),
 		Problems:    []int{401, 403, 409, 429},
-		Limit:       kit.Write, Run: h.renewRecoveryCodes,
+		Limit:       kit.Write, Run: ownerForm(h, h.isForm, h.renewRecoveryCodes),
 	})
-	proof := []any{
-		"type", op.OneOf(proofs, "totp by default."),
-		"code", op.Text("Of " + strings.Join(coded, ", ") + "."),
-		"credential", model.Ref("PasskeyAssertion"),
-		"secret", op.Text("Of passkey, for programs: that of the options; browsers have a cookie."),
-	}
+	proof := credentialText("type", op.OneOf(proofs, "totp by default."), "code", op.Text("Of "+strings.Join(coded, ", ")+"."))
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/second-factor", ID: "completeLogin", Summary: "Complete a login by its second factor", Security: op.Maybe(),
 		Description: "The reply to an HTML form is 303.",
 		Parameters:  op.Parameters("PreferSession"),
-		Body:        op.InHTML(op.Form(nil, append(proof, "flow", op.Text("For programs: what the reply to the first factor has; browsers have a cookie."))...), nil, credentialText()...),
+		Body:        op.Form[secondFactorForm](proof...),
 		Replies: ordered.Of(
 			"200", issuedReply("Logged in, where `Prefer: return=representation` was sent."),
-			"204", begun("Logged in."),
-			"303", continued("Set-Cookie", "Preference-Applied"),
+			"204", sessionReply("Logged in."),
+			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
 		Problems: formProblems(),
 		Run:      h.secondFactor,
@@ -81,14 +77,14 @@ func (h *Handler) addFactors(set *op.Set) {
 		Method: http.MethodPost, Path: "/auth/step-up", ID: "stepUp", Summary: "Prove again who one is", Security: op.Needed(),
 		Description: "By the second factor if there is one, else by the password. The session is replaced. The reply to an HTML form is 303.",
 		Parameters:  op.Parameters("PreferSession"),
-		Body:        op.InHTML(op.Form(nil, append(proof, "password", op.Password(""))...), nil, credentialText()...),
+		Body:        op.Form[stepUpForm](proof...),
 		Replies: ordered.Of(
 			"200", issuedReply("Proven, where `Prefer: return=representation` was sent."),
 			"204", op.Reply("Proven.", nil, "Cache-Control", "Set-Cookie"),
 			"303", toAccount,
 		),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: h.stepUp,
+		Limit:    kit.Write, Run: ownerForm(h, h.isForm, h.stepUp),
 	})
 }
 
@@ -112,23 +108,23 @@ func (h *Handler) addFactorOperations(set *op.Set, m about.Configured, added, co
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: path, ID: cmp.Or(m.API.Begin.ID, "beginFactor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Begin.Summary, m.Add), Security: op.Needed(),
 		Description: cmp.Or(m.API.Begin.Description, "An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes."),
-		Body:        op.Optional(op.HTMLForm(nil, "code", op.Text(cmp.Or(m.API.Code, "Of a factor that needs one.")), "remove", op.Flag("The factor is removed."))),
+		Body:        op.Optional(op.Form[factorForm]("code", op.Text(cmp.Or(m.API.Code, "Of a factor that needs one.")))),
 		Replies:     replies,
 		Problems:    failing,
-		Limit:       kit.Write, Run: func(x *kit.Exchange) error { return h.changeFactor(x, m.Method) },
+		Limit:       kit.Write, Run: ofMethod(h, h.isForm, m, h.changeFactor),
 	})
 	if m.Enabled {
 		o := op.Operation{
 			Method: http.MethodPut, Path: path, ID: cmp.Or(m.API.Put.ID, "confirmFactor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Put.Summary, m.Add), Security: op.Needed(),
 			Description: cmp.Or(m.API.Put.Description, "The session is replaced by one with the second factor. Recovery codes are in the reply if there were none."),
 			Parameters:  op.Parameters("PreferSession"),
-			Body:        op.Form([]string{"code"}, "code", op.Text(m.API.Code)),
+			Body:        op.Form[factorCode]("code", op.Text(m.API.Code)),
 			Replies:     ordered.Of("200", op.Reply("It is added.", op.JSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
 			Problems:    formProblems(),
-			Limit:       kit.Write, Run: func(x *kit.Exchange) error { return h.confirmFactor(x, m.Method) },
+			Limit:       kit.Write, Run: ofMethod(h, never, m, h.confirmFactor),
 		}
 		if m.Once {
-			o.Parameters, o.Body = nil, nil
+			o.Parameters, o.Body, o.Run = nil, nil, ofMethod(h, never, m, h.addFactor)
 			o.Replies = ordered.Of("200", op.Reply("It is added.", op.JSON(op.Object("", 0, "recoveryCodes", codes)), "Cache-Control"))
 			o.Problems = []int{401, 403, 409, 429}
 		}
@@ -139,8 +135,15 @@ func (h *Handler) addFactorOperations(set *op.Set, m about.Configured, added, co
 		Description: "Recovery codes end with the last one.",
 		Replies:     ordered.Of("204", op.Reply("It is removed.", nil, "Cache-Control")),
 		Problems:    []int{401, 403, 404, 409, 429},
-		Limit:       kit.Write, Run: func(x *kit.Exchange) error { return h.removeFactor(x, m.Name) },
+		Limit:       kit.Write, Run: h.owner(func(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+			return op.Outcome{}, h.service.Enrollment.Remove(x.Context(), me, m.Name)
+		}),
 	})
+}
+
+// ofMethod is ownerForm for an operation on a method.
+func ofMethod[T any](h *Handler, html func(*kit.Exchange) bool, m about.Configured, run func(*kit.Exchange, *account.Session, about.Method, T) (op.Outcome, error)) kit.Handler {
+	return ownerForm(h, html, func(x *kit.Exchange, me *account.Session, in T) (op.Outcome, error) { return run(x, me, m.Method, in) })
 }
 
 // addAsk adds the operation that asks for the answer of a second factor.
@@ -148,7 +151,7 @@ func (h *Handler) addAsk(set *op.Set, m about.Method) {
 	o := op.Operation{
 		Method: http.MethodPost, Path: "/auth/second-factor/" + m.Asked, ID: cmp.Or(m.API.Ask.ID, "askFor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Ask.Summary, m.Ask), Security: op.Maybe(),
 		Description: m.API.Ask.Description,
-		Body:        op.Form(nil, "flow", op.Text("For programs: what the reply to the first factor has; browsers have a cookie.")),
+		Body:        op.Form[askForm](),
 		Replies: ordered.Of("202", op.Reply("A mail with a code will be sent.", nil, "Cache-Control"),
 			"303", op.Redirect("Of an HTML form: the page that asks for the code.")),
 		Problems: formProblems(),

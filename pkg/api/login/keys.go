@@ -8,81 +8,21 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
+
+type keyForm struct {
+	op.Input
+	Name     string  `form:"name,required" doc:"What it is for: 1 to 100 bytes."`
+	Expires  *string `form:"expires" doc:"When it expires (RFC 3339); never by default."`
+	Rule     *string `form:"rule"`
+	Password string  `form:"password" doc:"That of the user, if there is one."`
+}
 
 // issuedKey is a new API key with its token, which is shown once.
 type issuedKey struct {
 	account.KeyInfo
 	Token string `json:"token"`
-}
-
-func (h *Handler) createKey(x *kit.Exchange) error {
-	if _, err := h.requireLogin(x); err != nil {
-		return err
-	}
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"expires", "rule"} {
-		// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
-		if text, given := object.Text(f.Object[name]); given && text == "" && !f.html {
-			return wrongField(name, "is empty: leave it out for a key without")
-		}
-	}
-	values, err := f.take("name", "expires", "rule", "password")
-	if err != nil {
-		return err
-	}
-	for name := range f.Object {
-		return wrongField(name, "is unknown; name, expires, rule and password are known")
-	}
-	k := account.NewKey{Name: values[0], Rule: values[2]}
-	if values[1] != "" {
-		if k.Expires, err = time.Parse(time.RFC3339, values[1]); err != nil {
-			return wrongField("expires", "must be a time such as 2030-01-02T15:04:05Z")
-		}
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	info, token, err := h.service.Keys.Create(x.Context(), k, values[3], client)
-	if err != nil {
-		return err
-	}
-	return x.SendCreated(issuedKey{info, token})
-}
-
-func wrongField(field, message string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the API key can't be made",
-		Fields: []errs.Field{{Pointer: object.Pointer(field), Message: message}}}
-}
-
-func (h *Handler) keys(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	list, err := h.service.Keys.List(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(map[string]any{"keys": list})
-}
-
-func (h *Handler) revokeKey(x *kit.Exchange) error {
-	session, id, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	if err := h.service.Keys.Revoke(x.Context(), session, id); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
 }
 
 // addKeys adds the operations on API keys.
@@ -91,7 +31,7 @@ func (h *Handler) addKeys(set *op.Set) {
 		Path: "/auth/keys", ID: "listKeys", Summary: "List one's API keys", Security: op.Needed(),
 		Replies:  ordered.Of("200", op.Reply("The keys, the oldest first.", op.JSON(op.Object("", 1, "keys", op.List(model.Ref("APIKey")))), "Cache-Control")),
 		Problems: []int{401, 403, 429},
-		Limit:    kit.Read, Run: h.keys,
+		Limit:    kit.Read, Run: h.owner(h.keys),
 	})
 	made := keySchema()
 	made.Set("description", "An API key that was just made.")
@@ -99,17 +39,59 @@ func (h *Handler) addKeys(set *op.Set) {
 	made.Object("properties").Set("token", op.Text("For Authorization: Bearer. It is shown once."))
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/keys", ID: "createKey", Summary: "Make an API key", Security: op.Needed(),
-		Body: op.Form([]string{"name"}, "name", op.Text("What it is for: 1 to 100 bytes."), "expires", op.Text("When it expires (RFC 3339); never by default."),
-			"rule", op.Text("CEL over `method` and `path` of a request; others are refused."), "password", op.Text("That of the user, if there is one.")),
+		Body:     op.Form[keyForm]("rule", op.Text("CEL over `method` and `path` of a request; others are refused.")),
 		Replies:  ordered.Of("201", op.Reply("The key with its token.", op.JSON(made), "Cache-Control")),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: h.createKey,
+		Limit:    kit.Write, Run: ownerForm(h, never, h.createKey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/keys/{uuid}", ID: "revokeKey", Summary: "Revoke an API key", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
 		Replies:    ordered.Of("204", op.Reply("It has ended.", nil, "Cache-Control")),
 		Problems:   []int{400, 401, 403, 404, 409, 429},
-		Limit:      kit.Write, Run: h.revokeKey,
+		Limit:      kit.Write, Run: h.owner(h.revokeKey),
 	})
+}
+
+func (h *Handler) createKey(x *kit.Exchange, _ *account.Session, in keyForm) (o op.Outcome, err error) {
+	wrong := func(field, says string) error { return fieldError("the API key can't be made", field, says) }
+	k := account.NewKey{Name: in.Name}
+	// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
+	empty := func(text *string) bool { return text != nil && *text == "" && !isHTML(x) }
+	switch {
+	case empty(in.Expires):
+		return o, wrong("expires", "is empty: leave it out for a key without")
+	case empty(in.Rule):
+		return o, wrong("rule", "is empty: leave it out for a key without")
+	}
+	for name := range in.Rest {
+		return o, wrong(name, "is unknown; name, expires, rule and password are known")
+	}
+	if in.Rule != nil {
+		k.Rule = *in.Rule
+	}
+	if in.Expires != nil && *in.Expires != "" {
+		if k.Expires, err = time.Parse(time.RFC3339, *in.Expires); err != nil {
+			return o, wrong("expires", "must be a time such as 2030-01-02T15:04:05Z")
+		}
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return o, err
+	}
+	info, token, err := h.service.Keys.Create(x.Context(), k, in.Password, client)
+	return op.Outcome{Status: http.StatusCreated, Body: issuedKey{info, token}}, err
+}
+
+func (h *Handler) keys(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	list, err := h.service.Keys.List(x.Context(), me)
+	return op.Outcome{Body: map[string]any{"keys": list}}, err
+}
+
+func (h *Handler) revokeKey(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	id, err := x.UUID()
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	return op.Outcome{}, h.service.Keys.Revoke(x.Context(), me, id)
 }

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/account/export"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // Options are the options of a Handler.
@@ -130,99 +130,21 @@ func (h *Handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
 	return session, err
 }
 
-func (h *Handler) logout(x *kit.Exchange) error {
-	if err := h.endSession(x); err != nil {
-		return err
+// logout ends the session. The browser of an HTML form, which can't DELETE, continues where a login leads to.
+func (h *Handler) logout(html bool) kit.Handler {
+	return func(x *kit.Exchange) error {
+		session, err := h.calls.Session(x)
+		if err == nil {
+			err = account.RequireLogin(session)
+		}
+		if err == nil {
+			err = (&Sessions{h.service, h.cookies}).LogOut(x, session)
+		}
+		if err != nil {
+			return err
+		}
+		return op.Outcome{To: h.success}.Send(x, html)
 	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-// logoutForm is logout for an HTML form, which can't DELETE. Its browser continues where a
-// login leads to.
-func (h *Handler) logoutForm(x *kit.Exchange) error {
-	if err := h.endSession(x); err != nil {
-		return err
-	}
-	redirect(x, http.StatusSeeOther, h.success)
-	return nil
-}
-
-func (h *Handler) endSession(x *kit.Exchange) error {
-	session, err := h.calls.Session(x)
-	if err == nil {
-		err = account.RequireLogin(session)
-	}
-	if err != nil {
-		return err
-	}
-	return (&Sessions{h.service, h.cookies}).LogOut(x, session)
-}
-
-func (h *Handler) sessions(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	list, err := h.service.Sessions.List(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(map[string]any{"sessions": list})
-}
-
-// requireLoginFor returns the session of the user who is logged in, and the id in the path of what belongs to them.
-func (h *Handler) requireLoginFor(x *kit.Exchange) (session *account.Session, id string, err error) {
-	if session, err = h.requireLogin(x); err == nil {
-		id, err = x.UUID()
-	}
-	return session, id, err
-}
-
-func (h *Handler) revoke(x *kit.Exchange) error {
-	session, id, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	if err := h.service.Sessions.RevokeOwn(x.Context(), session, id); err != nil {
-		return err
-	}
-	if id == session.ID {
-		h.cookies.removeSession(x)
-	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-func (h *Handler) unlink(x *kit.Exchange) error {
-	session, uuid, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	if err := h.write(x, func(ctx context.Context) error { return h.service.Links.Unlink(ctx, session, uuid) }); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-// providerToken replies with an access token of a provider.
-func (h *Handler) providerToken(x *kit.Exchange) error {
-	session, uuid, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	token, err := h.service.Providers.ProviderToken(x.Context(), session, uuid)
-	if err != nil {
-		return err
-	}
-	reply := struct {
-		AccessToken string `json:"accessToken"`
-		Expires     string `json:"expires,omitempty"`
-		Scope       string `json:"scope"`
-	}{AccessToken: token.AccessToken, Scope: token.Scope}
-	if !token.Expires.IsZero() {
-		reply.Expires = object.FormatTime(token.Expires)
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(reply)
 }
 
 // write makes a write, for whose consequences a client may wait as for those of

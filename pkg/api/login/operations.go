@@ -26,12 +26,12 @@ func Operations(set *op.Set, h *Handler) {
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth", ID: "logout", Summary: "Log out",
 		Replies:  ordered.Of("204", op.Reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
-		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logout,
+		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logout(false),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/logout", ID: "logoutForm", Summary: "Log out, by an HTML form",
 		Replies:  ordered.Of("303", op.Redirect("To the page where a login leads to.", "Set-Cookie")),
-		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logoutForm,
+		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logout(true),
 	})
 	set.Get(op.Operation{
 		Path: "/auth/me", ID: "getMe", Summary: "Read the user who is logged in", Security: op.Needed(),
@@ -81,22 +81,17 @@ func issuedReply(description string) *ordered.Object {
 	return op.Reply(description, op.JSON(model.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
-// done is the response without a body to what may have been waited for.
-func done(description string) *ordered.Object {
+// writtenReply is the response without a body to what may have been waited for.
+func writtenReply(description string) *ordered.Object {
 	return op.Reply(description, nil, "Cache-Control", "Preference-Applied")
 }
 
-// begun is the response without a body to a login, whose session is in the cookie.
-func begun(description string) *ordered.Object {
+// sessionReply is the response without a body to a login, whose session is in the cookie.
+func sessionReply(description string) *ordered.Object {
 	return op.Reply(description, nil, "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
-// continued is the response to an HTML form that leads to another page.
-func continued(headers ...string) *ordered.Object {
+// pageRedirect is the response to an HTML form that leads to another page.
+func pageRedirect(headers ...string) *ordered.Object {
 	return op.Redirect("Of an HTML form: the page where the browser continues.", headers...)
-}
-
-// loginField is the field with the address of a login.
-func loginField() *ordered.Object {
-	return op.Text("The address; `email` is another name for this field.")
 }

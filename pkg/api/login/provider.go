@@ -25,7 +25,7 @@ func (h *Handler) begin(x *kit.Exchange, provider string) error {
 	}
 	if client.Session != nil && !h.fromTrustedPage(x) {
 		x.Log(slog.LevelInfo, "a login was refused: a page of another origin began it while a user was logged in")
-		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "origin"))
+		x.Redirect(withQuery(h.failure, "reason", "origin"))
 		return nil
 	}
 	flow, err := h.service.Providers.Begin(x.Context(), provider, true, client)
@@ -33,7 +33,7 @@ func (h *Handler) begin(x *kit.Exchange, provider string) error {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
 	h.cookies.setFlow(x, flow)
-	redirect(x, http.StatusFound, flow.URL)
+	x.Redirect(flow.URL)
 	return nil
 }
 
@@ -86,10 +86,11 @@ func (h *Handler) callback(x *kit.Exchange) error {
 	switch {
 	case h.repeated(x, err, true):
 		return nil
-	case h.toSecondFactor(x, err, http.StatusFound):
+	case h.toSecondFactor(x, err):
 		return nil
 	case session.Application != nil:
-		return h.sendToApplication(x, session, err, http.StatusFound)
+		x.Redirect(h.applicationURL(x, session, err))
+		return nil
 	case err != nil:
 		return h.redirectFailure(x, err, providerReason(err))
 	}
@@ -97,7 +98,7 @@ func (h *Handler) callback(x *kit.Exchange) error {
 		h.cookies.setSession(x, session)
 	}
 	h.cookies.setBrowser(x, client)
-	redirect(x, http.StatusFound, withQuery(h.success, "validation", provider))
+	x.Redirect(withQuery(h.success, "validation", provider))
 	return nil
 }
 
@@ -114,13 +115,13 @@ func (h *Handler) postedCallback(x *kit.Exchange) error {
 	f, err := readForm(x)
 	query := url.Values{}
 	for _, name := range callbackFields {
-		if text, _ := object.Text(f.Object[name]); text != "" {
+		if text, _ := object.Text(f.Rest[name]); text != "" {
 			query.Set(name, text)
 		}
 	}
 	target := account.CallbackPath + "?" + query.Encode()
 	switch {
-	case err == nil && !f.html:
+	case err == nil && !f.HTML:
 		err = errs.New(errs.Unsupported, "a callback is sent as an HTML form")
 	case err == nil && len(target) > maxCallback:
 		err = errs.New(errs.TooLarge, "the callback has more than %d bytes", maxCallback)
@@ -128,7 +129,7 @@ func (h *Handler) postedCallback(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
-	redirect(x, http.StatusSeeOther, h.service.Base().At(target))
+	x.Redirect(h.service.Base().At(target))
 	return nil
 }
 
@@ -154,8 +155,29 @@ func (h *Handler) addProviderToken(set *op.Set) {
 		Parameters:  op.Parameters("UUID"),
 		Replies:     ordered.Of("200", op.Reply("The token.", op.JSON(token), "Cache-Control")),
 		Problems:    []int{400, 401, 403, 404, 409, 429},
-		Limit:       kit.Read, Run: h.providerToken,
+		Limit:       kit.Read, Run: h.owner(h.providerToken),
 	})
+}
+
+// providerToken replies with an access token of a provider.
+func (h *Handler) providerToken(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	uuid, err := x.UUID()
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	token, err := h.service.Providers.ProviderToken(x.Context(), me, uuid)
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	reply := struct {
+		AccessToken string `json:"accessToken"`
+		Expires     string `json:"expires,omitempty"`
+		Scope       string `json:"scope"`
+	}{AccessToken: token.AccessToken, Scope: token.Scope}
+	if !token.Expires.IsZero() {
+		reply.Expires = object.FormatTime(token.Expires)
+	}
+	return op.Outcome{Body: reply}, nil
 }
 
 // addCallback adds the operations to which providers redirect browsers.
@@ -180,7 +202,7 @@ func (h *Handler) addCallback(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/callback", ID: "returnFromProviderByForm", Summary: "Return from a provider, by a form",
 		Description: "For browsers, which Apple has send this form.",
-		Body:        op.HTMLForm(nil, fields...),
+		Body:        op.Body(op.Content(op.FormType, op.Object("", 0, fields...))),
 		Replies:     ordered.Of("303", op.Redirect("To the same by GET, or to the page of failure.")),
 		Run:         h.postedCallback,
 	})

@@ -67,14 +67,14 @@ func (h *Handler) repeated(x *kit.Exchange, err error, html bool) bool {
 		return false
 	case r.Known:
 		x.Log(slog.LevelInfo, "a request was repeated by its browser", slog.String("done", string(r.Act)))
-		redirect(x, redirectStatus(x), h.placeOf(x, r))
+		x.Redirect(h.placeOf(x, r))
 	default:
 		reason := "token"
 		if errs.KindOf(err) != errs.Denied || r.Provider != "" {
 			reason = "state"
 		}
 		x.Log(slog.LevelInfo, "a request was repeated", slog.String("done", string(r.Act)), slog.String("reason", reason))
-		redirect(x, redirectStatus(x), withQuery(withQuery(h.failure, reasonParameter, reason), doneParameter, string(r.Act)))
+		x.Redirect(withQuery(h.failure, reasonParameter, reason, doneParameter, string(r.Act)))
 	}
 	return true
 }
@@ -105,12 +105,4 @@ func (h *Handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
 		}
 	}
 	return withQuery(h.success, "validation", provider)
-}
-
-// redirectStatus is the status of a redirect after a request.
-func redirectStatus(x *kit.Exchange) int {
-	if x.Request.Method == http.MethodGet {
-		return http.StatusFound
-	}
-	return http.StatusSeeOther
 }
