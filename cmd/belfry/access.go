@@ -45,7 +45,7 @@ func (c *accessCheckCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	answer, err := command.CheckAccess(ctx, loaded, command.Question{User: c.User, AAL: c.AAL, Age: c.Age, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
+	answer, err := command.Access.Do(ctx, loaded, command.Question{User: c.User, AAL: c.AAL, Age: c.Age, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *accessCheckCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *accessCheckCmd) print(w io.Writer, a *command.Access) {
+func (c *accessCheckCmd) print(w io.Writer, a *command.Answer) {
 	result := "denied"
 	if a.Granted() {
 		result = "allowed"

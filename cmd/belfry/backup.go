@@ -60,7 +60,7 @@ func (c *backupMakeCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := command.Backup(ctx, loaded, command.BackupOptions{To: to, Progress: sometimes(writeBackedUp(s.err))})
+	r, err := command.Backup.Do(ctx, loaded, command.BackupRequest{To: to}, sometimes(writeBackedUp(s.err)))
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
 		return &policy.FieldDecision{Allowed: allowed, Rule: rule, Reason: reason}
 	}
 	const open = "none: everyone may"
-	answer := &command.Access{Explanation: store.Explanation{
+	answer := &command.Answer{Explanation: store.Explanation{
 		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null"},
 		Fields: []store.FieldAccess{
 			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -27,7 +28,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.Output == "" {
-		return command.Export(ctx, loaded, c.Store, c.Secrets, s.out)
+		return c.export(ctx, loaded, s.out)
 	}
 	info, err := os.Stat(c.Output)
 	switch {
@@ -48,7 +49,7 @@ func (c *exportCmd) replace(ctx context.Context, loaded *config.Config) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = command.Export(ctx, loaded, c.Store, c.Secrets, w)
+	err = c.export(ctx, loaded, w)
 	if err = errors.Join(err, w.Flush(), f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -61,5 +62,10 @@ func (c *exportCmd) pour(ctx context.Context, loaded *config.Config) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "--output: can't write to %s", c.Output)
 	}
-	return errors.Join(command.Export(ctx, loaded, c.Store, c.Secrets, f), f.Close())
+	return errors.Join(c.export(ctx, loaded, f), f.Close())
+}
+
+func (c *exportCmd) export(ctx context.Context, loaded *config.Config, to io.Writer) error {
+	_, err := command.Export.Do(ctx, loaded, command.ExportRequest{Store: c.Store, Secrets: c.Secrets, To: to})
+	return err
 }

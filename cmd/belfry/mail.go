@@ -24,7 +24,7 @@ func (c *mailTestCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	tested, err := command.TestMail(ctx, loaded, command.MailTest{To: c.Address, Mailer: c.Mailer})
+	tested, err := command.Mail.Do(ctx, loaded, command.MailTest{To: c.Address, Mailer: c.Mailer})
 	if err != nil {
 		return err
 	}

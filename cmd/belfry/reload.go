@@ -19,7 +19,7 @@ func (c *reloadCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := command.Reload(ctx, folder)
+	r, err := command.ReloadServed(ctx, folder)
 	if err != nil {
 		return err
 	}

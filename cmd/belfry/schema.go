@@ -41,7 +41,7 @@ func (c *schemaCheckCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	report, err := command.CheckSchema(ctx, loaded, q)
+	report, err := command.Schema.Do(ctx, loaded, q)
 	if err != nil {
 		return err
 	}

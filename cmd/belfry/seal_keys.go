@@ -50,16 +50,16 @@ func (c *keysListCmd) manage(ctx context.Context, out io.Writer, request func(ma
 	if err != nil {
 		return err
 	}
-	keys, err := command.ManageKeys(ctx, loaded, request(loaded.Bus.Events.MaxAge))
+	keys, err := command.Keys.Do(ctx, loaded, request(loaded.Bus.Events.MaxAge))
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return writeJSONLines(out, keys)
+		return writeJSONLines(out, *keys)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "FROM\tUNTIL\tCURRENT")
-	for _, k := range keys {
+	for _, k := range *keys {
 		fmt.Fprintf(t, "%s\t%s\t%t\n", orDash(k.From), orDash(k.Until), k.Current)
 	}
 	return t.Flush()

@@ -58,8 +58,8 @@ func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(command.A
 	if me, err := user.Current(); err == nil {
 		by = me.Username
 	}
-	return command.ManageUsers(ctx, loaded, mayCreate, func(ask command.AskUsers) error {
-		return do(func(ctx context.Context, q command.UserRequest) (*command.UserReply, error) {
+	return command.Users.With(ctx, loaded, mayCreate, func(ask command.AskUsers) error {
+		return do(func(ctx context.Context, q command.UserRequest, _ ...func(struct{})) (*command.UserReply, error) {
 			q.By = by
 			return ask(ctx, q)
 		})

@@ -15,9 +15,8 @@ import (
 
 type verifyCmd struct {
 	configuration
-	Repair bool `help:"Correct the differences."`
-	Deep   bool `help:"Read every content of binaries and compare its hash."`
-	JSON   bool `name:"json" help:"Report as JSON."`
+	command.VerifyRequest `embed:""`
+	JSON                  bool `name:"json" help:"Report as JSON."`
 }
 
 // Run verifies the stores; if differences remain the exit code is 1.
@@ -28,7 +27,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	show := newVerifyDisplay(s.err)
-	r, err := command.Verify(ctx, loaded, command.VerifyOptions{Repair: c.Repair, Deep: c.Deep, Progress: show.update})
+	r, err := command.Verify.Do(ctx, loaded, c.VerifyRequest, show.update)
 	show.end()
 	if err != nil {
 		show.hint(c.Repair)

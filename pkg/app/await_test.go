@@ -222,7 +222,7 @@ func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
 	p := newPlace(t, books+"backup: {s3: {bucket: b, region: here, endpoint: '"+slow.URL+"'}}\n")
 	p.stop(p.start())
 	go func() {
-		_, err := command.Backup(context.WithoutCancel(t.Context()), p.config, command.BackupOptions{})
+		_, err := command.Backup.Do(context.WithoutCancel(t.Context()), p.config, command.BackupRequest{})
 		ended <- err
 	}()
 	<-began

@@ -62,7 +62,7 @@ stores:
 	}
 	for name, refused := range map[string]error{
 		"serve":  func() error { _, err := Start(t.Context(), c, p.log()); return err }(),
-		"verify": func() error { _, err := command.Verify(t.Context(), c, command.VerifyOptions{}); return err }(),
+		"verify": func() error { _, err := command.Verify.Do(t.Context(), c, command.VerifyRequest{}); return err }(),
 		"export": func() error { _, err := p.export(c, "Books"); return err }(),
 	} {
 		if !errors.As(refused, &problems) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
@@ -15,7 +16,7 @@ import (
 )
 
 // examine returns what only this process knows.
-func (a *App) examine(ctx context.Context) (*examine.DoctorReply, error) {
+func (a *App) examine(ctx context.Context) (*command.Examined, error) {
 	if a.front.starting.Load() != nil {
 		return nil, errs.New(errs.Unavailable, "%s", a.front.waiting.Load().Message)
 	}
@@ -35,7 +36,7 @@ func (a *App) examine(ctx context.Context) (*examine.DoctorReply, error) {
 	}
 	r := doctor.Run(ctx, checks, examineTimeout)
 	r.Redact(a.now().config.Secrets())
-	return &examine.DoctorReply{Version: plan.Version(), Findings: r.Findings}, nil
+	return &command.Examined{Version: plan.Version(), Findings: r.Findings}, nil
 }
 
 // askSelf reports whether the process is ready, and what operators should know although it is.

@@ -4,16 +4,9 @@ import (
 	"context"
 	"time"
 
-	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
-	"belfry/pkg/mail"
 )
-
-// testMail is TestMail for a process that serves.
-func (g *serving) testMail(ctx context.Context, q command.MailTest) (*command.MailTested, error) {
-	return command.SendTest(ctx, g.plan, q, func(name string, _ config.Mailer) mail.Sender { return g.sender(name) })
-}
 
 // consoleMail returns what the console shows of the mailer; nil without login by e-mail.
 func (g *serving) consoleMail() *console.MailTest {
@@ -29,7 +22,7 @@ func (g *serving) consoleMail() *console.MailTest {
 		return g.failsElsewhere(ctx, e.Mailer)
 	}
 	t.Send = func(ctx context.Context, to string) (string, error) {
-		tested, err := g.testMail(ctx, command.MailTest{To: to})
+		tested, err := command.Mail.Run(ctx, g.place(), command.MailTest{To: to}, nil)
 		if err != nil {
 			return "", err
 		}

@@ -141,7 +141,7 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 }
 
 // controlReload is Reload for a command. What is wrong with the configuration is part of the reply.
-func (a *App) controlReload(ctx context.Context, _ struct{}) (*command.Reloaded, error) {
+func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 	r, err := a.reloadBy(ctx, "belfry reload")
 	var problems config.Problems
 	if !errors.As(err, &problems) {

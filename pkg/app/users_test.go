@@ -29,7 +29,7 @@ authentication: {providers: {email: {postValidation: true, skipEmailValidation: 
 func (p *place) ask(mayCreate bool, q command.UserRequest) (account.Account, error) {
 	p.Helper()
 	var a account.Account
-	err := command.ManageUsers(p.Context(), p.config, mayCreate, func(ask command.AskUsers) error {
+	err := command.Users.With(p.Context(), p.config, mayCreate, func(ask command.AskUsers) error {
 		reply, err := ask(p.Context(), q)
 		if err == nil {
 			a = reply.Users[0]
@@ -140,7 +140,7 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	}
 	list := func() (all []string) {
 		t.Helper()
-		err := command.ManageUsers(t.Context(), p.config, false, func(ask command.AskUsers) error {
+		err := command.Users.With(t.Context(), p.config, false, func(ask command.AskUsers) error {
 			for q := (command.UserRequest{Act: command.ListUsers}); ; {
 				reply, err := ask(t.Context(), q)
 				if err != nil {
@@ -193,7 +193,7 @@ func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	if status, _ := p.logIn(a, "ada@example.com", "a fine password"); status != http.StatusForbidden {
 		t.Errorf("a login: %d", status)
 	}
-	if answer, err := command.CheckAccess(t.Context(), p.config, command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
+	if answer, err := command.Access.Do(t.Context(), p.config, command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	p.mustAsk(command.UserRequest{Act: command.EnableUser, User: made.UUID})

@@ -196,7 +196,7 @@ func newKitchen(t *testing.T) *kitchen {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := command.ManageUsers(t.Context(), c, false, func(ask command.AskUsers) error {
+	err := command.Users.With(t.Context(), c, false, func(ask command.AskUsers) error {
 		_, err := ask(t.Context(), command.UserRequest{Act: command.GrantAdmin, User: k.uuids[admin]})
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 
 	"belfry/pkg/app/hold"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/doctor"
 )
 
 // Reloaded is what a reload did.
@@ -17,9 +18,27 @@ type Reloaded struct {
 	Refused []string `json:"refused,omitempty"` // problems because of which nothing was changed
 }
 
-// Reload has the process that serves a data folder read its configuration again. Errors: Invalid when that refuses
+// Reload has the process that serves read its configuration again.
+var Reload = Operation[none, Reloaded, none]{
+	Name: "reload", Path: "/reload",
+	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },
+}
+
+// Examined is what the process that serves knows of itself, for `belfry doctor`.
+type Examined struct {
+	Version  string           `json:"version"`
+	Findings []doctor.Finding `json:"findings"`
+}
+
+// Examine asks the process that serves how it is.
+var Examine = Operation[none, Examined, none]{
+	Name: "doctor", Path: "/doctor",
+	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Examined, error) { return at.Examine(ctx) },
+}
+
+// ReloadServed has the process that serves a data folder read its configuration again. Errors: Invalid when that refuses
 // it, with its problems; Unavailable when nobody serves.
-func Reload(ctx context.Context, folder string) (*Reloaded, error) {
+func ReloadServed(ctx context.Context, folder string) (*Reloaded, error) {
 	if _, err := os.Stat(folder); err != nil {
 		return nil, errs.New(errs.Invalid, "there is no data folder %s; check --config and --data", folder)
 	}
@@ -32,7 +51,7 @@ func Reload(ctx context.Context, folder string) (*Reloaded, error) {
 	case h.Control == "":
 		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, h)
 	}
-	r, err := hold.Ask[Reloaded](ctx, *h, "/reload", struct{}{})
+	r, err := Reload.Ask(ctx, *h, none{})
 	if err == nil && len(r.Refused) > 0 {
 		return nil, errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", h, strings.Join(r.Refused, "\n"))
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"belfry/config"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -20,31 +18,22 @@ type SchemaQuestion struct {
 	Formats bool   `json:"formats,omitempty"` // its format is asserted
 }
 
-// MaxSchemaQuestion is the most bytes of a SchemaQuestion: more than the largest schema in base64 has.
-const MaxSchemaQuestion = 1 << 20
-
-// CheckSchema reads all objects of a store and reports those that a schema would refuse, by the belfry that serves the
-// store if one does, and directly otherwise.
-func CheckSchema(ctx context.Context, c *config.Config, q SchemaQuestion) (report *store.SchemaReport, err error) {
-	if c.Stores[q.Store] == nil {
-		return nil, plan.UnknownStore(c, q.Store)
-	}
-	if q.Name == "" && c.Stores[q.Store].Schema == "" {
-		return nil, errs.New(errs.Invalid, "store %s has no schema: name one with --schema", q.Store)
-	}
-	if _, err := q.compile(c); err != nil {
-		return nil, err
-	}
-	err = open.WithStores(ctx, c, "schema check",
-		func(_ *plan.Plan, set *store.Set) (err error) {
-			report, err = CheckSchemaIn(ctx, c, set, q)
-			return err
-		},
-		func(h hold.Holder) (err error) {
-			report, err = hold.Ask[store.SchemaReport](ctx, h, "/schema", q)
-			return err
-		})
-	return report, err
+// Schema reads all objects of a store and reports those that a schema would refuse.
+var Schema = Operation[SchemaQuestion, store.SchemaReport, none]{
+	Name: "schema check", Path: "/schema", Max: 1 << 20, // more than the largest schema in base64 has
+	Check: func(c *config.Config, q SchemaQuestion) error {
+		if c.Stores[q.Store] == nil {
+			return plan.UnknownStore(c, q.Store)
+		}
+		if q.Name == "" && c.Stores[q.Store].Schema == "" {
+			return errs.New(errs.Invalid, "store %s has no schema: name one with --schema", q.Store)
+		}
+		_, err := q.compile(c)
+		return err
+	},
+	Run: func(ctx context.Context, at *Place, q SchemaQuestion, _ func(none)) (*store.SchemaReport, error) {
+		return checkSchema(ctx, at.Plan.Config, at.Set, q)
+	},
 }
 
 // compile compiles the schema in question. That of the configuration is read again: the file may have changed since it
@@ -58,8 +47,8 @@ func (q SchemaQuestion) compile(c *config.Config) (*schema.Schema, error) {
 	return plan.LoadSchema(&configured)
 }
 
-// CheckSchemaIn is CheckSchema with open stores.
-func CheckSchemaIn(ctx context.Context, c *config.Config, set *store.Set, q SchemaQuestion) (*store.SchemaReport, error) {
+// checkSchema checks the objects of open stores.
+func checkSchema(ctx context.Context, c *config.Config, set *store.Set, q SchemaQuestion) (*store.SchemaReport, error) {
 	s := set.Store(q.Store)
 	if s == nil {
 		return nil, plan.UnknownStore(c, q.Store)

@@ -8,9 +8,6 @@ import (
 
 	"belfry/config"
 	"belfry/internal/seal"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -178,26 +175,20 @@ type KeysRequest struct {
 	Keep   time.Duration `json:"keep,omitempty"` // how long what the earlier keys have sealed is opened
 }
 
-// ManageKeys lists the keys for sealing, after it has added one if that is requested, through the belfry that
-// serves the stores if one does. Errors: Invalid, Exists (there are too many), Unavailable.
-func ManageKeys(ctx context.Context, c *config.Config, q KeysRequest) (keys []SealKey, err error) {
-	err = open.WithStores(ctx, c, "keys",
-		func(_ *plan.Plan, set *store.Set) (err error) {
-			keys, err = ManageKeysIn(ctx, set.Store(config.SealKeyStore), q)
-			return err
-		},
-		func(h hold.Holder) error {
-			served, err := hold.Ask[[]SealKey](ctx, h, "/seal-keys", q)
-			if err == nil {
-				keys = *served
-			}
-			return err
-		})
-	return keys, err
+// Keys lists the keys for sealing, after it has added one if that is requested. Errors: Invalid, Exists (there are too many), Unavailable.
+var Keys = Operation[KeysRequest, []SealKey, none]{
+	Name: "keys", Path: "/seal-keys",
+	Run: func(ctx context.Context, at *Place, q KeysRequest, _ func(none)) (*[]SealKey, error) {
+		keys, err := manageKeys(ctx, at.Set.Store(config.SealKeyStore), q)
+		if err == nil && q.Rotate && at.Log != nil {
+			at.Log.Info("a key for sealing was added", "keys", len(keys))
+		}
+		return &keys, err
+	},
 }
 
-// ManageKeysIn is ManageKeys with open stores.
-func ManageKeysIn(ctx context.Context, s *store.Store, q KeysRequest) (shown []SealKey, err error) {
+// manageKeys lists the keys of an open store.
+func manageKeys(ctx context.Context, s *store.Store, q KeysRequest) (shown []SealKey, err error) {
 	var keys []seal.Key
 	now := time.Now()
 	if q.Rotate {

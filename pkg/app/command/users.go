@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -79,42 +75,26 @@ type UserReply struct {
 }
 
 // AskUsers executes one request. Errors: Invalid, NotFound, Exists, Unavailable.
-type AskUsers func(ctx context.Context, q UserRequest) (*UserReply, error)
+type AskUsers = Ask[UserRequest, UserReply, none]
 
-// ManageUsers calls do with what executes requests: the belfry that serves the stores if one does, and otherwise
-// the stores themselves, whose events are published once a belfry serves them. mayCreate says that the stores
-// need not exist yet.
-func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(AskUsers) error) error {
-	p, err := plan.Compile(c)
-	if err != nil {
-		return err
-	}
-	if !mayCreate {
-		if err := open.HasData(p); err != nil {
+// Users manages users. Events of a command that has opened the stores itself are published once a belfry serves them.
+var Users = Operation[UserRequest, UserReply, none]{
+	Name: "user", Path: "/users", Max: 1 << 20, // the fields of a user and some
+	Doing: func(q UserRequest) string { return "user " + string(q.Act) },
+	Run: func(ctx context.Context, at *Place, q UserRequest, _ func(none)) (reply *UserReply, err error) {
+		err = at.Users(ctx, func(users *account.Service) (err error) {
+			reply, err = manageUsers(ctx, users, q)
 			return err
-		}
-	}
-	return open.WithStoresOf(ctx, p, "user",
-		func(set *store.Set) error {
-			if err := open.CompleteClaims(ctx, p, set); err != nil {
-				return err
-			}
-			users := account.New(p.AuthOptions(set))
-			defer users.Close()
-			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return ManageUsersIn(ctx, users, q) })
-		},
-		func(h hold.Holder) error {
-			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) {
-				return hold.Ask[UserReply](ctx, h, "/users", q)
-			})
 		})
+		return reply, err
+	},
 }
 
 // UserPage is how many users a page has.
 const UserPage = 200
 
-// ManageUsersIn answers one request about users with an open service.
-func ManageUsersIn(ctx context.Context, users *account.Service, q UserRequest) (*UserReply, error) {
+// manageUsers answers one request about users with an open service.
+func manageUsers(ctx context.Context, users *account.Service, q UserRequest) (*UserReply, error) {
 	agent := "belfry user " + string(q.Act)
 	if q.By != "" {
 		agent += " (" + q.By + ")"
@@ -193,6 +173,3 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 		return user, errs.New(errs.Invalid, "the belfry that serves the data does not know %q: use the command of its version", q.Act)
 	}
 }
-
-// MaxUserRequest is the most bytes of a request: those of a user's fields and some.
-const MaxUserRequest = 1 << 20
