@@ -164,7 +164,7 @@ func (c *restoreCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	return writeResult(s.out, c.JSON, r, func(w io.Writer, r *command.RestoreReport) error {
-		if err := writeReport(w, r.Report); err != nil {
+		if err := r.Report.WriteText(w); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "backup %s of %s is restored: `belfry serve` continues from there\n", r.ID, r.Started.Local().Format(time.DateTime))

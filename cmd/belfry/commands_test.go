@@ -206,7 +206,7 @@ func TestVerifyReport(t *testing.T) {
 		},
 	}}
 	var out bytes.Buffer
-	if err := writeReport(&out, r); err != nil {
+	if err := r.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
@@ -27,7 +28,7 @@ const (
 	exitInterrupted = 130
 )
 
-// cli holds the commands and their flags. Each command has its own file.
+// cli holds the commands and their flags, besides those of operations. Each command has its own file.
 type cli struct {
 	Init     initCmd     `cmd:"" help:"Write a configuration to begin with."`
 	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
@@ -35,7 +36,6 @@ type cli struct {
 	Doctor   doctorCmd   `cmd:"" help:"Ask everything at once, and say what is wrong and what to do."`
 	Health   healthCmd   `cmd:"" help:"Ask the belfry on this machine whether it is ready."`
 	Config   configCmd   `cmd:"" help:"Check a configuration, or print its schema."`
-	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
 	Access   accessCmd   `cmd:"" help:"Explain who may do what."`
 	Schema   schemaCmd   `cmd:"" help:"Check objects against a schema."`
 	User     userCmd     `cmd:"" help:"Create and manage users."`
@@ -73,9 +73,14 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	return runWith(ctx, command.Operations(), args, s)
+}
+
+// runWith is run with other operations.
+func runWith(ctx context.Context, operations []command.Request, args []string, s streams) int {
 	var c cli
 	exited, code := false, exitDone
-	parser := newParser(&c, s, func(n int) { exited, code = true, n }, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
+	parser := newParser(&c, operations, s, func(n int) { exited, code = true, n }, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -91,8 +96,9 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 // newParser knows the commands and their flags. exit is called after the help or the version.
-func newParser(c *cli, s streams, exit func(int), more ...kong.Option) *kong.Kong {
-	parser, err := kong.New(c, append(more,
+func newParser(c *cli, operations []command.Request, s streams, exit func(int), more ...kong.Option) *kong.Kong {
+	ofOperations := operationCommands(operations)
+	parser, err := kong.New(c, append(append(more, ofOperations...),
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
 		kong.Vars{"roles": strings.Join(plan.Roles(), ", ")},
@@ -104,6 +110,7 @@ func newParser(c *cli, s streams, exit func(int), more ...kong.Option) *kong.Kon
 	if err != nil {
 		panic(err) // the declarations of the commands are invalid
 	}
+	placeOperations(parser.Model.Node, len(ofOperations))
 	return parser
 }
 

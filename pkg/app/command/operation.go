@@ -36,6 +36,10 @@ type Operation[In, Out, P any] struct {
 	Input  func(*In) *io.Reader // what follows In in the request; nil: nothing
 	Output func(*In) *io.Writer // takes the place of the lines of the reply; nil: nothing
 
+	// Of a command that is no more than this operation: In has its flags. The output is Out as JSON, or its text.
+	Help string                                                                    // "": the command is in cmd/belfry
+	Show func(w io.Writer, terminal bool, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
+
 	Storeless bool   // no store is opened
 	Broken    string // says of a reply that ends too early what that means; "": nothing
 }
@@ -43,10 +47,11 @@ type Operation[In, Out, P any] struct {
 // none is the progress of work that reports none, and the request of what needs none.
 type none = struct{}
 
-// Request is an Operation for the process that serves.
+// Request is an Operation, of whatever types.
 type Request interface {
 	Route() string
 	Handle(log *slog.Logger, at func() *Place) http.HandlerFunc
+	Line() Line
 }
 
 // Operations are those that the process serves.

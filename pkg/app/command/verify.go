@@ -37,7 +37,7 @@ const progressInterval = 500 * time.Millisecond
 // Verify verifies the stores and the binaries of their objects. If it ends early, a repair is done in part, and another
 // call repairs the rest.
 var Verify = Operation[VerifyRequest, Report, verify.Progress]{
-	Name: "verify", Path: "/verify",
+	Name: "verify", Path: "/verify", Help: "Compare every mapped array with the objects it copies.", Show: showVerify,
 	Run: func(ctx context.Context, at *Place, q VerifyRequest, report func(verify.Progress)) (r *Report, err error) {
 		err = at.Binaries(ctx, func(services []*binary.Service) (err error) {
 			r, err = verifyAll(ctx, at.Set, services, q, verify.Options{RecheckFor: at.RecheckFor, Alone: !at.Served}, report)

@@ -1,57 +1,17 @@
-package main
+package command
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"belfry/internal/count"
-	"belfry/pkg/app/command"
 	"belfry/pkg/binary"
 	"belfry/pkg/mapping/verify"
 )
 
-type verifyCmd struct {
-	configuration
-	command.VerifyRequest `embed:""`
-	JSON                  bool `name:"json" help:"Report as JSON."`
-}
-
-// Run verifies the stores; if differences remain the exit code is 1.
-func (c *verifyCmd) Run(ctx context.Context, s streams) error {
-	limitCollector()
-	loaded, err := c.load("")
-	if err != nil {
-		return err
-	}
-	show := newVerifyDisplay(s.err)
-	r, err := command.Verify.Do(ctx, loaded, c.VerifyRequest, show.update)
-	show.end()
-	if err != nil {
-		show.hint(c.Repair)
-		return err
-	}
-	return writeResult(s.out, c.JSON, r, writeReport)
-}
-
-// writeResult writes a report, as JSON or text, and returns errFound if it has differences.
-func writeResult[R interface{ Clean() bool }](w io.Writer, asJSON bool, report R, write func(io.Writer, R) error) (err error) {
-	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		err = e.Encode(report)
-	} else {
-		err = write(w, report)
-	}
-	if err == nil && !report.Clean() {
-		return errFound
-	}
-	return err
-}
-
-func writeReport(w io.Writer, r *command.Report) error {
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
 	for _, d := range r.Differences {
 		what := d.Source + " " + d.UUID
 		if d.UUID == "" {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -21,9 +21,26 @@ type verifyDisplay struct {
 	last  verify.Progress
 }
 
-func newVerifyDisplay(w io.Writer) *verifyDisplay {
+// How often the progress is shown.
+const (
+	barInterval  = 100 * time.Millisecond
+	lineInterval = 5 * time.Second
+)
+
+// showVerify shows the progress of a verification.
+func showVerify(w io.Writer, terminal bool, q VerifyRequest) (report func(verify.Progress), end func(error)) {
+	d := newVerifyDisplay(w, terminal)
+	return d.update, func(err error) {
+		d.end()
+		if err != nil {
+			d.hint(q.Repair)
+		}
+	}
+}
+
+func newVerifyDisplay(w io.Writer, terminal bool) *verifyDisplay {
 	d := &verifyDisplay{w: w, total: -1, said: time.Now()}
-	if isTerminal(w) {
+	if terminal {
 		d.bar = progressbar.NewOptions64(d.total,
 			progressbar.OptionSetWriter(w), progressbar.OptionFullWidth(),
 			progressbar.OptionThrottle(barInterval), progressbar.OptionSetPredictTime(false),
