@@ -29,7 +29,6 @@ import (
 	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
-	"belfry/pkg/mapping/fill"
 	"belfry/pkg/missed"
 	"belfry/pkg/object"
 	"belfry/pkg/operations/backup"
@@ -59,8 +58,7 @@ type App struct {
 	missing     missingConsumers
 	busSettings busSettings
 	missed      *missed.Watch // nil in a process without the roles mapping, cascade and mail
-	filler      *fill.Filler
-	claims      *fill.Filler     // of unique values
+	fills       fills
 	kept        *idempotent.Kept // for clients of requests with a key
 	overflow    overflow
 	mailers     *mailers
@@ -111,7 +109,7 @@ func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *A
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
 	}
 	a.mailers = newMailers(a.registry)
-	a.opened.app, a.secure.app, a.metricsPort.app = a, a, a
+	a.opened.app, a.secure.app, a.metricsPort.app, a.fills.app = a, a, a, a
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.cut, a.cutOff = context.WithCancel(context.Background())

@@ -40,20 +40,22 @@ func (b *backends) start(ctx context.Context, first *serving) (err error) {
 // reload opens the backends that no store has used before.
 func (b *backends) reload(ctx context.Context, _, next *serving) (part.Change, error) {
 	opened := map[string]driver.Backend{}
-	all, err := open.Backends(ctx, next.plan, func(ctx context.Context, name string, of config.Backend) (driver.Backend, error) {
-		if known := b.all[name]; known != nil {
-			return known, nil
+	next.backends = map[string]driver.Backend{}
+	for _, s := range next.config.Stores {
+		name := s.Backend
+		if next.backends[name] != nil {
+			continue
 		}
-		d, err := open.Backend(ctx, of, b.app.log, nil)
-		if err == nil {
+		d := b.all[name]
+		if d == nil {
+			var err error
+			if d, err = open.Backend(ctx, next.config.Backends[name], b.app.log, nil); err != nil {
+				return part.Change{}, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", name), open.CloseBackends(opened))
+			}
 			opened[name] = d
 		}
-		return d, err
-	})
-	if err != nil {
-		return part.Change{}, errors.Join(err, open.CloseBackends(opened))
+		next.backends[name] = d
 	}
-	next.backends = all
 	return part.Change{
 		Apply: func() {
 			merged := maps.Clone(b.all)

@@ -62,7 +62,11 @@ func (s *searching) open(g *serving) (*search.Service, error) {
 func (s *searching) reload(_ context.Context, _, next *serving) (part.Change, error) {
 	next.search = s.service
 	if s.service != nil {
-		return part.Change{Apply: func() { s.service.Reload(next.searched()) }}, nil
+		return part.Change{Apply: func() {
+			if err := s.service.Reload(next.searched()); err != nil {
+				next.log.Error("a store can't be searched until the next reload or start", "error", err)
+			}
+		}}, nil
 	}
 	opened, err := s.open(next)
 	if err != nil {

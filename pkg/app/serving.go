@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/app/tracing"
 	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/mapping/fill"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
@@ -46,6 +47,8 @@ type serving struct {
 	sweeper        *sweep.Worker // nil without binaries
 
 	operations *natsapi.Server // over the bus
+	claims     *fill.Filler    // of unique values
+	filler     *fill.Filler
 	live       *sse.Hub
 	search     *search.Service // nil: this process answers no searches
 	limits     *kit.Limits
