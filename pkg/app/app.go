@@ -109,6 +109,7 @@ func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *A
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
 	}
 	a.mailers = newMailers(a.registry)
+	a.secure.ready = make(chan struct{})
 	a.opened.app, a.secure.app, a.metricsPort.app, a.fills.app = a, a, a, a
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())

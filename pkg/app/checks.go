@@ -9,6 +9,7 @@ import (
 
 	"belfry/internal/count"
 	"belfry/pkg/app/examine"
+	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/doctor"
@@ -55,6 +56,11 @@ func (a *App) askSelf(ctx context.Context) []doctor.Finding {
 	}
 	if s := a.relay.Stats(); s.Events > 0 && s.Unavailable {
 		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(s.Events, "event") + " can't be published, and no listener has them yet", Do: "see what is wrong with the bus; they are published when it accepts events"})
+	}
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	if unused, err := open.UnusedStores(ctx, a.now().config, a.now().backends); err == nil {
+		all = append(all, examine.UnusedFindings(unused)...)
 	}
 	return all
 }

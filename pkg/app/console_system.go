@@ -17,6 +17,7 @@ import (
 	"belfry/internal/count"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/examine"
+	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
@@ -92,6 +93,12 @@ func (a *serving) facts() []console.Fact {
 	add("Metrics", a.now().metricsAddress)
 	add("Bus", a.bus.ClientURL())
 	add("Data", a.config.Data)
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	unused, _ := open.UnusedStores(ctx, a.config, a.backends) // the checks say why a backend does not reply
+	for _, u := range unused {
+		add("Not in the configuration", u.String())
+	}
 	return facts
 }
 

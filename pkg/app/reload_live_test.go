@@ -65,8 +65,17 @@ func TestAReloadAddsAndRemovesStores(t *testing.T) {
 		}
 		p.want(a, "POST", "/notes", fmt.Sprintf(`{"uuid":"n%d","author":"lem","text":"round %d"}`, round, round), http.StatusCreated)
 		p.author(a, "lem", has(fmt.Sprintf("round %d", round)))
+		if facts := fmt.Sprint(a.now().facts()); strings.Contains(facts, "Notes in backend default") {
+			t.Error(facts)
+		}
 		p.changed(a)
 		p.want(a, "GET", "/notes/n0", "", http.StatusNotFound)
+		if facts := fmt.Sprint(a.now().facts()); !strings.Contains(facts, "Notes in backend default") {
+			t.Errorf("the console does not say that the objects stay: %s", facts)
+		}
+		if f := finding(p.examined(), "backend.unused"); f == nil || !strings.Contains(f.Says, "Notes") {
+			t.Errorf("the doctor says %+v", f)
+		}
 	}
 	p.stop(a)
 	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
@@ -229,8 +238,8 @@ func TestAReloadThatFailsInTheMiddleChangesNothing(t *testing.T) {
 	served := a.now()
 	p.write("file", "")
 	for text, says := range map[string]string{
-		strings.Replace(live, "stores:", "backends: {other: {folder: file}}\nstores:\n  Notes: {backend: other}", 1):                             "other",
-		strings.Replace(live, "binaries: {", "binaries: {other: {folder: file, expose: {url: /o}}, ", 1):                                         "file",
+		strings.Replace(live, "stores:", "backends: {other: {folder: file}}\nstores:\n  Notes: {backend: other}", 1):                       "other",
+		strings.Replace(live, "binaries: {", "binaries: {other: {folder: file, expose: {url: /o}}, ", 1):                                   "file",
 		strings.Replace(live, "stores:", "stores:\n  Notes: {expose: {}}", 1) + "metrics: {listen: '" + occupy(t).Addr().String() + "'}\n": "free the port",
 	} {
 		p.write("belfry.yaml", text)

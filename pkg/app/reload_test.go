@@ -159,19 +159,19 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		}
 	}
 	for key, change := range map[string]func() string{
-		"found character":              func() string { return "listen: @\n" },
-		"stores.Books.exposed":         replace("Books: {expose", "Books: {exposed: {}, expose"),
-		"stores.Books.policy.update":   replace("{default: allow}", `{default: allow, update: "pin == ("}`),
-		"stores.Books.schema":          func() string { p.write("book.json", `{"type": 1}`); return text },
-		"pages.folder":                 func() string { p.write("book.json", `{}`); return text + "pages: {folder: none}\n" },
-		"data: can't change":           func() string { return text + "data: other\n" },
-		"listen: can't change":         replace("127.0.0.1:0", "127.0.0.1:1"),
-		"bus.listen: can't change":     replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
-		"bus.url: can't change":        replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
-		"backends.away: can't change":  replace("hunter2@", "hunter2@other."),
-		"stores.Books.backend: can't":  replace("schema: book.json", "schema: book.json, backend: away"),
-		"stores.Books.indexes: can't":  replace("[title]", "[title, author]"),
-		"binaries.binary.folder":       replace("{binary: {map", "{binary: {folder: x, map"),
+		"found character":                 func() string { return "listen: @\n" },
+		"stores.Books.exposed":            replace("Books: {expose", "Books: {exposed: {}, expose"),
+		"stores.Books.policy.update":      replace("{default: allow}", `{default: allow, update: "pin == ("}`),
+		"stores.Books.schema":             func() string { p.write("book.json", `{"type": 1}`); return text },
+		"pages.folder":                    func() string { p.write("book.json", `{}`); return text + "pages: {folder: none}\n" },
+		"data: can't change":              func() string { return text + "data: other\n" },
+		"listen: can't change":            replace("127.0.0.1:0", "127.0.0.1:1"),
+		"bus.listen: can't change":        replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
+		"bus.url: can't change":           replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
+		"backends.away: can't change":     replace("hunter2@", "hunter2@other."),
+		"stores.Books.backend: can't":     replace("schema: book.json", "schema: book.json, backend: away"),
+		"stores.Books.indexes: can't":     replace("[title]", "[title, author]"),
+		"binaries.binary.folder":          replace("{binary: {map", "{binary: {folder: x, map"),
 		"authentication.userStore: can't": func() string { return text + "authentication: {userStore: Authors}\n" },
 	} {
 		p.write("belfry.yaml", change())

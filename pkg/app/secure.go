@@ -23,7 +23,8 @@ import (
 // secure serves HTTP with TLS, where the configuration says so.
 type secure struct {
 	app     *App
-	now     atomic.Pointer[secured] // nil: not before the start
+	ready   chan struct{}           // closed once now is set
+	now     atomic.Pointer[secured] // nil: before the start
 	port    *beside                 // that redirects; nil for none
 	address string                  // of that port
 }
@@ -55,10 +56,19 @@ func (l securing) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now := l.secure.now.Load(); now != nil && now.config != nil {
-		return tls.Server(c, now.config), nil
+	select {
+	case <-l.secure.ready: // before that it is not known whether a connection may be served without TLS
+	case <-l.secure.app.stopping.Done():
 	}
-	return c, nil
+	switch now := l.secure.now.Load(); {
+	case now == nil:
+		_ = c.Close()
+		return c, nil
+	case now.config != nil:
+		return tls.Server(c, now.config), nil
+	default:
+		return c, nil
+	}
 }
 
 // redirects is the part that serves the port which redirects to HTTPS.
@@ -126,8 +136,12 @@ func (s *secure) certificates() part.Part[*serving] {
 		Name: "the certificates",
 		Start: func(_ context.Context, first *serving) error {
 			now, err := s.open(first)
+			if err != nil {
+				return err
+			}
 			s.now.Store(now)
-			return err
+			close(s.ready)
+			return nil
 		},
 		Reload: s.reload,
 		Stop: func(context.Context) error {
@@ -159,7 +173,7 @@ func (s *secure) reload(_ context.Context, before, next *serving) (part.Change, 
 func (s *secure) open(g *serving) (*secured, error) {
 	now, h := &secured{}, &g.config.HTTP
 	switch {
-	case !g.config.Secure():
+	case !g.config.Secure() || !g.has(plan.RoleFront): // without that role it serves probes only
 	case h.TLS != nil:
 		now.files = certificate.NewFiles(g.plan.Certificate, plan.PublicName(g.config), s.app.log)
 		now.config = now.files.TLSConfig()

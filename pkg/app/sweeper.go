@@ -22,7 +22,7 @@ func newSweeper(a *App) *sweeper { return &sweeper{app: a, listeners: newListene
 
 func (w *sweeper) part() part.Part[*serving] {
 	return part.Part[*serving]{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
-		if err := w.Background.Stop(ctx); err != nil {
+		if err := w.Stop(ctx); err != nil {
 			return err
 		}
 		return w.listeners.stop(ctx)

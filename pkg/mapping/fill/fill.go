@@ -83,7 +83,7 @@ type Filler struct {
 	yielded atomic.Bool
 	filling atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
 	noticed bool                               // that Ready is closed; used by run alone
-	targets atomic.Int64 // that this process has filled
+	targets atomic.Int64                       // that this process has filled
 	polls   atomic.Int64
 	rate    atomic.Int64
 
