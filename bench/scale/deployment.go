@@ -3,7 +3,7 @@ package main
 import "time"
 
 const (
-	connections = 32   // requests that test/load has in flight
+	connections = 32   // requests that bench/load has in flight
 	atOnce      = 1024 // events that a worker handles at once, as in pkg/app
 
 	// Requests to the database of an event, one after the other: read the target, read the object, write the target, read the

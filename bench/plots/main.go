@@ -15,7 +15,7 @@ func main() {
 	out := flag.String("out", ".", "folder for the SVG files")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: plots [-out FOLDER] FILE...; files of test/load -json, or of test/scale -json, which have simulated rates as well")
+		fmt.Fprintln(os.Stderr, "usage: plots [-out FOLDER] FILE...; files of bench/load -json, or of bench/scale -json, which have simulated rates as well")
 		os.Exit(2)
 	}
 	if err := run(*out, flag.Args()); err != nil {

@@ -97,7 +97,7 @@ func (ps points) most(operation, kind string) (most float64) {
 	return most
 }
 
-// request counts requests to the database, of the kinds that test/load counts.
+// request counts requests to the database, of the kinds that bench/load counts.
 func (p *plan) request(name string, rate float64) {
 	if slices.Contains([]string{"GetItem", "BatchGetItem", "Query", "find", "getMore"}, name) {
 		p.reads += rate

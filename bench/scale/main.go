@@ -19,7 +19,7 @@ var planned = target{creates: 100_000, mapped: 0.5, busy: 0.7, latency: 5 * time
 
 func main() {
 	t := planned
-	measured := flag.String("measured", "", "file that test/load -only scale -json has written, or a folder with those of several runs")
+	measured := flag.String("measured", "", "file that bench/load -only scale -json has written, or a folder with those of several runs")
 	asJSON := flag.Bool("json", false, "print the points with their simulated rates as JSON, and no plan")
 	page := flag.String("page", "", "page whose sections are written, instead of printing them")
 	flag.Float64Var(&t.creates, "creates", t.creates, "creates a second")

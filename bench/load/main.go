@@ -1,5 +1,5 @@
 // Command load measures belfry. Every figure is measured together with a limit
-// program (test/load/limit), so that the ratio is meaningful on a slow, shared or
+// program (bench/load/limit), so that the ratio is meaningful on a slow, shared or
 // noisy machine. It exits after a few minutes.
 //
 // The load generator, belfry and the limit program are processes of their own
@@ -81,7 +81,7 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 	if b.belfry, err = build(ctx, folder, "belfry", "belfry/cmd/belfry"); err != nil {
 		return err
 	}
-	if b.limit, err = build(ctx, folder, "limit", "belfry/test/load/limit"); err != nil {
+	if b.limit, err = build(ctx, folder, "limit", "belfry/bench/load/limit"); err != nil {
 		return err
 	}
 	fmt.Printf("%s, %d processors, %d connections, 400-byte objects\n", runtime.Version(), runtime.NumCPU(), connections)

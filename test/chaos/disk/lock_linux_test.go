@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"belfry/pkg/app"
-	"belfry/test/kit/faultdisk"
+	"belfry/test/chaos/faultdisk"
 )
 
 // The lock file of a data folder is written without new space: what is free when it is cut off, another file may take.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// point is what test/load measured; its fields are explained there. Simulated is what test/scale adds.
+// point is what bench/load measured; its fields are explained there. Simulated is what bench/scale adds.
 type point struct {
 	Part       string  `json:"part"`
 	Backend    string  `json:"backend"`
