@@ -44,7 +44,7 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 			return err
 		}
 	}
-	bare, err := build(ctx, b.folder, "bare", "belfry/bench/load/bare")
+	bare, err := build(ctx, ".", b.folder, "bare", "./load/bare")
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 // noisy machine. It exits after a few minutes.
 //
 // The load generator, belfry and the limit program are processes of their own
-// and share the machine's processors.
+// and share the machine's processors. It runs in the folder bench: `go run -C bench ./load`.
 package main
 
 import (
@@ -78,10 +78,10 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 			return err
 		}
 	}
-	if b.belfry, err = build(ctx, folder, "belfry", "belfry/cmd/belfry"); err != nil {
+	if b.belfry, err = build(ctx, "..", folder, "belfry", "./cmd/belfry"); err != nil {
 		return err
 	}
-	if b.limit, err = build(ctx, folder, "limit", "belfry/bench/load/limit"); err != nil {
+	if b.limit, err = build(ctx, ".", folder, "limit", "./load/limit"); err != nil {
 		return err
 	}
 	fmt.Printf("%s, %d processors, %d connections, 400-byte objects\n", runtime.Version(), runtime.NumCPU(), connections)

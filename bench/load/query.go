@@ -265,7 +265,7 @@ func (b *bench) serveBooks(ctx context.Context, total int) (*server, error) {
 
 // servePocketBase builds and starts PocketBase with the same objects.
 func (b *bench) servePocketBase(ctx context.Context, total int) (*server, error) {
-	program, err := buildIn(ctx, filepath.Join("test", "servers", "pocketbase"), b.folder, "pocketbase", ".")
+	program, err := build(ctx, filepath.Join("..", "test", "servers", "pocketbase"), b.folder, "pocketbase", ".")
 	if err != nil {
 		return nil, err
 	}

@@ -131,12 +131,8 @@ func (s *server) cpu() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-func build(ctx context.Context, folder, name, pkg string) (string, error) {
-	return buildIn(ctx, ".", folder, name, pkg)
-}
-
-// buildIn builds a program of the module in a folder.
-func buildIn(ctx context.Context, module, folder, name, pkg string) (string, error) {
+// build builds a program of a module, whose folder is relative to that of benchmarks.
+func build(ctx context.Context, module, folder, name, pkg string) (string, error) {
 	path := filepath.Join(folder, name)
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", module, "-o", path, pkg)
 	cmd.Stderr = os.Stderr

@@ -1,5 +1,5 @@
 // Command plots draws what was measured, as SVG files: rates by the number of processes, measured and simulated, and what operations
-// cost by the number of objects. It is a module of its own, so that belfry's has none of what draws.
+// cost by the number of objects. `make plots` runs it.
 package main
 
 import (

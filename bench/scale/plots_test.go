@@ -83,7 +83,7 @@ func TestPlotsShowEachLineAndAreTheSameEachTime(t *testing.T) {
 
 // What docs/scaling.md shows is what bench/measured has, by this version of the simulation.
 func TestTheFiguresAndTablesAreThoseOfTheMeasuredFiles(t *testing.T) {
-	const measured, images, page = "../../bench/measured", "../../docs/images", "../../docs/scaling.md"
+	const measured, images, page = "../measured", "../../docs/images", "../../docs/scaling.md"
 	folder := t.TempDir()
 	simulated := filepath.Join(folder, "scale.json")
 	var out bytes.Buffer

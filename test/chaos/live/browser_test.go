@@ -19,7 +19,7 @@ import (
 // The browser example of the documentation receives events, reconnects by itself,
 // and opens a new stream where a browser gives up.
 func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guides/live.md")
+	page, err := os.ReadFile("../../../docs/guides/live.md")
 	if err != nil {
 		t.Fatal(err)
 	}

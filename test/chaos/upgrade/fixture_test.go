@@ -257,7 +257,7 @@ func TestTheDataOfTheReleaseIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k.Release != Release {
-		t.Fatalf("testdata is of the release %s, and the last one is %s: make it with go test ./test/chaos/upgrade -run TheDataOfTheRelease -write", k.Release, Release)
+		t.Fatalf("testdata is of the release %s, and the last one is %s: make it with go test -C test/chaos ./upgrade -run TheDataOfTheRelease -write", k.Release, Release)
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	unpack(t, data)
