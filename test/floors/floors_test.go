@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"belfry/test/kit/gotest"
 )
 
 // floors from the ground up: a package may import those on floors below its
@@ -89,23 +91,40 @@ type pkg struct {
 	Imports    []string
 }
 
-func packages(t *testing.T) []pkg {
+// root is the folder of the project.
+const root = "../.."
+
+// modules returns the modules of the project.
+func modules(t *testing.T) []gotest.Module {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "belfry/...")
-	out, err := cmd.Output()
+	all, err := gotest.Modules(root)
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
-	var all []pkg
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
+	return all
+}
+
+// packages returns the packages of all modules.
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	for _, m := range modules(t) {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "./...")
+		cmd.Dir = filepath.Join(root, m.Folder)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list in %s: %v", m.Folder, err)
 		}
-		all = append(all, p)
+		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+			var p pkg
+			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, p)
+		}
 	}
+	return all
 }
 
 func floorOf(path string) int {
@@ -114,7 +133,7 @@ func floorOf(path string) int {
 
 func TestImportsGoDownward(t *testing.T) {
 	for _, p := range packages(t) {
-		if strings.HasPrefix(p.ImportPath, "belfry/test/") {
+		if strings.HasPrefix(p.ImportPath, "belfry/test/") || strings.HasPrefix(p.ImportPath, "belfry/bench/") {
 			continue
 		}
 		floor := floorOf(p.ImportPath)
