@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/account"
 	"belfry/pkg/errs"
 )
 
@@ -119,7 +118,7 @@ func TestTheUserStoreReservesWhatAuthenticationDecidesBy(t *testing.T) {
 	for i := range p.stores {
 		want := []string(nil)
 		if p.stores[i].Name == "People" {
-			want = account.ReservedFields()
+			want = []string{"admin", "disabled"}
 		}
 		if !slices.Equal(p.stores[i].Reserved, want) {
 			t.Errorf("%s reserves %q, want %q", p.stores[i].Name, p.stores[i].Reserved, want)

@@ -44,7 +44,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 		}
 		w.next.Canonicalize() // also what a worker writes
 		out.Body = w.next.Encode()
-		out.Keys = s.keys(w.uuid, out.Body)
+		out.Keys = s.keys(out.Body)
 	} else if s.owner != "" {
 		out.Owner = ownerOf(s.owner, w.uuid, w.base.Body)
 	}

@@ -228,7 +228,7 @@ func (m *Mapping) Copy(uuid string, body []byte) []byte {
 }
 
 // keys computes every index key of an encoded object.
-func (s *Store) keys(_ string, body []byte) []driver.Key {
+func (s *Store) keys(body []byte) []driver.Key {
 	var keys []driver.Key
 	if len(s.mapped) > 0 {
 		_ = object.Each(body, func(name string, value []byte) bool {

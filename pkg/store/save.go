@@ -91,8 +91,8 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 	return driver.Record{}, s.contended(uuid)
 }
 
-// Check returns the error that Save would return, Exists excepted, without
-// saving anything.
+// Check returns the error that Save would return, without saving anything. It finds no uuid that is taken, and asks no
+// interceptor.
 func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 	call := CallOf(ctx)
 	uuid, chosen, err := uuidOf(o, uuid)

@@ -105,7 +105,8 @@ func (s *Store) keepNames(stored, next object.Object) {
 	}
 }
 
-// CheckUpdate returns the error that Update would return, Conflict excepted, without updating anything.
+// CheckUpdate returns the error that Update would return by the rules, the schema and the limits, without updating anything.
+// It finds no value that another object has (Taken), and asks no interceptor. The uuid is that of the options.
 func (s *Store) CheckUpdate(ctx context.Context, o object.Object, opts UpdateOptions) error {
 	call := CallOf(ctx)
 	record, err := s.read(ctx, opts.UUID)
@@ -116,8 +117,8 @@ func (s *Store) CheckUpdate(ctx context.Context, o object.Object, opts UpdateOpt
 	return err
 }
 
-// CheckDelete returns the error that Delete of an object at any revision would return, Conflict excepted, without
-// deleting anything.
+// CheckDelete returns the error that Delete of an object at any revision would return by the rules, without deleting
+// anything. It asks neither an interceptor nor BeforeDelete.
 func (s *Store) CheckDelete(ctx context.Context, uuid string) error {
 	call := CallOf(ctx)
 	record, err := s.read(ctx, uuid)
