@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
-	"belfry/pkg/store/query"
 )
 
 // fieldReader returns what decides which fields a caller may read, nil for one who is not restricted by the rules
@@ -192,92 +189,4 @@ func (s *Store) allowField(ctx context.Context, op policy.Op, name string, in po
 			"store", s.opts.Name, "error", failed)
 	}
 	return err
-}
-
-// parseList makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for
-// the caller whatever the object is; an index that has another such field orders by it, and is not used.
-func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query.Plan, error) {
-	reader := s.fieldReader(ctx, call)
-	if strings.TrimSpace(o.Words) != "" {
-		return s.parseSearch(ctx, call, o, reader)
-	}
-	indexes := s.opts.Indexes
-	if call.Client {
-		indexes = s.listed
-	}
-	plan, err := query.Parse(o.Filter, o.Sort, indexes)
-	if err == nil && call.Client {
-		err = refuseInternal(plan)
-	}
-	if err != nil || reader == nil {
-		return plan, err
-	}
-	closed, err := s.closedFields(ctx, reader)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.refuseClosed(call, plan, closed); err != nil {
-		return nil, err
-	}
-	isClosed := func(i query.Index) bool {
-		return slices.ContainsFunc(i.TopFields(), func(name string) bool { return closed[name] })
-	}
-	open := slices.DeleteFunc(slices.Clone(indexes), isClosed)
-	if len(open) == len(indexes) {
-		return plan, nil
-	}
-	return query.Parse(o.Filter, o.Sort, open)
-}
-
-// refuseInternal refuses a list of a client by an internal field: who may filter by a field can find out its value.
-func refuseInternal(plan *query.Plan) error {
-	for _, name := range plan.Fields() {
-		if isInternal(name) {
-			return errs.New(errs.Invalid, "filter, sort: lists can't be filtered or sorted by %q, which is in no reply", name)
-		}
-	}
-	return nil
-}
-
-// closedFields returns the fields that a caller may not read, or not of every object.
-func (s *Store) closedFields(ctx context.Context, reader *policy.FieldReader) (map[string]bool, error) {
-	if reader == nil {
-		return nil, nil
-	}
-	closed := map[string]bool{}
-	for _, name := range s.fields.Readers() {
-		if !s.fields.NeedsObject(name) {
-			may, err := reader.MayRead(ctx, name, nil)
-			if err != nil {
-				return nil, err
-			}
-			if may {
-				continue
-			}
-		}
-		closed[name] = true
-	}
-	return closed, nil
-}
-
-// refuseClosed refuses a list that is filtered or sorted by a closed field.
-func (s *Store) refuseClosed(call Call, plan *query.Plan, closed map[string]bool) error {
-	for _, name := range plan.Fields() {
-		if closed[name] {
-			return s.errClosed(call, "lists can't be filtered or sorted", name)
-		}
-	}
-	return nil
-}
-
-// errClosed says why a list does not use a closed field.
-func (s *Store) errClosed(call Call, what, field string) error {
-	switch {
-	case s.fields.NeedsObject(field):
-		return errs.New(errs.Invalid, "%s by %q: who may read it depends on the object", what, field)
-	case call.User == nil:
-		return errs.New(errs.Unauthenticated, "%s by %q without logging in: you may not read it", what, field)
-	default:
-		return errs.New(errs.Denied, "%s by %q: you may not read it", what, field)
-	}
 }
