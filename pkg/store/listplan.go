@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
@@ -22,7 +23,7 @@ type listRequest struct {
 // parseList reads the text of a list.
 func (s *Store) parseList(ctx context.Context, o ListOptions) (*listRequest, error) {
 	call := CallOf(ctx)
-	r := &listRequest{ListOptions: o, call: call, fields: s.fieldReader(ctx, call)}
+	r := &listRequest{ListOptions: o, call: call, fields: s.rules.Reader(ctx, call.caller())}
 	if r.searches() {
 		if err := s.checkSearch(o); err != nil {
 			return nil, err
@@ -52,7 +53,7 @@ func (s *Store) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
 	if err != nil || r.fields == nil {
 		return plan, err
 	}
-	closed, err := s.closedFields(ctx, r.fields)
+	closed, err := s.rules.ClosedFields(ctx, r.fields)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +91,18 @@ func (s *Store) checkSearch(o ListOptions) error {
 // planSearch makes the plan of a list of what has words. The fields that the caller must not read of every object are not
 // searched: what is found would tell what is in them.
 func (s *Store) planSearch(ctx context.Context, r *listRequest) (*query.Plan, error) {
-	closed, err := s.closedFields(ctx, r.fields)
+	closed, err := s.rules.ClosedFields(ctx, r.fields)
 	if err != nil {
 		return nil, err
 	}
 	isClosed := func(field string) bool { return closed[topField(field)] }
 	fields := slices.DeleteFunc(slices.Clone(s.opts.Search), isClosed)
 	if len(fields) == 0 {
-		return nil, s.errClosed(r.call, "q: the text of this store's objects can't be searched", topField(s.opts.Search[0]))
+		return nil, s.rules.ErrClosed(r.call.caller(), "q: the text of this store's objects can't be searched", topField(s.opts.Search[0]))
 	}
 	// A filter needs no index here, so it could name any field.
 	for _, name := range r.asked.Fields() {
-		if r.call.Client && s.Hidden(name) {
+		if r.call.Client && s.rules.Hidden(name) {
 			return nil, errs.New(errs.Invalid, "filter: objects can't be filtered by %q, which is in no reply", name)
 		}
 	}
@@ -111,54 +112,21 @@ func (s *Store) planSearch(ctx context.Context, r *listRequest) (*query.Plan, er
 // refuseInternal refuses a list of a client by an internal field: who may filter by a field can find out its value.
 func refuseInternal(asked query.Request) error {
 	for _, name := range asked.Fields() {
-		if isInternal(name) {
+		if access.IsInternal(name) {
 			return errs.New(errs.Invalid, "filter, sort: lists can't be filtered or sorted by %q, which is in no reply", name)
 		}
 	}
 	return nil
 }
 
-// closedFields returns the fields that a caller may not read, or not of every object.
-func (s *Store) closedFields(ctx context.Context, reader *policy.FieldReader) (map[string]bool, error) {
-	if reader == nil {
-		return nil, nil
-	}
-	closed := map[string]bool{}
-	for _, name := range s.fields.Readers() {
-		if !s.fields.NeedsObject(name) {
-			may, err := reader.MayRead(ctx, name, nil)
-			if err != nil {
-				return nil, err
-			}
-			if may {
-				continue
-			}
-		}
-		closed[name] = true
-	}
-	return closed, nil
-}
-
 // refuseClosed refuses a list that is filtered or sorted by a closed field.
 func (s *Store) refuseClosed(r *listRequest, closed map[string]bool) error {
 	for _, name := range r.asked.Fields() {
 		if closed[name] {
-			return s.errClosed(r.call, "lists can't be filtered or sorted", name)
+			return s.rules.ErrClosed(r.call.caller(), "lists can't be filtered or sorted", name)
 		}
 	}
 	return nil
-}
-
-// errClosed says why a list does not use a closed field.
-func (s *Store) errClosed(call Call, what, field string) error {
-	switch {
-	case s.fields.NeedsObject(field):
-		return errs.New(errs.Invalid, "%s by %q: who may read it depends on the object", what, field)
-	case call.User == nil:
-		return errs.New(errs.Unauthenticated, "%s by %q without logging in: you may not read it", what, field)
-	default:
-		return errs.New(errs.Denied, "%s by %q: you may not read it", what, field)
-	}
 }
 
 // topField returns the top-level field of one that may be a level below.

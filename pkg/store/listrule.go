@@ -5,6 +5,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -31,13 +32,11 @@ func (r *listRule) perObject() bool { return r.scope != allowsAll }
 
 // authorizeList evaluates a rule that does not depend on the object. Otherwise the rule must be evaluated for each object.
 func (s *Store) authorizeList(ctx context.Context, call Call) (ruleScope, error) {
-	if !call.Client || call.Trusted || s.opts.Policy == nil || s.opts.Policy.Open(policy.List) {
-		return allowsAll, nil
-	}
-	if s.opts.Policy.NeedsObject(policy.List) {
+	perObject, err := s.rules.AllowList(ctx, call.caller())
+	if perObject {
 		return allowsSome, nil
 	}
-	return allowsAll, s.allow(ctx, call, policy.List, nil, nil)
+	return allowsAll, err
 }
 
 // narrow changes the plan where the rule allows only objects that have one of a few values: only these are read, from
@@ -53,7 +52,7 @@ func (l *listScan) narrow(ctx context.Context) (err error) {
 	if l.rule.selection != nil && l.rule.selection.None() {
 		l.rule.scope = allowsNone
 	}
-	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, s.policyInput(l.call, nil, nil))
+	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, s.rules.Input(l.call.caller(), nil, nil))
 	if err != nil || !narrow {
 		return err
 	}
@@ -84,7 +83,7 @@ func (l *listScan) selected(ctx context.Context) (*policy.Selection, error) {
 	case !l.rule.perObject():
 		return &policy.Selection{Every: true}, nil
 	}
-	only, err := l.store.opts.SearchRule.Select(ctx, l.store.policyInput(l.call, nil, nil))
+	only, err := l.store.opts.SearchRule.Select(ctx, l.store.rules.Input(l.call.caller(), nil, nil))
 	if err == nil && only.Terms() > maxSelected {
 		err = errs.New(errs.Invalid, "q: the rule of this store allows you objects with more than %d values: too many to search", maxSelected)
 	}
@@ -97,10 +96,10 @@ func (l *listScan) allows(ctx context.Context, o object.Object) (bool, error) {
 	if !l.rule.perObject() {
 		return true, nil
 	}
-	in := l.store.policyInput(l.call, o, nil)
+	in := l.store.rules.Input(l.call.caller(), o, nil)
 	in.UserValues = &l.rule.userValues
-	err := l.store.allowDecoded(ctx, policy.List, in)
-	if isForbidden(err) {
+	err := l.store.rules.Evaluate(ctx, policy.List, in)
+	if access.IsForbidden(err) {
 		return false, nil
 	}
 	return err == nil, err

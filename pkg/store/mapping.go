@@ -257,7 +257,7 @@ func (s *Store) checkKeys(stored, o object.Object) error {
 			return &errs.Error{
 				Kind:    errs.Invalid,
 				Message: "the object refers to too many targets",
-				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: tooManyKeys(n)}},
+				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeyTargets)}},
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/query"
 )
@@ -94,7 +95,7 @@ func (s *Store) withMissing(ctx context.Context, r *listRequest, cause error) (w
 // arrays are objects, which are not compared.
 func (s *Store) mayDeclare(index query.Index) bool {
 	for i, name := range index.TopFields() {
-		if isInternal(name) || s.fields.Never(name) || strings.HasSuffix(index.Fields[i], "[]") && s.arrays[name] {
+		if access.IsInternal(name) || s.rules.Fields().Never(name) || strings.HasSuffix(index.Fields[i], "[]") && s.rules.IsArray(name) {
 			return false
 		}
 	}
