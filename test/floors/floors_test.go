@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
 	{"belfry/pkg/computed"},
 	{
-		"belfry/pkg/bus/embedded", "belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
+		"belfry/pkg/bus/embedded", "belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/access", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},

@@ -59,7 +59,7 @@ func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, erro
 			again := *r
 			again.keys = nil
 			if !r.Deleted && spec.Keys != nil {
-				again.keys = spec.Keys(uuid, r.Body)
+				again.keys = spec.Keys(r.Body)
 			}
 			s.rows[uuid] = &again
 		}

@@ -47,7 +47,7 @@ type Spec struct {
 
 	// Keys computes the index keys of a record's body, to fill a new index.
 	// The caller of Put computes Write.Keys with the same function.
-	Keys func(uuid string, body []byte) []Key
+	Keys func(body []byte) []Key
 }
 
 // Index finds records by key. All its keys have the same number of parts.

@@ -227,7 +227,7 @@ func (b *Backend) hasPrefix(prefix []byte) (bool, error) {
 const fillBatch = 2 << 20
 
 // fill computes the index entries of all records. The store must not be in use.
-func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+func (s *store) fill(ctx context.Context, keys func(body []byte) []driver.Key) error {
 	it, err := s.b.db.NewIter(prefixBounds(appendPrefix(nil, s.id, kindObject)))
 	if err != nil {
 		return wrapReadError(err)
@@ -251,13 +251,13 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 }
 
 // refill adds the changes of the index entries of a record to a batch.
-func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func(string, []byte) []driver.Key) error {
+func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func([]byte) []driver.Key) error {
 	r, err := decodeRecord(value)
 	if err != nil {
 		return err
 	}
 	old := r.entries
-	if r.entries, err = encodeEntries(s.indexes, keys(uuid, r.body)); err != nil {
+	if r.entries, err = encodeEntries(s.indexes, keys(r.body)); err != nil {
 		return err
 	}
 	if err := changeEntries(batch, s.id, uuid, old, r.entries); err != nil {

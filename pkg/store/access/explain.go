@@ -1,10 +1,9 @@
-package store
+package access
 
 import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
@@ -36,58 +35,49 @@ func (f FieldAccess) Refused() bool {
 	return f.Given && f.Write != nil && !f.Write.Allowed && !f.Ignored
 }
 
-// Explain explains what the rules decide about an operation of the caller on an object; input is what a
-// creation or an update would send. Values of private fields are left out. Errors: NotFound.
-func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (Explanation, error) {
-	call := CallOf(ctx)
-	in := policy.Input{User: call.User, Session: call.Session, Now: s.opts.Now()}
-	if op == policy.Create {
-		in.Input = s.settable(call, input)
-		s.setOwner(call, in.Input)
-	} else {
-		record, err := s.read(ctx, uuid)
-		if err != nil {
-			return Explanation{}, err
-		}
-		if in.Object, err = object.Decode(record.Body); err != nil {
-			return Explanation{}, err
-		}
+// Explain explains what the rules decide about an operation of the caller on a stored object, nil for a creation; input is
+// what a creation or an update would send. Values of private fields are left out.
+func (r *Rules) Explain(ctx context.Context, c Caller, op policy.Op, stored, input object.Object) (Explanation, error) {
+	in := policy.Input{User: c.User, Session: c.Session, Object: stored, Now: r.opts.Now()}
+	switch op {
+	case policy.Create:
+		in.Input = r.Settable(c, input)
+		r.SetOwner(c, in.Input)
+	case policy.Update:
+		in.Input = WithoutBinaries(r.Settable(c, input), stored)
 	}
-	if op == policy.Update {
-		in.Input = withoutBinaries(s.settable(call, input), in.Object)
-	}
-	d, err := s.opts.Policy.Explain(ctx, op, in)
+	d, err := r.opts.Policy.Explain(ctx, op, in)
 	if err != nil {
 		return Explanation{}, err
 	}
-	d.Hide(s.Hidden, "object", "input")
+	d.Hide(r.Hidden, "object", "input")
 	e := Explanation{Decision: d}
 	if d.Allowed && op != policy.Delete {
-		e.Fields, err = s.explainFields(ctx, call, op, in, input)
+		e.Fields, err = r.explainFields(ctx, c, op, in, input)
 	}
 	return e, err
 }
 
 // explainFields explains the rules of the fields that the object or the input has, and of those that have a write rule.
 // sent is the input with what is ignored in it.
-func (s *Store) explainFields(ctx context.Context, call Call, op policy.Op, in policy.Input, sent object.Object) ([]FieldAccess, error) {
+func (r *Rules) explainFields(ctx context.Context, c Caller, op policy.Op, in policy.Input, sent object.Object) ([]FieldAccess, error) {
 	reads, writes := op != policy.Create, op == policy.Create || op == policy.Update
 	names := map[string]bool{}
 	for name := range in.Object {
 		names[name] = true
 	}
 	if writes {
-		for _, name := range slices.Concat(sent.Names(), in.Input.Names(), s.fields.Writers()) {
+		for _, name := range slices.Concat(sent.Names(), in.Input.Names(), r.fields.Writers()) {
 			names[name] = true
 		}
 	}
 	var gets policy.FieldDecision
 	if reads {
-		d, err := s.opts.Policy.Explain(ctx, readOp(op), in)
+		d, err := r.opts.Policy.Explain(ctx, readOp(op), in)
 		if err != nil {
 			return nil, err
 		}
-		if gets = (policy.FieldDecision{Allowed: d.Allowed, Rule: "the rule of " + string(d.Operation) + ": " + d.Rule, Reason: d.Reason}); call.NoGet {
+		if gets = (policy.FieldDecision{Allowed: d.Allowed, Rule: "the rule of " + string(d.Operation) + ": " + d.Rule, Reason: d.Reason}); c.NoGet {
 			gets = policy.FieldDecision{Rule: "expose.restrict.get"}
 		}
 	}
@@ -95,14 +85,14 @@ func (s *Store) explainFields(ctx context.Context, call Call, op policy.Op, in p
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		f := FieldAccess{Field: name, Given: sent[name] != nil}
 		if reads && in.Object[name] != nil {
-			d, err := s.explainRead(ctx, name, gets, in)
+			d, err := r.explainRead(ctx, name, gets, in)
 			if err != nil {
 				return nil, err
 			}
 			f.Read = &d
 		}
 		if writes {
-			if err := s.explainWrite(ctx, call, op, &f, in); err != nil {
+			if err := r.explainWrite(ctx, c, op, &f, in); err != nil {
 				return nil, err
 			}
 		}
@@ -119,32 +109,32 @@ func readOp(op policy.Op) policy.Op {
 	return policy.Get
 }
 
-func (s *Store) explainRead(ctx context.Context, name string, gets policy.FieldDecision, in policy.Input) (policy.FieldDecision, error) {
+func (r *Rules) explainRead(ctx context.Context, name string, gets policy.FieldDecision, in policy.Input) (policy.FieldDecision, error) {
 	switch {
-	case strings.HasPrefix(name, "_"):
+	case IsInternal(name):
 		return policy.FieldDecision{Rule: "kept by the server"}, nil
-	case !gets.Allowed && !s.fields.Never(name):
+	case !gets.Allowed && !r.fields.Never(name):
 		return gets, nil
 	default:
-		return s.fields.ExplainRead(ctx, name, in)
+		return r.fields.ExplainRead(ctx, name, in)
 	}
 }
 
 // explainWrite sets what decides about writing a field. Of an input that has it, it is what allowFields decides.
-func (s *Store) explainWrite(ctx context.Context, call Call, op policy.Op, f *FieldAccess, in policy.Input) error {
+func (r *Rules) explainWrite(ctx context.Context, c Caller, op policy.Op, f *FieldAccess, in policy.Input) error {
 	if op == policy.Create && f.Field == "uuid" {
 		f.Write = &policy.FieldDecision{Allowed: true, Rule: "uuid: client"}
-		if !s.ClientsChooseUUIDs() {
+		if !r.ClientsChooseUUIDs() {
 			f.Write = &policy.FieldDecision{Rule: "uuid: server"}
 		}
 		return nil
 	}
-	if why := s.ignores(call, f.Field, in.Object); why != "" {
+	if why := r.ignores(c, f.Field, in.Object); why != "" {
 		f.Write, f.Ignored = &policy.FieldDecision{Rule: why}, true
 		return nil
 	}
 	if op == policy.Update && f.Given && object.SameValue(in.Object[f.Field], in.Input[f.Field]) {
-		may, err := s.mayReadStored(ctx, call, f.Field, in.Object)
+		may, err := r.mayReadStored(ctx, c, f.Field, in.Object)
 		if err != nil {
 			return err
 		}
@@ -153,26 +143,26 @@ func (s *Store) explainWrite(ctx context.Context, call Call, op policy.Op, f *Fi
 			return nil
 		}
 	}
-	d, err := s.fields.ExplainWrite(ctx, op, f.Field, in)
+	d, err := r.fields.ExplainWrite(ctx, op, f.Field, in)
 	f.Write = &d
 	return err
 }
 
 // ignores says why what the caller sends for a field of an object is ignored; "": it is not.
-func (s *Store) ignores(call Call, name string, stored object.Object) string {
+func (r *Rules) ignores(c Caller, name string, stored object.Object) string {
 	_, holdsFiles := Binaries(stored)[name]
 	switch {
-	case s.opts.Computed.Has(name):
+	case r.opts.Computed.Has(name):
 		return "computed"
-	case name == "uuid" || s.ownedByStore(name):
+	case name == "uuid" || r.OwnedByStore(name):
 		return "kept by the server"
-	case s.binary[name] || holdsFiles:
+	case r.binaries[name] || holdsFiles:
 		return "holds files, which are uploaded and deleted"
-	case name == s.owner:
+	case name == r.owner:
 		return "names the owner"
-	case s.fields.Ignores(name, call.Trusted) && s.fields.Never(name):
+	case r.fields.Ignores(name, c.Trusted) && r.fields.Never(name):
 		return "private"
-	case s.fields.Ignores(name, call.Trusted):
+	case r.fields.Ignores(name, c.Trusted):
 		return "readOnly"
 	default:
 		return ""
