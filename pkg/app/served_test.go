@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"belfry/pkg/errs"
+)
+
+// What a reload replaces stays complete for those who use it, and a stop waits for them.
+func TestAReloadRetiresWhatNobodyUses(t *testing.T) {
+	first, next := &serving{}, &serving{}
+	s := &served{current: first}
+	used, done := s.use()
+	if used != first || s.replace(next) != first || s.now() != next {
+		t.Fatal("another configuration is served")
+	}
+	ended := make(chan struct{})
+	s.retire(first, func(context.Context) { close(ended) })
+	stopping, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.part().Stop(stopping); !errors.Is(err, errs.Canceled) {
+		t.Errorf("a stop does not wait for it: %v", err)
+	}
+	select {
+	case <-ended:
+		t.Fatal("it was retired while it was in use")
+	default:
+	}
+	done()
+	<-ended
+	if err := s.part().Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
