@@ -152,7 +152,7 @@ func (r *runs[S]) Stop(ctx context.Context) error {
 	asked := ""
 	_, err := r.records().Mutate(asBelfry(ctx), r.uuid, func(now store.Stored) (store.Mutation, error) {
 		shared, err := readRun[S](now)
-		if asked = ""; err != nil || !shared.runs(r.now()) {
+		if asked = ""; err != nil || !shared.lease().Held(r.now()) {
 			return store.Mutation{}, err
 		}
 		asked = shared.ID

@@ -30,9 +30,9 @@ type sharedRun[S any] struct {
 	Message string    `json:"message,omitempty"` // of the error, for people; "" for none that may be shown
 }
 
-// runs reports whether the run is in progress: a process that has ended writes nothing more.
-func (s *sharedRun[S]) runs(now time.Time) bool {
-	return s.ID != "" && s.Ended.IsZero() && now.Sub(s.Written) < runSilence
+// lease is that of the run that is in progress: a process that has ended writes nothing more.
+func (s *sharedRun[S]) lease() store.Lease {
+	return store.Lease{Holder: &s.ID, Renewed: &s.Written, Lasts: runSilence, Ended: func() bool { return !s.Ended.IsZero() }}
 }
 
 // set takes over the state of a run.
@@ -61,7 +61,7 @@ func (s *sharedRun[S]) run(now time.Time) *run[S] {
 		r.Err = errs.New(errs.Unavailable, "%s", s.Message)
 	case s.Failed:
 		r.Err = errs.New(errs.Internal, "the run has failed")
-	case s.Ended.IsZero() && !s.runs(now):
+	case s.Ended.IsZero() && !s.lease().Held(now):
 		r.Ended, r.Err = s.Written, errs.New(errs.Unavailable, "the process that ran it has ended, or can't reach the stores")
 	}
 	return r
@@ -92,10 +92,11 @@ func (r *runs[S]) claim(ctx context.Context, uuid string, first *run[S]) error {
 			if err != nil {
 				shared = &sharedRun[S]{} // of another release: it can't be read, and is replaced
 			}
-			if shared.runs(r.now()) {
+			if shared.lease().Held(r.now()) {
 				return store.Mutation{}, r.errRunning()
 			}
-			next := &sharedRun[S]{ID: uuid, Written: r.now()}
+			next := &sharedRun[S]{}
+			next.lease().Claim(uuid, r.now())
 			next.set(first, r.short)
 			return next.mutation()
 		})
@@ -119,11 +120,10 @@ func (r *runs[S]) write(ctx context.Context, uuid string) (stop bool, err error)
 			return store.Mutation{}, err
 		}
 		own := r.own(uuid)
-		if stop = shared.ID != uuid || own == nil; stop {
+		if stop = own == nil || !shared.lease().Renew(uuid, r.now()); stop {
 			return store.Mutation{}, nil // another process took this one for ended, and has begun a run
 		}
 		stop = shared.Stop
-		shared.Written = r.now()
 		shared.set(own, r.short)
 		return shared.mutation()
 	})
