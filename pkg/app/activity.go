@@ -16,7 +16,7 @@ func activityCursor(user string) string { return "activity " + user }
 
 // activity returns the newest events about the security of a user's account, the newest first: at most n of those before a cursor,
 // "" for all, and the cursor of the page after it, "" at the end. The log has them as long as it has others.
-func (a *serving) activity(ctx context.Context, user, cursor string, n int) (page []account.Activity, next string, err error) {
+func (a *generation) activity(ctx context.Context, user, cursor string, n int) (page []account.Activity, next string, err error) {
 	before := uint64(0)
 	if cursor != "" {
 		content, ok := a.sealer.Open(activityCursor(user), cursor)

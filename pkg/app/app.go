@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/internal/seal"
 	"belfry/pkg/api/applied"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/files"
@@ -43,12 +42,13 @@ type App struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	asked    *prometheus.Registry // metrics for which backends and the bus are asked
-	roles    []string             // none: all
+	roles    roles
+
+	*process
+	served  *current
+	startup startup
 
 	lock        *hold.DataLock
-	bus         *bus.Bus
-	relay       *outbox.Relay
-	sealer      *seal.Sealer
 	pages       *pagememory.Budget // of lists, over HTTP and over the bus
 	uploads     *files.Memory      // of uploads in flight
 	waiter      *applied.Waiter
@@ -77,13 +77,11 @@ type App struct {
 	failed      chan error
 	ended       atomic.Pointer[error] // the first of failed
 
-	served
-
 	changing   sync.Mutex // held by a reload, and by the stop
 	reload     Reloading
 	lastReload atomic.Pointer[console.Reload] // nil: none was requested
 
-	parts       *part.List[*serving]
+	parts       *part.List[*generation]
 	registering *stops // of the part that starts
 }
 
@@ -96,7 +94,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	}
 	a := newApp(c, p, log, roles)
 	for _, p := range a.processParts() {
-		if err := a.parts.Start(ctx, p, a.current); err != nil {
+		if err := a.parts.Start(ctx, p, a.now()); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}
@@ -104,6 +102,12 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	a.now().reportChanges()
 	return a, nil
 }
+
+func (a *App) now() *generation { return a.served.now() }
+
+func (a *App) use() (*generation, func()) { return a.served.use() }
+
+func (a *App) has(role string) bool { return a.roles.has(role) }
 
 func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *App {
 	a := &App{
@@ -115,8 +119,10 @@ func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *A
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.cut, a.cutOff = context.WithCancel(context.Background())
-	a.parts = part.NewList[*serving](log)
-	a.current = &serving{App: a, config: c, plan: p}
+	a.parts = part.NewList[*generation](log)
+	first := newGeneration(c, p)
+	first.App, a.process = a, first.process
+	a.served = newCurrent(first)
 	return a
 }
 
@@ -166,7 +172,7 @@ func (a *App) Bus() *bus.Bus { return a.bus }
 func (a *App) Set() *store.Set { return a.now().set }
 
 // HTTPAddress is the address on which HTTP is served.
-func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
+func (a *App) HTTPAddress() string { return a.now().address }
 
 // Banner is the text for a person with the addresses and the data folder, and how the first admin is made; "" if there is nothing to say
 // about that.
@@ -261,7 +267,7 @@ func (a *App) startWaiter(context.Context) (err error) {
 	return err
 }
 
-func (a *serving) apiObjects() []objects.Options {
+func (a *generation) apiObjects() []objects.Options {
 	var all []objects.Options
 	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		e := a.config.Stores[name].Expose
@@ -276,7 +282,7 @@ func (a *serving) apiObjects() []objects.Options {
 }
 
 // expandable returns the keys of a store's mappings that lead to one store of which clients may get objects, with that store.
-func (a *serving) expandable(s *store.Store) map[string]*store.Store {
+func (a *generation) expandable(s *store.Store) map[string]*store.Store {
 	all := map[string]*store.Store{}
 	for _, m := range s.Maps() {
 		target := a.set.Store(m.Target)
@@ -295,7 +301,7 @@ func (a *serving) expandable(s *store.Store) map[string]*store.Store {
 var _ store.Announcer = (*bus.Bus)(nil)
 
 // reloadBus has the bus as another configuration says: its log's limits, and what a next connection proves who it is with.
-func reloadBus(ctx context.Context, before, next *serving) (part.Change, error) {
+func reloadBus(ctx context.Context, before, next *generation) (part.Change, error) {
 	was, err := before.plan.BusOptions()
 	if err != nil {
 		return part.Change{}, err

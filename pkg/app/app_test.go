@@ -341,7 +341,7 @@ func TestAFailedFolderEndsBelfry(t *testing.T) {
 	a := newApp(p.config, nil, p.log(), nil)
 	a.registering = &stops{}
 	defer func() { _ = a.registering.stop(context.Background()) }()
-	a.current.backends = map[string]driver.Backend{"default": broken{}}
+	a.now().backends = map[string]driver.Backend{"default": broken{}}
 	if err := a.startWatch(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,14 +22,14 @@ const (
 )
 
 // newAuth makes the service that authenticates; before is the one that it replaces, nil for none.
-func (a *serving) newAuth(before *account.Service) {
+func (a *generation) newAuth(before *account.Service) {
 	o := a.plan.AuthOptions(a.set)
 	o.Passwords.Registry, o.Passwords.Log = a.registry, a.log
 	o.Previous = before
 	c := &a.config.Authentication
 	o.Interceptor = a.interceptor(c.UserStore)
 	o.Cookie, o.FormerCookies = c.Cookie, a.formerCookies
-	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
+	o.BaseURL, o.Log = a.config.BaseURLAt(a.address), a.log
 	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
 		a.log.Warn("there are no logins by passkey: they " + err.Error())
 	} else if p != nil {
@@ -44,7 +44,7 @@ func (a *serving) newAuth(before *account.Service) {
 }
 
 // startAuth starts the service that authenticates.
-func (a *serving) startAuth(ctx context.Context) error {
+func (a *generation) startAuth(ctx context.Context) error {
 	if err := a.findFormerCookies(ctx); err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (a *App) deleteAccounts(ctx context.Context) {
 }
 
 // mailPart sends mails, where the configuration has any.
-func mailPart(a *App) part.Part[*serving] {
+func mailPart(a *App) part.Part[*generation] {
 	l := newListeners(a)
-	specs := func(g *serving) []listener.Spec {
+	specs := func(g *generation) []listener.Spec {
 		spec := g.plan.MailSpec()
 		if g.auth.EmailEnabled() {
 			spec = maillistener.Spec(g.auth)
@@ -99,27 +99,27 @@ func mailPart(a *App) part.Part[*serving] {
 		}
 		return []listener.Spec{spec}
 	}
-	return part.Part[*serving]{
+	return part.Part[*generation]{
 		Name: "the listener of mails",
-		Start: func(_ context.Context, first *serving) error {
+		Start: func(_ context.Context, first *generation) error {
 			l.run(first, specs(first))
 			return nil
 		},
-		Reload: func(ctx context.Context, before, next *serving) (part.Change, error) {
-			return l.reload(ctx, next, specs(before), specs(next))
+		Reload: func(ctx context.Context, before, next *generation) (part.Change, error) {
+			return l.reload(ctx, before, next, specs(before), specs(next))
 		},
 		Stop: l.stop,
 	}
 }
 
 // reloadAuth makes the service that authenticates with another configuration.
-func reloadAuth(_ context.Context, before, next *serving) (part.Change, error) {
+func reloadAuth(_ context.Context, before, next *generation) (part.Change, error) {
 	next.keepFormerCookies(before)
 	next.newAuth(before.auth)
 	return part.Change{Cancel: func() { next.auth.Close() }, Retire: func(context.Context) { before.auth.Close() }}, nil
 }
 
-func (a *serving) apiLogin() *login.Options {
+func (a *generation) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
@@ -128,7 +128,7 @@ func (a *serving) apiLogin() *login.Options {
 }
 
 // exporter returns what exports the objects and files of a user: those that the user can get over HTTP.
-func (a *serving) exporter() *export.Exporter {
+func (a *generation) exporter() *export.Exporter {
 	o := export.Options{Files: map[string]*binary.Service{}, Log: a.log}
 	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		s := a.config.Stores[name]

@@ -59,7 +59,7 @@ func (a *App) awaitData(ctx context.Context) error {
 		var held *hold.Held
 		switch {
 		case err == nil:
-			a.front.waiting.Store(errStarting())
+			a.startup.resume()
 			if !said.IsZero() {
 				a.log.Info("the data folder is free", "folder", folder)
 			}
@@ -72,7 +72,7 @@ func (a *App) awaitData(ctx context.Context) error {
 				known, said = h, time.Now()
 				a.log.Warn("waiting for a command that holds the data folder", "command", "belfry "+h.Doing, "process", h.PID, "host", h.Host,
 					"since", h.Started, "folder", folder)
-				a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for `belfry %s`, which has its data", h.Doing))
+				a.startup.wait("`belfry " + h.Doing + "`, which has its data")
 			}
 		default:
 			if unknown++; unknown > hold.UnknownRetries || held.Holder.Doing == hold.DoingServe {

@@ -43,7 +43,7 @@ func (p *place) beginStart() *starting {
 	go func() {
 		said := false
 		for _, p := range s.app.processParts() {
-			if err := s.app.parts.Start(ctx, p, s.app.current); err != nil {
+			if err := s.app.parts.Start(ctx, p, s.app.now()); err != nil {
 				s.ended <- err
 				return
 			}

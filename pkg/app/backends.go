@@ -24,21 +24,21 @@ type backends struct {
 	all map[string]driver.Backend
 }
 
-func (b *backends) part() part.Part[*serving] {
-	return part.Part[*serving]{
+func (b *backends) part() part.Part[*generation] {
+	return part.Part[*generation]{
 		Name: "the backends", Start: b.start, Reload: b.reload,
 		Stop: func(context.Context) error { return open.CloseBackends(b.all) },
 	}
 }
 
-func (b *backends) start(ctx context.Context, first *serving) (err error) {
+func (b *backends) start(ctx context.Context, first *generation) (err error) {
 	b.all, err = open.Backends(ctx, first.plan, b.app.openBackendWithRetry)
 	first.backends = b.all
 	return err
 }
 
 // reload opens the backends that no store has used before.
-func (b *backends) reload(ctx context.Context, _, next *serving) (part.Change, error) {
+func (b *backends) reload(ctx context.Context, _, next *generation) (part.Change, error) {
 	opened := map[string]driver.Backend{}
 	all, err := open.Backends(ctx, next.plan, func(ctx context.Context, name string, of config.Backend) (driver.Backend, error) {
 		if known := b.all[name]; known != nil {
@@ -73,7 +73,7 @@ func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error 
 	var once sync.Once
 	return func(full error) error {
 		once.Do(func() {
-			a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for space on the disk of backend %s", backend))
+			a.startup.wait("space on the disk of backend " + backend)
 			a.log.Error("the disk of a backend is full; belfry starts once there is space", "backend", backend, "error", full)
 		})
 		if err := backoff.Sleep(ctx, spaceInterval); err != nil {
@@ -84,7 +84,7 @@ func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error 
 }
 
 // complete adds the options of a store that only a running belfry has.
-func (a *serving) complete(o *store.Options) {
+func (a *generation) complete(o *store.Options) {
 	o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
 	o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
 	o.Logger = a.log
@@ -100,7 +100,7 @@ func (a *serving) complete(o *store.Options) {
 }
 
 // openStores opens all stores.
-func (a *serving) openStores(ctx context.Context) error {
+func (a *generation) openStores(ctx context.Context) error {
 	set, err := open.Stores(ctx, a.plan, a.backends, a.openStore, a.complete)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *serving) openStores(ctx context.Context) error {
 }
 
 // reloadStores makes the stores of another configuration: over the same records, and new ones.
-func reloadStores(ctx context.Context, before, next *serving) (part.Change, error) {
+func reloadStores(ctx context.Context, before, next *generation) (part.Change, error) {
 	var stores []*store.Store
 	var added []*store.Store
 	for _, o := range next.plan.Stores {
@@ -177,7 +177,7 @@ func (a *App) awaitBackend(ctx context.Context, backend string, open func() erro
 	for delays := backoff.New(startRetryMin, startRetryMax); ; {
 		err := open()
 		if err == nil {
-			a.front.waiting.Store(errStarting())
+			a.startup.resume()
 			if said != "" {
 				a.log.Info("the backend is available", "backend", backend)
 			}
@@ -186,7 +186,7 @@ func (a *App) awaitBackend(ctx context.Context, backend string, open func() erro
 		if !errors.Is(err, errs.Unavailable) || a.now().config.Backends[backend].Type == "file" {
 			return err
 		}
-		a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for backend %s", backend))
+		a.startup.wait("backend " + backend)
 		if text := err.Error(); text != said {
 			said = text
 			a.log.Warn("a backend is unavailable; retrying", "backend", backend, "error", err)

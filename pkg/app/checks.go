@@ -10,14 +10,13 @@ import (
 	"belfry/internal/count"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
-	"belfry/pkg/errs"
 	"belfry/pkg/operations/doctor"
 )
 
 // examine returns what only this process knows.
 func (a *App) examine(ctx context.Context) (*examine.DoctorReply, error) {
 	if a.front.starting.Load() != nil {
-		return nil, errs.New(errs.Unavailable, "%s", a.front.waiting.Load().Message)
+		return nil, a.startup.err()
 	}
 	checks := []doctor.Check{
 		{Area: examine.AreaProcess, Ask: a.askSelf},

@@ -10,7 +10,7 @@ import (
 
 // startClaims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
 // whatever its role: writes are refused until somebody has. It does not wait for the rate of other fills.
-func (a *serving) startClaims(ctx context.Context) error {
+func (a *generation) startClaims(ctx context.Context) error {
 	f, err := fill.Start(ctx, open.ClaimsOf(a.plan, a.set, a.log))
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 )
 
 // console returns the options of the console, nil for none.
-func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
+func (a *generation) console(openAPI func() ([]byte, error)) *console.Options {
 	if !a.config.Console.Enabled {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 }
 
 // consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
-func (a *serving) consoleObjects() *console.Objects {
+func (a *generation) consoleObjects() *console.Objects {
 	o := &console.Objects{Set: a.set, Files: open.InOrder(a.binaries), History: a.history}
 	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if config.Internal(name) {

@@ -10,7 +10,7 @@ import (
 )
 
 // consoleBackups returns what the view System shows of backups: one object is read.
-func (a *serving) consoleBackups(ctx context.Context) console.Backups {
+func (a *generation) consoleBackups(ctx context.Context) console.Backups {
 	out := console.Backups{}
 	configured := a.config.Backup
 	if configured != nil {

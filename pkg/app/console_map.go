@@ -34,7 +34,7 @@ func (o *overflow) of(source, target, array string) uint64 {
 
 // consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
 // internal ones.
-func (a *serving) consoleGraph() *console.Graph {
+func (a *generation) consoleGraph() *console.Graph {
 	g := &console.Graph{Fill: a.consoleFill(), Lag: func(ctx context.Context) (map[string]uint64, error) {
 		all, err := a.listeners(ctx)
 		lag := make(map[string]uint64, len(all))

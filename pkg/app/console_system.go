@@ -23,7 +23,7 @@ import (
 )
 
 // consoleUsers returns what the view Users needs.
-func (a *serving) consoleUsers() *console.Users {
+func (a *generation) consoleUsers() *console.Users {
 	return &console.Users{Accounts: a.auth.Admin, Store: a.config.Authentication.UserStore, Mails: a.auth.EmailEnabled()}
 }
 
@@ -48,7 +48,7 @@ func (a *App) measure() {
 }
 
 // consoleSystem returns what the view System needs.
-func (a *serving) consoleSystem() *console.System {
+func (a *generation) consoleSystem() *console.System {
 	return &console.System{
 		Facts: a.facts(), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
 		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.shortcomings() },
@@ -63,7 +63,7 @@ func (a *serving) consoleSystem() *console.System {
 }
 
 // facts describes the process.
-func (a *serving) facts() []console.Fact {
+func (a *generation) facts() []console.Fact {
 	facts := []console.Fact{{Name: "Version", Value: plan.Version()}}
 	add := func(name, value string) {
 		if value != "" {
@@ -87,7 +87,7 @@ func (a *serving) facts() []console.Fact {
 		roles = plan.Roles()
 	}
 	add("Roles", strings.Join(roles, ", "))
-	add("HTTP", a.HTTPAddress())
+	add("HTTP", a.address)
 	add("Base URL", a.auth.BaseURL())
 	add("Metrics", a.now().metricsAddress)
 	add("Bus", a.bus.ClientURL())
@@ -150,7 +150,7 @@ func saysOf(err error) string {
 }
 
 // disks returns the space of the folders that this process writes.
-func (a *serving) disks() []console.Disk {
+func (a *generation) disks() []console.Disk {
 	var all []console.Disk
 	add := func(what, folder string) {
 		if free, total, ok := examine.Space(folder); ok {

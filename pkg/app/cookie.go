@@ -43,7 +43,7 @@ func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 }
 
 // findFormerCookies finds the names that the cookie of sessions had, and remembers its name if that is a new one.
-func (g *serving) findFormerCookies(ctx context.Context) error {
+func (g *generation) findFormerCookies(ctx context.Context) error {
 	if !g.has(plan.RoleFront) {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (g *serving) findFormerCookies(ctx context.Context) error {
 }
 
 // keepFormerCookies is findFormerCookies for a reload, which continues without the memory if that can't be written.
-func (g *serving) keepFormerCookies(before *serving) {
+func (g *generation) keepFormerCookies(before *generation) {
 	name, was := g.config.Authentication.Cookie, before.config.Authentication.Cookie
 	g.formerCookies = before.formerCookies
 	if name == was || !g.has(plan.RoleFront) {

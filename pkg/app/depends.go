@@ -120,7 +120,7 @@ func (p *dependency) run(done chan struct{}) {
 }
 
 // newDependencies returns what this process depends on.
-func (a *serving) newDependencies() []*dependency {
+func (a *generation) newDependencies() []*dependency {
 	var all []*dependency
 	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
 		all = append(all, &dependency{kind: partBackend, name: name, detail: a.config.Backends[name].Type,

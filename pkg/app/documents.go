@@ -8,12 +8,12 @@ import (
 )
 
 // contract is what the documents of this process describe.
-func (a *serving) contract() (*model.Contract, error) {
-	return model.Of(a.config, plan.MethodsOf(a.config), plan.Version(), a.config.BaseURLAt(a.HTTPAddress()))
+func (a *generation) contract() (*model.Contract, error) {
+	return model.Of(a.config, plan.MethodsOf(a.config), plan.Version(), a.config.BaseURLAt(a.address))
 }
 
 // documents returns the documents that are served.
-func (a *serving) documents(k *model.Contract, openAPI func() ([]byte, error)) (all []system.Document) {
+func (a *generation) documents(k *model.Contract, openAPI func() ([]byte, error)) (all []system.Document) {
 	if a.config.Documents.OpenAPI {
 		all = append(all, system.Document{Path: "/openapi.json", Body: openAPI})
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // newEvents makes the hub that sends events to browsers.
-func (a *serving) newEvents() {
+func (a *generation) newEvents() {
 	e := a.config.Events
 	o := sse.Options{
 		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore}, Accounts: a.config.Authentication.UserStore,
@@ -27,7 +27,7 @@ func (a *serving) newEvents() {
 }
 
 // startEvents starts the hub that sends events to browsers.
-func (a *serving) startEvents(context.Context) error {
+func (a *generation) startEvents(context.Context) error {
 	a.newEvents()
 	a.onStop("events for browsers", func(context.Context) error { a.now().live.Close(); return nil })
 	return nil
@@ -52,7 +52,7 @@ func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly 
 
 // reloadEvents makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for
 // its rules to decide.
-func reloadEvents(_ context.Context, before, next *serving) (part.Change, error) {
+func reloadEvents(_ context.Context, before, next *generation) (part.Change, error) {
 	next.newEvents()
 	return part.Change{
 		Apply: func() { before.live.Retire(next.live) }, Cancel: func() { next.live.Close() },

@@ -15,7 +15,7 @@ import (
 
 // startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the
 // role mapping, records by which configuration it serves.
-func (a *serving) startFill(ctx context.Context) error {
+func (a *generation) startFill(ctx context.Context) error {
 	f, err := fill.Start(ctx, fill.Options{
 		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.Shared(),
 		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
@@ -29,7 +29,7 @@ func (a *serving) startFill(ctx context.Context) error {
 }
 
 // prepareFill has the consumer of the mapping worker receive the events of all mappings.
-func (a *serving) prepareFill(ctx context.Context) error {
+func (a *generation) prepareFill(ctx context.Context) error {
 	spec := a.plan.MappingSpec()
 	if len(spec.Filters) == 0 {
 		return nil
@@ -87,6 +87,6 @@ func (a *App) collectFill(ch chan<- prometheus.Metric) {
 }
 
 // reloadFill fills as another configuration says.
-func reloadFill(_ context.Context, _, next *serving) (part.Change, error) {
+func reloadFill(_ context.Context, _, next *generation) (part.Change, error) {
 	return part.Change{Apply: func() { next.filler.SetRate(next.config.FillRate) }}, nil
 }

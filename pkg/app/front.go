@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/internal/baseurl"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/openapi"
@@ -27,7 +26,6 @@ type front struct {
 	listener net.Listener
 	server   *http.Server
 	starting atomic.Pointer[api.Server] // serves until belfry is ready; then nil
-	waiting  atomic.Pointer[errs.Error] // why belfry is not ready
 	done     chan struct{}
 }
 
@@ -42,8 +40,6 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now.handler.ServeHTTP(w, r)
 }
 
-func errStarting() *errs.Error { return errs.New(errs.Unavailable, "belfry is starting") }
-
 // listen listens for HTTP and replies that belfry is starting.
 func (a *App) listen(ctx context.Context) error {
 	f := &a.front
@@ -52,9 +48,9 @@ func (a *App) listen(ctx context.Context) error {
 		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.now().config.Listen)
 	}
 	f.listener, f.done = listener, make(chan struct{})
-	f.waiting.Store(errStarting())
+	a.address = listener.Addr().String()
 	starting := api.New(api.Options{
-		Closed: func() error { return f.waiting.Load() }, Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(), Base: a.now().base(),
+		Closed: a.startup.err, Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(), Base: a.now().base(),
 	})
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()
@@ -73,23 +69,15 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
-// base is where clients reach belfry.
-func (a *serving) base() baseurl.URL { return baseurl.Parse(a.config.BaseURLAt(a.HTTPAddress())) }
-
-// hosts returns the hosts that requests may name.
-func (a *serving) hosts() *kit.Hosts {
-	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
-}
-
 // newLimits makes the limits of clients over HTTP; before are those that they replace, nil for none.
-func (a *serving) newLimits(before *kit.Limits) {
+func (a *generation) newLimits(before *kit.Limits) {
 	l := a.config.Limits
 	a.limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback, Previous: before}, a.registry)
 }
 
 // newAPI makes the routes. A process without the role front serves its health only, and its metrics
 // where these have no port of their own.
-func (a *serving) newAPI() error {
+func (a *generation) newAPI() error {
 	if a.limits == nil {
 		a.newLimits(nil)
 	}
@@ -119,7 +107,7 @@ func (a *serving) newAPI() error {
 }
 
 // startRoutes makes the routes.
-func (a *serving) startRoutes(context.Context) error {
+func (a *generation) startRoutes(context.Context) error {
 	a.depends = a.newDependencies()
 	if err := a.newAPI(); err != nil {
 		return err
@@ -129,7 +117,7 @@ func (a *serving) startRoutes(context.Context) error {
 }
 
 // reloadRoutes makes the routes of another configuration. Requests in flight end with those with which they began.
-func reloadRoutes(_ context.Context, before, next *serving) (part.Change, error) {
+func reloadRoutes(_ context.Context, before, next *generation) (part.Change, error) {
 	next.depends = next.newDependencies()
 	next.newLimits(before.limits)
 	if err := next.newAPI(); err != nil {
@@ -142,7 +130,7 @@ func reloadRoutes(_ context.Context, before, next *serving) (part.Change, error)
 }
 
 // serveHTTP serves requests.
-func (a *serving) serveHTTP(context.Context) error {
+func (a *generation) serveHTTP(context.Context) error {
 	f := &a.front
 	f.server.RegisterOnShutdown(a.drain)
 	f.starting.Store(nil)

@@ -74,7 +74,7 @@ func (a *App) failedFolder(ctx context.Context) error {
 }
 
 // warn logs settings that are easily overlooked.
-func (a *serving) warn() {
+func (a *generation) warn() {
 	for _, name := range slices.Sorted(maps.Keys(a.plan.Open)) {
 		a.log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.Open[name], ", "))
@@ -92,7 +92,7 @@ func (a *serving) warn() {
 	for _, refused := range plan.RefusedUUIDs(a.config) {
 		a.log.Warn("a schema refuses all new objects", "problem", refused)
 	}
-	if host, _, err := net.SplitHostPort(a.HTTPAddress()); err == nil && a.has(plan.RoleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
+	if host, _, err := net.SplitHostPort(a.address); err == nil && a.has(plan.RoleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
 		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
 			a.log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", a.config.Listen)
 		}

@@ -105,10 +105,10 @@ func TestAFrontIsReadyAsLongAsABackendThatClientsUseWorks(t *testing.T) {
 	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackends: {default: {}, second: {folder: second}, third: {folder: third}}\nstores:\n  Notes: {backend: second, expose: {}}\n  Own: {backend: third}", 1))
 	off := map[string]*atomic.Bool{}
 	a := p.startWith(nil, func(a *App) {
-		for name, b := range a.current.backends {
+		for name, b := range a.now().backends {
 			if off[name] == nil {
 				off[name] = &atomic.Bool{}
-				a.current.backends[name] = away{b, off[name]}
+				a.now().backends[name] = away{b, off[name]}
 			}
 		}
 	})

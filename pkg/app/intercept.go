@@ -6,7 +6,7 @@ import (
 )
 
 // interceptor returns the chain of a store's configured interceptors; nil if there are none.
-func (a *serving) interceptor(name string) store.Interceptor {
+func (a *generation) interceptor(name string) store.Interceptor {
 	rules := map[string][]intercept.Rule{}
 	for op, list := range a.config.Stores[name].Intercept {
 		for _, i := range list {

@@ -32,7 +32,7 @@ func newListeners(a *App) *listeners {
 }
 
 // run runs the listeners of those that select events.
-func (l *listeners) run(g *serving, specs []listener.Spec) {
+func (l *listeners) run(g *generation, specs []listener.Spec) {
 	for _, spec := range specs {
 		if len(spec.Filters) == 0 {
 			continue
@@ -53,10 +53,10 @@ func (l *listeners) run(g *serving, specs []listener.Spec) {
 
 // reload prepares the listeners whose events, or traces, another configuration changes. What these receive is added first, so that no
 // event of what is served next is missed.
-func (l *listeners) reload(ctx context.Context, next *serving, before, now []listener.Spec) (part.Change, error) {
+func (l *listeners) reload(ctx context.Context, before, next *generation, was, now []listener.Spec) (part.Change, error) {
 	var changed []listener.Spec
 	for i, spec := range now {
-		if slices.Equal(before[i].Filters, spec.Filters) && next.tracer == next.served.now().tracer {
+		if slices.Equal(was[i].Filters, spec.Filters) && next.tracer == before.tracer {
 			continue
 		}
 		changed = append(changed, spec)
@@ -64,7 +64,7 @@ func (l *listeners) reload(ctx context.Context, next *serving, before, now []lis
 			continue
 		}
 		both := spec
-		both.Filters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before[i].Filters, spec.Filters))))
+		both.Filters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was[i].Filters, spec.Filters))))
 		if _, err := listener.Setup(ctx, l.bus(), both, false); err != nil {
 			return part.Change{}, err
 		}

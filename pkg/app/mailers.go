@@ -173,19 +173,19 @@ func (w watched) Send(ctx context.Context, m mail.Message) error {
 }
 
 // sender returns a mailer of the configuration.
-func (a *serving) sender(name string) mail.Sender {
+func (a *generation) sender(name string) mail.Sender {
 	m := a.config.Mailers[name]
 	a.mailers.use(name, m)
 	return watched{a.unwatched(m), a.App, name}
 }
 
-func (a *serving) unwatched(m config.Mailer) mail.Sender {
+func (a *generation) unwatched(m config.Mailer) mail.Sender {
 	if m.SMTP != nil {
 		return mail.NewSMTP(a.plan.SMTPOptions(m.SMTP))
 	}
 	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
 	// are logged only where they lead to this machine.
-	local := a.config.Local(a.HTTPAddress())
+	local := a.config.Local(a.address)
 	return mail.NewFolder(m.File.Folder, func(file, link string) {
 		attrs := []any{"file", file}
 		if local && link != "" {

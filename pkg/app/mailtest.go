@@ -11,12 +11,12 @@ import (
 )
 
 // testMail is TestMail for a process that serves.
-func (g *serving) testMail(ctx context.Context, q command.MailTest) (*command.MailTested, error) {
+func (g *generation) testMail(ctx context.Context, q command.MailTest) (*command.MailTested, error) {
 	return command.SendTest(ctx, g.plan, q, func(name string, _ config.Mailer) mail.Sender { return g.sender(name) })
 }
 
 // consoleMail returns what the console shows of the mailer; nil without login by e-mail.
-func (g *serving) consoleMail() *console.MailTest {
+func (g *generation) consoleMail() *console.MailTest {
 	e := g.config.Authentication.Email
 	if e == nil {
 		return nil
@@ -40,7 +40,7 @@ func (g *serving) consoleMail() *console.MailTest {
 
 // failsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
 // written within the last minutes, and nothing if that can't be read.
-func (g *serving) failsElsewhere(ctx context.Context, mailer string) string {
+func (g *generation) failsElsewhere(ctx context.Context, mailer string) string {
 	if !g.plan.Shared() {
 		return ""
 	}

@@ -17,7 +17,7 @@ import (
 
 // publicMetrics returns the metrics on the port of HTTP: with a token alone, unless the process serves no
 // clients there. It is nil for none.
-func (a *serving) publicMetrics() *system.Metrics {
+func (a *generation) publicMetrics() *system.Metrics {
 	m := a.config.Metrics
 	if m.Token == "" && (a.has(plan.RoleFront) || m.Listen != "") {
 		return nil
@@ -26,7 +26,7 @@ func (a *serving) publicMetrics() *system.Metrics {
 }
 
 // newMetricsPort makes what the port of the metrics serves.
-func (a *serving) newMetricsPort() *api.Server {
+func (a *generation) newMetricsPort() *api.Server {
 	return api.NewMetrics(system.NewMetrics(a.metrics(), string(a.config.Metrics.Token)), a.hosts(), a.log)
 }
 
@@ -37,18 +37,18 @@ type metricsPort struct {
 	serves atomic.Pointer[api.Server]
 }
 
-func (m *metricsPort) part() part.Part[*serving] {
-	return part.Part[*serving]{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.close() }}
+func (m *metricsPort) part() part.Part[*generation] {
+	return part.Part[*generation]{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.close() }}
 }
 
-func (m *metricsPort) start(ctx context.Context, first *serving) (err error) {
+func (m *metricsPort) start(ctx context.Context, first *generation) (err error) {
 	m.port, err = m.listen(ctx, first)
 	first.metricsAddress = m.port.at()
 	return err
 }
 
 // listen opens the port of a configuration; nil where it has none.
-func (m *metricsPort) listen(ctx context.Context, g *serving) (*beside, error) {
+func (m *metricsPort) listen(ctx context.Context, g *generation) (*beside, error) {
 	at := g.config.Metrics.Listen
 	if at == "" {
 		return nil, nil
@@ -66,7 +66,7 @@ func (m *metricsPort) listen(ctx context.Context, g *serving) (*beside, error) {
 	}), nil
 }
 
-func (m *metricsPort) reload(ctx context.Context, before, next *serving) (part.Change, error) {
+func (m *metricsPort) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	if before.config.Metrics.Listen == next.config.Metrics.Listen {
 		next.metricsAddress = m.port.at()
 		if m.port == nil {

@@ -41,7 +41,7 @@ func (p *place) startWith(roles []string, change func(*App)) *App {
 	}
 	a := newApp(p.config, plan, p.log(), roles)
 	for _, each := range a.processParts() {
-		if err := a.parts.Start(p.Context(), each, a.current); err != nil {
+		if err := a.parts.Start(p.Context(), each, a.now()); err != nil {
 			p.Fatal(err)
 		}
 		change(a)

@@ -20,7 +20,7 @@ const (
 
 // newOperations makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
 // for nothing.
-func (a *serving) newOperations(before *natsapi.Server) (err error) {
+func (a *generation) newOperations(before *natsapi.Server) (err error) {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
@@ -36,7 +36,7 @@ func (a *serving) newOperations(before *natsapi.Server) (err error) {
 }
 
 // serveBus serves operations of stores over the bus.
-func (a *serving) serveBus(context.Context) error {
+func (a *generation) serveBus(context.Context) error {
 	if err := a.newOperations(nil); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a *serving) serveBus(context.Context) error {
 
 // reloadOperations has the operations of another configuration served. They begin on the same connection before those of the
 // configuration before end, so that no request finds nobody.
-func reloadOperations(ctx context.Context, before, next *serving) (part.Change, error) {
+func reloadOperations(ctx context.Context, before, next *generation) (part.Change, error) {
 	if err := next.newOperations(before.operations); err != nil {
 		return part.Change{}, err
 	}
@@ -85,7 +85,7 @@ func reloadOperations(ctx context.Context, before, next *serving) (part.Change, 
 const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
 
 // stopOperations accepts no more operations, and returns when those in flight have their replies.
-func (a *serving) stopOperations(ctx context.Context) error {
+func (a *generation) stopOperations(ctx context.Context) error {
 	if a.operations == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func semantic() string {
 
 // openOverBus returns the stores whose policies a client can evade over the bus, since the embedded bus
 // does not authenticate its clients.
-func (a *serving) openOverBus() []string {
+func (a *generation) openOverBus() []string {
 	if b := a.config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
 		return nil
 	}

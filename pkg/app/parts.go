@@ -14,48 +14,48 @@ import (
 )
 
 // processParts are the parts of a process in the order in which they start, for its roles.
-func (a *App) processParts() []part.Part[*serving] {
+func (a *App) processParts() []part.Part[*generation] {
 	front, mails := a.has(plan.RoleFront), a.has(mail.Name)
 	maps := a.has(mapping.Name) || a.has(cascade.Name)
-	var all []part.Part[*serving]
+	var all []part.Part[*generation]
 	for _, p := range []struct {
 		needed bool
-		part   part.Part[*serving]
+		part   part.Part[*generation]
 	}{
-		{true, a.step("the lock of the data folder", (*serving).takeData)},
+		{true, a.step("the lock of the data folder", (*generation).takeData)},
 		{true, (&traces{log: a.log}).part()},
-		{true, a.step("HTTP while starting", (*serving).listen)},
+		{true, a.step("HTTP while starting", (*generation).listen)},
 		{front, a.secure.redirects()},
 		{front, a.secure.certificates()},
-		{true, a.step("the wait for the data folder", (*serving).awaitData)},
+		{true, a.step("the wait for the data folder", (*generation).awaitData)},
 		{true, a.metricsPort.part()},
 		{true, a.opened.part()},
-		{true, a.step("the bus", (*serving).openBus).With(reloadBus)},
-		{true, a.step("the relay", (*serving).startRelay)},
-		{true, a.step("stores", (*serving).openStores).With(reloadStores)},
-		{true, a.step("the check of a restore", (*serving).checkRestored)},
+		{true, a.step("the bus", (*generation).openBus).With(reloadBus)},
+		{true, a.step("the relay", (*generation).startRelay)},
+		{true, a.step("stores", (*generation).openStores).With(reloadStores)},
+		{true, a.step("the check of a restore", (*generation).checkRestored)},
 		{true, (&storages{registry: a.registry}).part()},
 		{true, a.served.part()},
-		{true, a.step("collecting unique values", (*serving).startClaims)},
-		{front, a.step("waiting", (*serving).startWaiter)},
-		{front || mails, a.step("authentication", (*serving).startAuth).With(reloadAuth)},
-		{true, a.step("the narrowing of consumers", (*serving).startNarrowing)},
-		{true, a.step("the filling of arrays", (*serving).startFill).With(reloadFill)},
+		{true, a.step("collecting unique values", (*generation).startClaims)},
+		{front, a.step("waiting", (*generation).startWaiter)},
+		{front || mails, a.step("authentication", (*generation).startAuth).With(reloadAuth)},
+		{true, a.step("the narrowing of consumers", (*generation).startNarrowing)},
+		{true, a.step("the filling of arrays", (*generation).startFill).With(reloadFill)},
 		{maps, newWorkers(a).part()},
-		{maps || mails, a.step("the watch of the log", (*serving).startMissed)},
+		{maps || mails, a.step("the watch of the log", (*generation).startMissed)},
 		{mails, mailPart(a)},
 		{a.has(sweep.Name), newSweeper(a).part()},
 		{a.has(plan.RoleSearch), (&searching{app: a}).part()},
-		{true, a.step("the janitor", (*serving).startJanitor)},
-		{true, a.step("the watch of folders", (*serving).startWatch)},
-		{true, a.step("the check of the bus's settings", (*serving).startBusCheck)},
-		{true, a.step("the schedule of backups", (*serving).startBackups)},
-		{true, a.step("the list of processes", (*serving).startRoster)},
-		{true, a.step("control", (*serving).startControl)},
-		{front, a.step("events for browsers", (*serving).startEvents).With(reloadEvents)},
-		{true, a.step("routes", (*serving).startRoutes).With(reloadRoutes)},
-		{front, a.step("operations over the bus", (*serving).serveBus).With(reloadOperations)},
-		{true, a.step("HTTP", (*serving).serveHTTP)},
+		{true, a.step("the janitor", (*generation).startJanitor)},
+		{true, a.step("the watch of folders", (*generation).startWatch)},
+		{true, a.step("the check of the bus's settings", (*generation).startBusCheck)},
+		{true, a.step("the schedule of backups", (*generation).startBackups)},
+		{true, a.step("the list of processes", (*generation).startRoster)},
+		{true, a.step("control", (*generation).startControl)},
+		{front, a.step("events for browsers", (*generation).startEvents).With(reloadEvents)},
+		{true, a.step("routes", (*generation).startRoutes).With(reloadRoutes)},
+		{front, a.step("operations over the bus", (*generation).serveBus).With(reloadOperations)},
+		{true, a.step("HTTP", (*generation).serveHTTP)},
 	} {
 		if p.needed {
 			all = append(all, p.part)
@@ -65,11 +65,11 @@ func (a *App) processParts() []part.Part[*serving] {
 }
 
 // step is a part whose start registers what its stop does, by onStop.
-func (a *App) step(name string, start func(*serving, context.Context) error) part.Part[*serving] {
+func (a *App) step(name string, start func(*generation, context.Context) error) part.Part[*generation] {
 	own := &stops{}
-	return part.Part[*serving]{
+	return part.Part[*generation]{
 		Name: name, Stop: own.stop,
-		Start: func(ctx context.Context, first *serving) error {
+		Start: func(ctx context.Context, first *generation) error {
 			a.registering = own
 			return start(first, ctx)
 		},

@@ -94,12 +94,12 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 		r.Changed = a.secure.renew(p) // no stream has to end for that
 		return r, nil
 	}
-	next := &serving{App: a, config: c, plan: p}
-	retire, err := a.parts.Reload(ctx, before, next, func() { a.replace(next) })
+	next := before.next(c, p)
+	retire, err := a.parts.Reload(ctx, before, next, func() { a.served.replace(next) })
 	if err != nil {
 		return nil, err
 	}
-	a.retire(before, retire)
+	a.served.retire(before, retire)
 	r.Missing = next.unbuilt
 	r.Changed = append(r.Changed, a.secure.renew(p)...)
 	if a.reload.Applied != nil {

@@ -317,7 +317,7 @@ binaries: {binary: {map: {Books: [covers]}}}
 	for n := range 4 {
 		reload(n)
 	}
-	a.retiring.Wait()
+	_ = a.served.retired(context.Background())
 	goroutines, files, heap := state()
 	rounds, kept := 0, map[string]func() bool{}
 	for ; soak.More(); rounds++ {
@@ -331,7 +331,7 @@ binaries: {binary: {map: {Books: [covers]}}}
 		}
 		reload(rounds)
 	}
-	a.retiring.Wait()
+	_ = a.served.retired(context.Background())
 	const spare = 8 // connections and timers of others
 	kit.WaitUntil(t, func() error {
 		g, f, h := state()

@@ -357,7 +357,7 @@ func TestAReloadWaitsForWhatIsInUse(t *testing.T) {
 	p.reload(a, books+"limits: {loopback: true}\n")
 	closed := make(chan struct{})
 	go func() {
-		a.retiring.Wait()
+		_ = a.served.retired(context.Background())
 		close(closed)
 	}()
 	for n := range 20 {

@@ -11,7 +11,7 @@ import (
 
 // reportChanges logs, once for a data folder that an earlier release has used, what this release denies with the same
 // configuration.
-func (a *serving) reportChanges() {
+func (a *generation) reportChanges() {
 	folder := a.config.Data
 	if hold.WasReported(folder, hold.DeniedByDefault) {
 		return

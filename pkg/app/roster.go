@@ -58,7 +58,7 @@ func (a *App) sharedRoster() store.Shared[roster] {
 }
 
 // startRoster has the process say now and then that it runs, and as which version, where others may run as well.
-func (a *serving) startRoster(context.Context) error {
+func (a *generation) startRoster(context.Context) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var first sync.WaitGroup
 	first.Go(func() { a.enroll(ctx) })

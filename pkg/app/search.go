@@ -14,7 +14,7 @@ import (
 )
 
 // searched returns the stores whose text is indexed.
-func (a *serving) searched() (stores []search.Indexed) {
+func (a *generation) searched() (stores []search.Indexed) {
 	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if s := a.config.Stores[name]; len(s.Search.Fields) > 0 {
 			of := a.set.Store(name)
@@ -32,8 +32,8 @@ type searching struct {
 	service *search.Service // nil: no store is searched
 }
 
-func (s *searching) part() part.Part[*serving] {
-	return part.Part[*serving]{Name: "the search indexes", Start: s.start, Reload: s.reload, Stop: func(context.Context) error {
+func (s *searching) part() part.Part[*generation] {
+	return part.Part[*generation]{Name: "the search indexes", Start: s.start, Reload: s.reload, Stop: func(context.Context) error {
 		if s.service != nil {
 			s.service.Close()
 		}
@@ -41,14 +41,14 @@ func (s *searching) part() part.Part[*serving] {
 	}, Check: s.app.unsearchable}
 }
 
-func (s *searching) start(_ context.Context, first *serving) (err error) {
+func (s *searching) start(_ context.Context, first *generation) (err error) {
 	s.service, err = s.open(first)
 	first.search = s.service
 	return err
 }
 
 // open starts the service; nil where no store is searched.
-func (s *searching) open(g *serving) (*search.Service, error) {
+func (s *searching) open(g *generation) (*search.Service, error) {
 	stores := g.searched()
 	if stores == nil {
 		return nil, nil
@@ -59,7 +59,7 @@ func (s *searching) open(g *serving) (*search.Service, error) {
 }
 
 // reload has the service index what another configuration says. Indexes of stores that are not searched any more stay in their folders.
-func (s *searching) reload(_ context.Context, _, next *serving) (part.Change, error) {
+func (s *searching) reload(_ context.Context, _, next *generation) (part.Change, error) {
 	next.search = s.service
 	if s.service != nil {
 		return part.Change{Apply: func() { s.service.Reload(next.searched()) }}, nil

@@ -62,15 +62,15 @@ func (l securing) Accept() (net.Conn, error) {
 }
 
 // redirects is the part that serves the port which redirects to HTTPS.
-func (s *secure) redirects() part.Part[*serving] {
-	return part.Part[*serving]{
+func (s *secure) redirects() part.Part[*generation] {
+	return part.Part[*generation]{
 		Name: "redirects",
-		Start: func(ctx context.Context, first *serving) (err error) {
+		Start: func(ctx context.Context, first *generation) (err error) {
 			s.port, err = s.listen(ctx, first)
 			s.address = s.port.at()
 			return err
 		},
-		Reload: func(ctx context.Context, before, next *serving) (part.Change, error) {
+		Reload: func(ctx context.Context, before, next *generation) (part.Change, error) {
 			if redirectOf(before) == redirectOf(next) {
 				return part.Change{}, nil
 			}
@@ -91,14 +91,14 @@ func (s *secure) redirects() part.Part[*serving] {
 }
 
 // redirectOf is the address of a configuration that redirects; "" for none.
-func redirectOf(g *serving) string {
+func redirectOf(g *generation) string {
 	if !g.config.Secure() {
 		return ""
 	}
 	return g.config.HTTP.Redirect
 }
 
-func (s *secure) listen(ctx context.Context, g *serving) (*beside, error) {
+func (s *secure) listen(ctx context.Context, g *generation) (*beside, error) {
 	at := redirectOf(g)
 	if at == "" {
 		return nil, nil
@@ -121,10 +121,10 @@ func (s *secure) listen(ctx context.Context, g *serving) (*beside, error) {
 }
 
 // certificates is the part that makes certificates available, before connections are served.
-func (s *secure) certificates() part.Part[*serving] {
-	return part.Part[*serving]{
+func (s *secure) certificates() part.Part[*generation] {
+	return part.Part[*generation]{
 		Name: "the certificates",
-		Start: func(_ context.Context, first *serving) error {
+		Start: func(_ context.Context, first *generation) error {
 			now, err := s.open(first)
 			s.now.Store(now)
 			return err
@@ -139,7 +139,7 @@ func (s *secure) certificates() part.Part[*serving] {
 	}
 }
 
-func (s *secure) reload(_ context.Context, before, next *serving) (part.Change, error) {
+func (s *secure) reload(_ context.Context, before, next *generation) (part.Change, error) {
 	was, is := &before.config.HTTP, &next.config.HTTP
 	if (was.TLS != nil) == (is.TLS != nil) && reflect.DeepEqual(was.ACME, is.ACME) && redirectOf(before) == redirectOf(next) {
 		return part.Change{}, nil // renew uses another certificate
@@ -156,7 +156,7 @@ func (s *secure) reload(_ context.Context, before, next *serving) (part.Change, 
 }
 
 // open makes the certificates of a configuration available.
-func (s *secure) open(g *serving) (*secured, error) {
+func (s *secure) open(g *generation) (*secured, error) {
 	now, h := &secured{}, &g.config.HTTP
 	switch {
 	case !g.config.Secure():
@@ -166,7 +166,7 @@ func (s *secure) open(g *serving) (*secured, error) {
 	default:
 		acme, err := certificate.NewACME(certificate.ACMEOptions{
 			Domains: h.ACME.Domains, Email: h.ACME.Email, Directory: h.ACME.Directory, CA: h.ACME.CA, ExtraCA: h.ACME.ExtraCA, Storage: h.ACME.Storage,
-			Listen: s.app.HTTPAddress(), Redirect: s.address, Log: s.app.log,
+			Listen: g.address, Redirect: s.address, Log: s.app.log,
 		})
 		if err != nil {
 			return nil, errs.Wrap(err, errs.KindOf(err), "http.acme")
@@ -193,12 +193,12 @@ func (a *App) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected a path", http.StatusBadRequest)
 		return
 	}
-	http.Redirect(w, r, g.config.RedirectTarget(kit.WithoutPort(r.Host), a.HTTPAddress())+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
+	http.Redirect(w, r, g.config.RedirectTarget(kit.WithoutPort(r.Host), a.address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
 // announceTLS has browsers use https alone, for the name that they used. An address, and the machine itself, are not
 // such a name: on localhost it would hold for the programs of all other ports as well.
-func (g *serving) announceTLS(w http.ResponseWriter, r *http.Request) {
+func (g *generation) announceTLS(w http.ResponseWriter, r *http.Request) {
 	hsts := g.config.HTTP.HSTS
 	if r.TLS == nil || hsts <= 0 {
 		return

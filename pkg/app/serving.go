@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"belfry/config"
+	"belfry/internal/baseurl"
+	"belfry/internal/seal"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
@@ -13,22 +15,37 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
+	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/tracing"
 	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/bus"
 	"belfry/pkg/natsapi"
+	"belfry/pkg/outbox"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 )
 
-// serving is what a process serves with one configuration: the stores with their rules, the services over them,
+// servedPart is a part of a process that serves.
+type servedPart = part.Part[*generation]
+
+// process is what parts make at the start and no reload replaces.
+type process struct {
+	address string // of HTTP
+	bus     *bus.Bus
+	relay   *outbox.Relay
+	sealer  *seal.Sealer // nil until the store of its keys is open
+}
+
+// generation is what a process serves with one configuration: the stores with their rules, the services over them,
 // the workers and the routes. The parts of a process make the first at the start; a reload has them make another beside it, which then
 // takes its place. Whatever has begun with one ends with it: a request, an
-// event, an operation over the bus. A part is nil where the roles of the process do not need it.
-type serving struct {
-	*App // what no reload changes
+// event, an operation over the bus. A field is nil where the roles of the process do not need it.
+type generation struct {
+	*App
+	*process
 
 	config         *config.Config
 	plan           *plan.Plan
@@ -55,4 +72,22 @@ type serving struct {
 	unbuilt    []string // indexes that only a restart makes, as Books.user
 
 	inUse sync.WaitGroup
+}
+
+// newGeneration returns what the parts of a process that starts complete.
+func newGeneration(c *config.Config, p *plan.Plan) *generation {
+	return &generation{process: &process{}, config: c, plan: p}
+}
+
+// next returns what the parts of a process complete for another configuration.
+func (g *generation) next(c *config.Config, p *plan.Plan) *generation {
+	return &generation{App: g.App, process: g.process, config: c, plan: p}
+}
+
+// base is where clients reach belfry.
+func (g *generation) base() baseurl.URL { return baseurl.Parse(g.config.BaseURLAt(g.address)) }
+
+// hosts returns the hosts that requests may name.
+func (g *generation) hosts() *kit.Hosts {
+	return kit.NewHosts(g.config.BaseURLAt(g.address), g.config.Hosts...)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // newSharing prepares the mapping worker to share targets with those of other processes that have the same mappings, if there can be any.
-func (a *App) newSharing(g *serving) *route.Group {
+func (a *App) newSharing(g *generation) *route.Group {
 	definition := sharingDefinition(g)
 	if definition == "" {
 		return nil
@@ -23,7 +23,7 @@ func (a *App) newSharing(g *serving) *route.Group {
 }
 
 // sharingDefinition identifies the mappings of a configuration whose targets are shared; "" if none are.
-func sharingDefinition(g *serving) string {
+func sharingDefinition(g *generation) string {
 	if !g.has(mapping.Name) || !g.plan.Shared() || len(g.plan.MappingSpec().Filters) == 0 {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // site returns the options of the pages for people.
-func (a *serving) site() *pages.Options {
+func (a *generation) site() *pages.Options {
 	c := a.config
 	o := &pages.Options{
 		Templates: a.plan.Pages, Paths: c.Pages.Paths,
@@ -44,7 +44,7 @@ func (a *serving) site() *pages.Options {
 }
 
 // static returns the options of the front end that is served from a folder, nil for none.
-func (a *serving) static() *static.Options {
+func (a *generation) static() *static.Options {
 	st := a.config.Static
 	if st == nil {
 		return nil

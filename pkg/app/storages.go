@@ -20,14 +20,14 @@ type storages struct {
 	all      map[string]storage.Storage
 }
 
-func (b *storages) part() part.Part[*serving] {
-	return part.Part[*serving]{
+func (b *storages) part() part.Part[*generation] {
+	return part.Part[*generation]{
 		Name: "the storages of binaries", Start: b.start, Reload: b.reload,
 		Stop: func(context.Context) error { return open.CloseStorages(b.all) },
 	}
 }
 
-func (b *storages) start(ctx context.Context, first *serving) (err error) {
+func (b *storages) start(ctx context.Context, first *generation) (err error) {
 	b.all, err = open.Storages(ctx, first.plan)
 	first.storages = b.all
 	first.binaries = open.Services(first.plan, b.all, first.set, b.registry, nil)
@@ -36,7 +36,7 @@ func (b *storages) start(ctx context.Context, first *serving) (err error) {
 
 // reload opens the storages of services that are new. Uploads in progress end with what their service is then, and an upload to a
 // service that is removed ends with it.
-func (b *storages) reload(ctx context.Context, before, next *serving) (part.Change, error) {
+func (b *storages) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	all, opened := map[string]storage.Storage{}, map[string]storage.Storage{}
 	for name, of := range next.config.Binaries {
 		if known := b.all[name]; known != nil {
@@ -67,7 +67,7 @@ func (b *storages) reload(ctx context.Context, before, next *serving) (part.Chan
 	}, nil
 }
 
-func (a *serving) apiFiles() []files.Options {
+func (a *generation) apiFiles() []files.Options {
 	var all []files.Options
 	for _, name := range slices.Sorted(maps.Keys(a.binaries)) {
 		b := a.config.Binaries[name]

@@ -20,8 +20,8 @@ type sweeper struct {
 
 func newSweeper(a *App) *sweeper { return &sweeper{app: a, listeners: newListeners(a)} }
 
-func (w *sweeper) part() part.Part[*serving] {
-	return part.Part[*serving]{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
+func (w *sweeper) part() part.Part[*generation] {
+	return part.Part[*generation]{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
 		if err := w.Background.Stop(ctx); err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (w *sweeper) part() part.Part[*serving] {
 }
 
 // specs returns what the sweeper receives; nothing without binaries.
-func (w *sweeper) specs(g *serving) []listener.Spec {
+func (w *sweeper) specs(g *generation) []listener.Spec {
 	spec := g.plan.SweepSpec()
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
 		now, done := w.app.use()
@@ -43,14 +43,14 @@ func (w *sweeper) specs(g *serving) []listener.Spec {
 	return []listener.Spec{spec}
 }
 
-func (w *sweeper) make(g *serving) (err error) {
+func (w *sweeper) make(g *generation) (err error) {
 	if len(g.binaries) > 0 {
 		g.sweeper, err = sweep.NewWorker(open.InOrder(g.binaries), w.app.log)
 	}
 	return err
 }
 
-func (w *sweeper) start(_ context.Context, first *serving) error {
+func (w *sweeper) start(_ context.Context, first *generation) error {
 	if err := w.make(first); err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (w *sweeper) start(_ context.Context, first *serving) error {
 	return nil
 }
 
-func (w *sweeper) reload(ctx context.Context, before, next *serving) (part.Change, error) {
+func (w *sweeper) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	if err := w.make(next); err != nil {
 		return part.Change{}, err
 	}
-	return w.listeners.reload(ctx, next, w.specs(before), w.specs(next))
+	return w.listeners.reload(ctx, before, next, w.specs(before), w.specs(next))
 }
 
 // graceOf is the shortest time for which a service keeps contents.

@@ -23,8 +23,8 @@ type traces struct {
 	current *tracing.Tracer // nil: none
 }
 
-func (t *traces) part() part.Part[*serving] {
-	return part.Part[*serving]{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
+func (t *traces) part() part.Part[*generation] {
+	return part.Part[*generation]{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
 		if t.current == nil {
 			return nil
 		}
@@ -32,13 +32,13 @@ func (t *traces) part() part.Part[*serving] {
 	}}
 }
 
-func (t *traces) start(ctx context.Context, first *serving) (err error) {
+func (t *traces) start(ctx context.Context, first *generation) (err error) {
 	t.current, err = t.open(ctx, first.config)
 	first.tracer = t.current
 	return err
 }
 
-func (t *traces) reload(ctx context.Context, before, next *serving) (part.Change, error) {
+func (t *traces) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	if before.config.Tracing == next.config.Tracing {
 		next.tracer = before.tracer
 		return part.Change{}, nil
@@ -76,7 +76,7 @@ func (t *traces) open(ctx context.Context, c *config.Config) (*tracing.Tracer, e
 }
 
 // traced makes a span of each request, if there is tracing.
-func (g *serving) traced(next http.Handler) http.Handler {
+func (g *generation) traced(next http.Handler) http.Handler {
 	if g.tracer == nil {
 		return next
 	}
@@ -84,7 +84,7 @@ func (g *serving) traced(next http.Handler) http.Handler {
 }
 
 // traceEvents makes a span of each attempt of a listener, if there is tracing. What the attempt causes is a part of it.
-func (g *serving) traceEvents(s *listener.Spec) {
+func (g *generation) traceEvents(s *listener.Spec) {
 	if g.tracer != nil {
 		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(g.tracer.Provider(), s.Name), caused}, s.Middleware...)
 	}
@@ -100,7 +100,7 @@ func caused(next listener.Handler) listener.Handler {
 }
 
 // spans returns what makes the spans of operations over the bus; nil for none.
-func (g *serving) spans() trace.TracerProvider {
+func (g *generation) spans() trace.TracerProvider {
 	if g.tracer == nil {
 		return nil
 	}

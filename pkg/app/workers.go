@@ -28,18 +28,18 @@ type workers struct {
 
 func newWorkers(a *App) *workers { return &workers{app: a, listeners: newListeners(a)} }
 
-func (w *workers) part() part.Part[*serving] {
-	return part.Part[*serving]{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
+func (w *workers) part() part.Part[*generation] {
+	return part.Part[*generation]{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
 }
 
 // make makes the workers of a configuration, beside those that share targets now.
-func (w *workers) make(g *serving, sharing *route.Group) {
+func (w *workers) make(g *generation, sharing *route.Group) {
 	g.sharing = sharing
 	g.mapper = mapping.NewWorker(g.set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
 	g.cascader = cascade.NewWorker(g.set, cascade.Options{})
 }
 
-func (w *workers) start(_ context.Context, first *serving) error {
+func (w *workers) start(_ context.Context, first *generation) error {
 	w.onFull, w.pace = w.app.countFull(), protocol.NewPace(0)
 	w.make(first, w.app.newSharing(first))
 	w.mapper, w.sharing = first.mapper, first.sharing
@@ -51,14 +51,14 @@ func (w *workers) start(_ context.Context, first *serving) error {
 }
 
 // reload makes the workers of another configuration. Those with other mappings share targets among themselves.
-func (w *workers) reload(ctx context.Context, before, next *serving) (part.Change, error) {
+func (w *workers) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	sharing := before.sharing
 	another := sharingDefinition(before) != sharingDefinition(next)
 	if another {
 		sharing = w.app.newSharing(next)
 	}
 	w.make(next, sharing)
-	change, err := w.listeners.reload(ctx, next, w.specs(before), w.specs(next))
+	change, err := w.listeners.reload(ctx, before, next, w.specs(before), w.specs(next))
 	if err != nil {
 		return part.Change{}, err
 	}
@@ -89,7 +89,7 @@ func (w *workers) stop(ctx context.Context) error {
 }
 
 // specs are the listeners of the roles of this process.
-func (w *workers) specs(g *serving) (mine []listener.Spec) {
+func (w *workers) specs(g *generation) (mine []listener.Spec) {
 	maps, cascades := g.plan.MappingSpec(), g.plan.CascadeSpec()
 	applyMaps := applied.Reporting(w.app.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := w.app.use()
