@@ -294,8 +294,8 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(p, ready)
-	a.stop()
-	if _, err := a.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
+	a.lifetime.stop()
+	if _, err := a.wiring.health.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
 	}
 }
@@ -318,7 +318,7 @@ func TestAProcessServesUntilLoadBalancersNoticeThatItStops(t *testing.T) {
 		t.Error("the metrics say that it is ready")
 	}
 	failure := errs.New(errs.Unavailable, "backend default has failed")
-	a.fail(failure)
+	a.lifetime.fail(failure)
 	if err := <-withdrawn; !errors.Is(err, failure) {
 		t.Errorf("a failure does not end it: %v", err)
 	}
@@ -339,10 +339,8 @@ func (broken) Ping(context.Context) error {
 func TestAFailedFolderEndsBelfry(t *testing.T) {
 	p := newPlace(t, books)
 	a := newApp(p.config, nil, p.log(), nil)
-	a.registering = &stops{}
-	defer func() { _ = a.registering.stop(context.Background()) }()
 	a.now().backends = map[string]driver.Backend{"default": broken{}}
-	if err := a.startWatch(t.Context()); err != nil {
+	if err := a.parts.Start(t.Context(), (&folderWatch{served: a.served, fail: a.lifetime.fail}).part(), nil); err != nil {
 		t.Fatal(err)
 	}
 	defer p.stop(a)
@@ -358,11 +356,11 @@ func TestAFailedFolderEndsBelfry(t *testing.T) {
 
 // However many parts fail at once, none of them blocks.
 func TestAFailureIsReportedWithoutBlocking(t *testing.T) {
-	a := &App{failed: make(chan error, 1)}
+	a := &App{lifetime: newLifetime()}
 	first := errors.New("first")
-	a.fail(first)
-	a.fail(errors.New("second"))
-	a.fail(errors.New("third"))
+	a.lifetime.fail(first)
+	a.lifetime.fail(errors.New("second"))
+	a.lifetime.fail(errors.New("third"))
 	if err := <-a.Failed(); !errors.Is(err, first) {
 		t.Error(err)
 	}

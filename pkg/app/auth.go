@@ -2,17 +2,12 @@ package app
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
-	maillistener "belfry/listeners/mail"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"belfry/pkg/account"
-	"belfry/pkg/account/export"
-	"belfry/pkg/api/login"
 	"belfry/pkg/app/part"
-	"belfry/pkg/binary"
-	"belfry/pkg/listener"
 )
 
 // How often expired objects are removed, and how many at once.
@@ -21,15 +16,30 @@ const (
 	cleanAtOnce   = 10_000
 )
 
-// newAuth makes the service that authenticates; before is the one that it replaces, nil for none.
-func (a *generation) newAuth(before *account.Service) {
-	o := a.plan.AuthOptions(a.set)
-	o.Passwords.Registry, o.Passwords.Log = a.registry, a.log
+// authentication is the service for accounts, and what is done beside requests for them.
+type authentication struct {
+	awaiter
+	served  *current
+	roles   roles
+	metrics prometheus.Registerer
+	mailers *mailers
+
+	running part.Background
+}
+
+func (a *authentication) part() servedPart {
+	return servedPart{Name: "authentication", Start: a.start, Reload: a.reload, Stop: a.stop}
+}
+
+// open makes the service that authenticates; before is the one that it replaces, nil for none.
+func (a *authentication) open(g *generation, before *account.Service) {
+	o := g.plan.AuthOptions(g.set)
+	o.Passwords.Registry, o.Passwords.Log = a.metrics, a.log
 	o.Previous = before
-	c := &a.config.Authentication
-	o.Interceptor = a.interceptor(c.UserStore)
-	o.Cookie, o.FormerCookies = c.Cookie, a.formerCookies
-	o.BaseURL, o.Log = a.config.BaseURLAt(a.address), a.log
+	c := &g.config.Authentication
+	o.Interceptor = interceptors(g, c.UserStore, a.log)
+	o.Cookie, o.FormerCookies = c.Cookie, g.formerCookies
+	o.BaseURL, o.Log = g.config.BaseURLAt(g.address), a.log
 	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
 		a.log.Warn("there are no logins by passkey: they " + err.Error())
 	} else if p != nil {
@@ -37,40 +47,50 @@ func (a *generation) newAuth(before *account.Service) {
 	}
 	if o.Email != nil {
 		email := *o.Email
-		email.Sender = a.sender(c.Email.Mailer)
+		email.Sender = a.mailers.sender(g, c.Email.Mailer)
 		o.Email = &email
 	}
-	a.auth = account.New(o)
+	g.auth = account.New(o)
 }
 
-// startAuth starts the service that authenticates.
-func (a *generation) startAuth(ctx context.Context) error {
-	if err := a.findFormerCookies(ctx); err != nil {
+// start starts the service that authenticates.
+func (a *authentication) start(ctx context.Context, first *generation) error {
+	if err := a.findFormerCookies(ctx, first); err != nil {
 		return err
 	}
-	a.newAuth(nil)
-	a.onStop("authentication", func(context.Context) error { a.now().auth.Close(); return nil })
-	a.every(cleanInterval, "the cleaning of sessions", func(ctx context.Context) bool {
-		for more := true; more; {
-			n, err := a.now().auth.DeleteExpired(ctx, cleanAtOnce)
-			if err != nil && ctx.Err() == nil {
-				a.log.Error("removing expired sessions and tokens", "error", err)
-			}
-			if n > 0 {
-				a.log.Debug("expired sessions and tokens removed", "count", n)
-			}
-			// Clients may create them faster than one round removes them.
-			more = n >= cleanAtOnce && err == nil
-		}
-		return true
-	})
-	a.every(cleanInterval, "the deletion of accounts", func(ctx context.Context) bool { a.deleteAccounts(ctx); return true })
+	a.open(first, nil)
+	a.running.Every(cleanInterval, func(ctx context.Context) bool { a.clean(ctx); return true })
+	a.running.Every(cleanInterval, func(ctx context.Context) bool { a.deleteAccounts(ctx); return true })
 	return nil
 }
 
+// stop ends what is beside requests, and the service.
+func (a *authentication) stop(ctx context.Context) error {
+	err := a.running.Stop(ctx)
+	if now := a.served.now(); now.auth != nil {
+		now.auth.Close()
+	}
+	return err
+}
+
+// clean removes expired sessions and tokens.
+func (a *authentication) clean(ctx context.Context) {
+	for more := true; more; {
+		n, err := a.served.now().auth.DeleteExpired(ctx, cleanAtOnce)
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("removing expired sessions and tokens", "error", err)
+		}
+		if n > 0 {
+			a.log.Debug("expired sessions and tokens removed", "count", n)
+		}
+		// Clients may create them faster than one round removes them.
+		more = n >= cleanAtOnce && err == nil
+	}
+}
+
 // deleteAccounts deletes the accounts whose users have planned that for a time that has passed. Other processes may do so at once.
-func (a *App) deleteAccounts(ctx context.Context) {
-	now, done := a.use()
+func (a *authentication) deleteAccounts(ctx context.Context) {
+	now, done := a.served.use()
 	defer done()
 	for n := cleanAtOnce; n >= cleanAtOnce; {
 		var err error
@@ -81,66 +101,9 @@ func (a *App) deleteAccounts(ctx context.Context) {
 	}
 }
 
-// mailPart sends mails, where the configuration has any.
-func mailPart(a *App) part.Part[*generation] {
-	l := newListeners(a)
-	specs := func(g *generation) []listener.Spec {
-		spec := g.plan.MailSpec()
-		if g.auth.EmailEnabled() {
-			spec = maillistener.Spec(g.auth)
-		}
-		spec.Handler = func(ctx context.Context, e *listener.Event) error {
-			now, done := a.use()
-			defer done()
-			if !now.auth.EmailEnabled() { // a reload has ended that
-				return nil
-			}
-			return maillistener.Spec(now.auth).Handler(ctx, e)
-		}
-		return []listener.Spec{spec}
-	}
-	return part.Part[*generation]{
-		Name: "the listener of mails",
-		Start: func(_ context.Context, first *generation) error {
-			l.run(first, specs(first))
-			return nil
-		},
-		Reload: func(ctx context.Context, before, next *generation) (part.Change, error) {
-			return l.reload(ctx, before, next, specs(before), specs(next))
-		},
-		Stop: l.stop,
-	}
-}
-
-// reloadAuth makes the service that authenticates with another configuration.
-func reloadAuth(_ context.Context, before, next *generation) (part.Change, error) {
-	next.keepFormerCookies(before)
-	next.newAuth(before.auth)
+// reload makes the service that authenticates with another configuration.
+func (a *authentication) reload(_ context.Context, before, next *generation) (part.Change, error) {
+	a.keepFormerCookies(before, next)
+	a.open(next, before.auth)
 	return part.Change{Cancel: func() { next.auth.Close() }, Retire: func(context.Context) { before.auth.Close() }}, nil
-}
-
-func (a *generation) apiLogin() *login.Options {
-	c := &a.config.Authentication
-	return &login.Options{
-		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, Account: c.AccountRedirect, TrustedOrigins: c.TrustedOrigins, Activity: a.activity, Export: a.exporter(),
-	}
-}
-
-// exporter returns what exports the objects and files of a user: those that the user can get over HTTP.
-func (a *generation) exporter() *export.Exporter {
-	o := export.Options{Files: map[string]*binary.Service{}, Log: a.log}
-	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
-		s := a.config.Stores[name]
-		if s.Expose == nil || s.Expose.Restrict.Get || s.Owner == "" || s.NeverRead(s.Owner) || name == a.config.Authentication.IdentStore {
-			continue
-		}
-		o.Sources = append(o.Sources, export.Source{Store: a.set.Store(name), Owner: s.Owner})
-	}
-	for name, service := range a.binaries {
-		if !a.config.Binaries[name].Restrict.Get {
-			o.Files[name] = service
-		}
-	}
-	return export.New(o)
 }

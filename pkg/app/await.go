@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,38 +15,61 @@ import (
 	"belfry/pkg/errs"
 )
 
-// takeData locks the data folder. While a command holds it, awaitData does that.
-func (a *App) takeData(context.Context) error {
-	a.onStop("the data folder's lock", func(context.Context) error {
-		if a.lock != nil {
-			a.lock.Unlock()
-		}
-		return nil
-	})
-	err := a.tryData()
-	var held *hold.Held
-	if errors.As(err, &held) && held.Holder.Doing != hold.DoingServe {
-		return nil
+// dataFolder is the lock of the data folder.
+type dataFolder struct {
+	startup *startup
+	log     *slog.Logger
+
+	lock *hold.DataLock // nil until the process holds it
+}
+
+// lockPart is the part that locks the folder. While a command holds it, waitPart does that.
+func (d *dataFolder) lockPart() servedPart {
+	return servedPart{
+		Name: "the lock of the data folder",
+		Start: func(_ context.Context, first *generation) error {
+			err := d.take(first.config.Data)
+			var held *hold.Held
+			if errors.As(err, &held) && held.Holder.Doing != hold.DoingServe {
+				return nil
+			}
+			return err
+		},
+		Stop: func(context.Context) error {
+			if d.lock != nil {
+				d.lock.Unlock()
+			}
+			return nil
+		},
 	}
+}
+
+// waitPart is the part that waits for a command that holds the folder.
+func (d *dataFolder) waitPart() servedPart {
+	return servedPart{
+		Name:  "the wait for the data folder",
+		Start: func(ctx context.Context, first *generation) error { return d.await(ctx, first.config.Data) },
+	}
+}
+
+// publish has commands find the process at an address, with a token.
+func (d *dataFolder) publish(address, token string) error { return d.lock.Publish(address, token) }
+
+func (d *dataFolder) take(folder string) (err error) {
+	d.lock, err = hold.LockData(folder, hold.DoingServe)
 	return err
 }
 
-func (a *App) tryData() (err error) {
-	a.lock, err = hold.LockData(a.now().config.Data, hold.DoingServe)
-	return err
-}
-
-// awaitData waits for a command that holds the data folder: it ends, or gives way. Until then the log and the replies of HTTP say
+// await waits for a command that holds the data folder: it ends, or gives way. Until then the log and the replies of HTTP say
 // for whom belfry waits. Another belfry that serves the folder is an error at once.
-func (a *App) awaitData(ctx context.Context) error {
-	if a.lock != nil {
+func (d *dataFolder) await(ctx context.Context, folder string) error {
+	if d.lock != nil {
 		return nil
 	}
-	folder := a.now().config.Data
 	path := filepath.Join(folder, hold.WaitFile)
 	mark := flock.New(path, flock.SetPermissions(0o600))
 	defer func() {
-		if a.lock != nil { // nobody else can wait for a command any more
+		if d.lock != nil { // nobody else can wait for a command any more
 			_ = os.Remove(path)
 		}
 		_ = mark.Unlock()
@@ -55,13 +79,13 @@ func (a *App) awaitData(ctx context.Context) error {
 	for unknown := 0; ; {
 		// Several may wait. Where the file can't be made, as on a disk that is full, nobody gives way, and the command ends all the same.
 		_, _ = mark.TryRLock()
-		err := a.tryData()
+		err := d.take(folder)
 		var held *hold.Held
 		switch {
 		case err == nil:
-			a.startup.resume()
+			d.startup.resume()
 			if !said.IsZero() {
-				a.log.Info("the data folder is free", "folder", folder)
+				d.log.Info("the data folder is free", "folder", folder)
 			}
 			return nil
 		case !errors.As(err, &held):
@@ -70,9 +94,9 @@ func (a *App) awaitData(ctx context.Context) error {
 			unknown = 0
 			if h := held.Holder; h != known || time.Since(said) >= hold.WaitLogInterval {
 				known, said = h, time.Now()
-				a.log.Warn("waiting for a command that holds the data folder", "command", "belfry "+h.Doing, "process", h.PID, "host", h.Host,
+				d.log.Warn("waiting for a command that holds the data folder", "command", "belfry "+h.Doing, "process", h.PID, "host", h.Host,
 					"since", h.Started, "folder", folder)
-				a.startup.wait("`belfry " + h.Doing + "`, which has its data")
+				d.startup.wait("`belfry " + h.Doing + "`, which has its data")
 			}
 		default:
 			if unknown++; unknown > hold.UnknownRetries || held.Holder.Doing == hold.DoingServe {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"sync"
-	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/internal/backoff"
+	"belfry/internal/prom"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/part"
-	"belfry/pkg/errs"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -20,20 +19,28 @@ import (
 // backends opens the backends that stores use. One that is opened stays so until the process ends: the relay may still publish
 // events of stores that a reload has removed.
 type backends struct {
-	app *App
+	awaiter
+	served  *current
+	metrics prometheus.Registerer
+
 	all map[string]driver.Backend
 }
 
-func (b *backends) part() part.Part[*generation] {
-	return part.Part[*generation]{
+func (b *backends) part() servedPart {
+	return servedPart{
 		Name: "the backends", Start: b.start, Reload: b.reload,
 		Stop: func(context.Context) error { return open.CloseBackends(b.all) },
 	}
 }
 
 func (b *backends) start(ctx context.Context, first *generation) (err error) {
-	b.all, err = open.Backends(ctx, first.plan, b.app.openBackendWithRetry)
+	b.all, err = open.Backends(ctx, first.plan, func(ctx context.Context, name string, of config.Backend) (opened driver.Backend, err error) {
+		space := b.space(ctx, name)
+		err = b.backend(ctx, first.config, name, func() (err error) { opened, err = open.Backend(ctx, of, b.log, space); return err })
+		return opened, err
+	})
 	first.backends = b.all
+	b.metrics.MustRegister(b.caches())
 	return err
 }
 
@@ -44,7 +51,7 @@ func (b *backends) reload(ctx context.Context, _, next *generation) (part.Change
 		if known := b.all[name]; known != nil {
 			return known, nil
 		}
-		d, err := open.Backend(ctx, of, b.app.log, nil)
+		d, err := open.Backend(ctx, of, b.log, nil)
 		if err == nil {
 			opened[name] = d
 		}
@@ -64,60 +71,61 @@ func (b *backends) reload(ctx context.Context, _, next *generation) (part.Change
 	}, nil
 }
 
-// spaceInterval is how often a write is tried again while the disk is full at the start.
-const spaceInterval = 500 * time.Millisecond
+// stores opens the stores, and reads the keys for sealing.
+type stores struct {
+	awaiter
+	served  *current
+	metrics prometheus.Registerer
 
-// awaitSpace returns the function that is called while the disk of a backend is full at the start: belfry waits for
-// space until ctx ends.
-func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error {
-	var once sync.Once
-	return func(full error) error {
-		once.Do(func() {
-			a.startup.wait("space on the disk of backend " + backend)
-			a.log.Error("the disk of a backend is full; belfry starts once there is space", "backend", backend, "error", full)
-		})
-		if err := backoff.Sleep(ctx, spaceInterval); err != nil {
-			return errors.Join(err, full)
-		}
-		return nil
-	}
+	running part.Background
+}
+
+func (s *stores) part() servedPart {
+	return servedPart{Name: "stores", Start: s.start, Reload: s.reload, Stop: s.running.Stop}
 }
 
 // complete adds the options of a store that only a running belfry has.
-func (a *generation) complete(o *store.Options) {
-	o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
-	o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
-	o.Logger = a.log
-	if o.Name == a.config.Authentication.UserStore {
-		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return a.auth.Admin.AnnounceDeletion(ctx, user) }
+func (s *stores) complete(g *generation, o *store.Options) {
+	o.Outbox, o.Announce, o.Interceptor = g.relay, g.bus, interceptors(g, o.Name, s.log)
+	o.InterceptsGet = len(g.config.Stores[o.Name].Intercept["get"]) > 0
+	o.Logger = s.log
+	if o.Name == g.config.Authentication.UserStore {
+		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return g.auth.Admin.AnnounceDeletion(ctx, user) }
 	}
 	if len(o.Search) > 0 {
-		o.Searcher = search.NewClient(a.bus.Conn())
+		o.Searcher = search.NewClient(g.bus.Conn())
 	}
-	if a.sealer != nil {
-		o.Sealer = a.sealer
+	if g.sealer != nil {
+		o.Sealer = g.sealer
 	}
 }
 
-// openStores opens all stores.
-func (a *generation) openStores(ctx context.Context) error {
-	set, err := open.Stores(ctx, a.plan, a.backends, a.openStore, a.complete)
+// start opens all stores.
+func (s *stores) start(ctx context.Context, first *generation) error {
+	set, err := open.Stores(ctx, first.plan, first.backends, func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
+		err = s.backend(ctx, first.config, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
+		if err == nil && o.Name == config.SealKeyStore {
+			err = s.openSealer(ctx, first, opened)
+		}
+		return opened, err
+	}, func(o *store.Options) { s.complete(first, o) })
 	if err != nil {
 		return err
 	}
-	a.set = set
+	first.set = set
 	for name, s := range set.Stores() {
-		a.relay.Add(name, s.Driver())
+		first.relay.Add(name, s.Driver())
 	}
+	s.metrics.MustRegister(s.counts())
 	return nil
 }
 
-// reloadStores makes the stores of another configuration: over the same records, and new ones.
-func reloadStores(ctx context.Context, before, next *generation) (part.Change, error) {
+// reload makes the stores of another configuration: over the same records, and new ones.
+func (s *stores) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	var stores []*store.Store
 	var added []*store.Store
 	for _, o := range next.plan.Stores {
-		next.complete(&o)
+		s.complete(next, &o)
 		if known := before.set.Store(o.Name); known != nil {
 			s, without := known.Reconfigured(o)
 			stores = append(stores, s)
@@ -141,58 +149,19 @@ func reloadStores(ctx context.Context, before, next *generation) (part.Change, e
 	}}, nil
 }
 
-// openStore opens one store, and reads the key for sealing from its store.
-func (a *App) openStore(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
-	opened, err := a.openWithRetry(ctx, backend, b, o)
-	if err == nil && o.Name == config.SealKeyStore {
-		err = a.openSealer(ctx, opened)
-	}
-	return opened, err
-}
-
-// The first and the longest delay between attempts to open a store whose backend is unavailable.
-const (
-	startRetryMin = 250 * time.Millisecond
-	startRetryMax = 10 * time.Second
+var (
+	objectsDesc = prometheus.NewDesc("belfry_objects", "Approximate number of objects in a store.", []string{"store"}, nil)
+	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet published.", []string{"store"}, nil)
 )
 
-// openBackendWithRetry opens a backend once what it needs for that is available: the names of its servers
-// may have to be resolved.
-func (a *App) openBackendWithRetry(ctx context.Context, name string, b config.Backend) (opened driver.Backend, err error) {
-	space := a.awaitSpace(ctx, name)
-	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = open.Backend(ctx, b, a.log, space); return err })
-	return opened, err
-}
-
-// openWithRetry opens a store once its backend is available.
-func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
-	err = a.awaitBackend(ctx, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
-	return opened, err
-}
-
-// awaitBackend calls open until its backend is available; the log and the replies of HTTP say so in the
-// meantime. It does not wait for a folder, which does not recover by itself.
-func (a *App) awaitBackend(ctx context.Context, backend string, open func() error) error {
-	said := ""
-	for delays := backoff.New(startRetryMin, startRetryMax); ; {
-		err := open()
-		if err == nil {
-			a.startup.resume()
-			if said != "" {
-				a.log.Info("the backend is available", "backend", backend)
+// counts are the metrics of stores.
+func (s *stores) counts() prometheus.Collector {
+	return prom.Computed(func(ctx context.Context, values prom.Values) {
+		for name, of := range s.served.now().set.Stores() {
+			if objects, pending, err := of.Count(ctx); err == nil {
+				values.Gauge(objectsDesc, float64(objects), name)
+				values.Gauge(pendingDesc, float64(pending), name)
 			}
-			return nil
 		}
-		if !errors.Is(err, errs.Unavailable) || a.now().config.Backends[backend].Type == "file" {
-			return err
-		}
-		a.startup.wait("backend " + backend)
-		if text := err.Error(); text != said {
-			said = text
-			a.log.Warn("a backend is unavailable; retrying", "backend", backend, "error", err)
-		}
-		if delays.Wait(ctx) != nil {
-			return err
-		}
-	}
+	}, objectsDesc, pendingDesc)
 }

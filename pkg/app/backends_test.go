@@ -13,7 +13,7 @@ import (
 // not change by itself.
 func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 	p := newPlace(t, `backends: {away: {type: mongodb, url: "mongodb://127.0.0.1:1"}}`)
-	a := newApp(p.config, nil, p.log(), nil)
+	wait := awaiter{startup: &startup{}, log: p.log()}
 	down := errs.New(errs.Unavailable, "the names of the servers can't be resolved")
 	for _, c := range []struct {
 		backend  string
@@ -27,15 +27,15 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		{"default", []error{down}, 1, errs.Unavailable},
 	} {
 		attempts := 0
-		err := a.awaitBackend(t.Context(), c.backend, func() error { attempts++; return c.results[attempts-1] })
+		err := wait.backend(t.Context(), p.config, c.backend, func() error { attempts++; return c.results[attempts-1] })
 		if attempts != c.attempts || !errors.Is(err, c.want) {
 			t.Errorf("%s: %d attempts ended with %v, want %d and %v", c.backend, attempts, err, c.attempts, c.want)
 		}
-		if waiting := a.front.waiting.Load(); err == nil && strings.Contains(waiting.Message, "waits") {
+		if waiting := wait.startup.err(); err == nil && strings.Contains(waiting.Error(), "waits") {
 			t.Errorf("the backend is there, and it says %v", waiting)
 		}
 	}
-	if waiting := a.front.waiting.Load(); waiting == nil || !strings.Contains(waiting.Message, "waits for backend away") {
+	if waiting := wait.startup.err(); !strings.Contains(waiting.Error(), "waits for backend away") {
 		t.Errorf("it says %v", waiting)
 	}
 	log := p.logged.String()
@@ -43,7 +43,7 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		t.Errorf("%d waits are logged, want one for each start that waits:\n%s", n, log)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := a.awaitBackend(ctx, "away", func() error { cancel(); return down }); !errors.Is(err, errs.Unavailable) {
+	if err := wait.backend(ctx, p.config, "away", func() error { cancel(); return down }); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("a start that was interrupted ended with %v", err)
 	}
 }

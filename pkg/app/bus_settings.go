@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/prom"
+	"belfry/pkg/app/part"
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 )
@@ -19,68 +22,71 @@ var busCheckInterval = 10 * time.Second
 
 const busCheckTimeout = 10 * time.Second
 
-// busSettings holds what of the bus is not as belfry's promises need it.
-type busSettings struct {
-	mu    sync.Mutex
-	lacks []string
-}
-
-func (b *busSettings) get() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lacks
-}
-
-// set replaces what was found before, and reports whether it differs.
-func (b *busSettings) set(lacks []string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	differ := !slices.Equal(b.lacks, lacks)
-	b.lacks = lacks
-	return differ
-}
-
-// startBusCheck compares the settings of the bus now and then. It changes none: two processes whose configurations differ would
+// settingsCheck compares the settings of the bus now and then. It changes none: two processes whose configurations differ would
 // take turns.
-func (a *App) startBusCheck(context.Context) error {
-	var first sync.WaitGroup
-	ctx, cancel := context.WithCancel(context.Background())
-	first.Go(func() { a.checkBus(ctx) })
-	a.onStop("the first check of the bus's settings", func(context.Context) error {
-		cancel()
-		first.Wait()
-		return nil
-	})
-	a.every(busCheckInterval, "the check of the bus's settings", func(ctx context.Context) bool {
-		a.checkBus(ctx)
-		return true
-	})
+type settingsCheck struct {
+	served  *current
+	roles   roles
+	log     *slog.Logger
+	metrics prometheus.Registerer
+
+	running part.Background
+	mu      sync.Mutex
+	lacks   []string // what of the bus is not as belfry's promises need it
+}
+
+func (c *settingsCheck) part() servedPart {
+	return servedPart{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get}
+}
+
+func (c *settingsCheck) start(context.Context, *generation) error {
+	check := func(ctx context.Context) bool { c.check(ctx); return true }
+	c.running.Go(func(ctx context.Context) { check(ctx) })
+	c.running.Every(busCheckInterval, check)
+	c.metrics.MustRegister(c.collector())
 	return nil
 }
 
-// checkBus compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
+// get lists the settings of the bus with which a promise may not hold, for everybody: without their values.
+func (c *settingsCheck) get() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lacks
+}
+
+// set replaces what was found before, and reports whether it differs.
+func (c *settingsCheck) set(lacks []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	differ := !slices.Equal(c.lacks, lacks)
+	c.lacks = lacks
+	return differ
+}
+
+// check compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
 // paused. What can't be read is as before: the state of the bus says why.
-func (a *App) checkBus(ctx context.Context) {
+func (c *settingsCheck) check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, busCheckTimeout)
 	defer cancel()
 	var lacks, details []string
-	err := a.askBus(ctx, func(ctx context.Context) error {
-		p := a.now().plan
+	now := c.served.now()
+	err := askBus(ctx, now.bus, func(ctx context.Context) error {
+		p := now.plan
 		o, err := p.BusOptions()
 		if err != nil {
 			return err
 		}
-		found, err := bus.SetupStreams(ctx, a.bus, o.Events, o.Replicas, true)
+		found, err := bus.SetupStreams(ctx, now.bus, o.Events, o.Replicas, true)
 		if err != nil {
 			return err
 		}
 		mine := map[string]bool{}
 		for _, spec := range p.Specs() {
-			if !a.has(spec.Name) {
+			if !c.roles.has(spec.Name) {
 				continue
 			}
 			mine[spec.Name] = true
-			consumers, err := listener.Setup(ctx, a.bus, spec, true)
+			consumers, err := listener.Setup(ctx, now.bus, spec, true)
 			if err != nil {
 				return err
 			}
@@ -92,7 +98,7 @@ func (a *App) checkBus(ctx context.Context) {
 			}
 		}
 		// Without the permission to list them, other listeners are for others to watch.
-		if all, err := a.listeners(ctx); err == nil {
+		if all, err := listListeners(ctx, now.bus); err == nil {
 			for _, l := range all {
 				if !l.PausedUntil.IsZero() && !mine[l.Name] {
 					lacks = append(lacks, "listener "+l.Name+" is paused and receives nothing: `nats consumer resume` ends that")
@@ -102,17 +108,18 @@ func (a *App) checkBus(ctx context.Context) {
 		}
 		return nil
 	})
-	if err != nil || !a.busSettings.set(lacks) {
+	if err != nil || !c.set(lacks) {
 		return
 	}
 	if len(lacks) == 0 {
-		a.log.Info("the bus is as belfry needs it again")
+		c.log.Info("the bus is as belfry needs it again")
 		return
 	}
-	a.log.Warn("the bus is not as belfry needs it: `belfry bus setup --check` says what to do", "differs", details, "because", lacks)
+	c.log.Warn("the bus is not as belfry needs it: `belfry bus setup --check` says what to do", "differs", details, "because", lacks)
 }
 
-// busShortcomings lists the settings of the bus with which a promise may not hold, for everybody: without their values.
-func (a *App) busShortcomings() []string { return a.busSettings.get() }
-
 var busSettingsDesc = prometheus.NewDesc("belfry_bus_shortcomings", "Settings of the bus's streams and consumers with which a promise of belfry may not hold, and paused listeners.", nil, nil)
+
+func (c *settingsCheck) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) { values.Gauge(busSettingsDesc, float64(len(c.get()))) }, busSettingsDesc)
+}

@@ -89,7 +89,7 @@ func TestAPausedListenerIsDegraded(t *testing.T) {
 			if _, err := js.PauseConsumer(t.Context(), bus.StreamEvents, consumer, time.Now().Add(time.Hour)); err != nil {
 				return err
 			}
-			listed, err := a.listeners(t.Context())
+			listed, err := listListeners(t.Context(), a.Bus())
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/prom"
 	"belfry/pkg/store/filestore"
 )
 
@@ -13,16 +16,18 @@ var (
 	cacheMissesDesc = prometheus.NewDesc("belfry_cache_misses_total", "Blocks that a backend of type file read from its folder.", cacheLabels, nil)
 )
 
-// collectCaches adds the metrics of the caches of backends of type file.
-func (a *App) collectCaches(ch chan<- prometheus.Metric) {
-	for name, b := range a.now().backends {
-		files, ok := b.(*filestore.Backend)
-		if !ok {
-			continue
+// caches are the metrics of the caches of backends of type file.
+func (b *backends) caches() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for name, backend := range b.served.now().backends {
+			files, ok := backend.(*filestore.Backend)
+			if !ok {
+				continue
+			}
+			m := files.Metrics()
+			values.Gauge(cacheBytesDesc, float64(m.CacheBytes), name)
+			values.Counter(cacheHitsDesc, float64(m.CacheHits), name)
+			values.Counter(cacheMissesDesc, float64(m.CacheMisses), name)
 		}
-		m := files.Metrics()
-		ch <- prometheus.MustNewConstMetric(cacheBytesDesc, prometheus.GaugeValue, float64(m.CacheBytes), name)
-		ch <- prometheus.MustNewConstMetric(cacheHitsDesc, prometheus.CounterValue, float64(m.CacheHits), name)
-		ch <- prometheus.MustNewConstMetric(cacheMissesDesc, prometheus.CounterValue, float64(m.CacheMisses), name)
-	}
+	}, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc)
 }

@@ -9,62 +9,74 @@ import (
 
 	"belfry/internal/count"
 	"belfry/pkg/app/examine"
+	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/operations/doctor"
 )
 
+// examineTimeout is for how long the serving process examines itself.
+const examineTimeout = 10 * time.Second
+
+// self is what a process that serves says of itself.
+type self struct {
+	served   *current
+	roles    roles
+	health   *health
+	list     *processList
+	began    time.Time
+	waits    func() error // what the start waits for; nil once requests are served
+	outdated func(ctx context.Context) []doctor.Finding
+}
+
 // examine returns what only this process knows.
-func (a *App) examine(ctx context.Context) (*examine.DoctorReply, error) {
-	if a.front.starting.Load() != nil {
-		return nil, a.startup.err()
+func (s *self) examine(ctx context.Context) (*examine.DoctorReply, error) {
+	if err := s.waits(); err != nil {
+		return nil, err
 	}
 	checks := []doctor.Check{
-		{Area: examine.AreaProcess, Ask: a.askSelf},
-		{Area: examine.AreaProcess, Subject: "parts", Ask: a.askParts},
-		{Area: examine.AreaConfig, Ask: a.askOutdated},
-		{Area: examine.AreaVersion, Ask: a.askRoster},
+		{Area: examine.AreaProcess, Ask: s.askSelf},
+		{Area: examine.AreaProcess, Subject: "parts", Ask: s.askParts},
+		{Area: examine.AreaConfig, Ask: s.outdated},
+		{Area: examine.AreaVersion, Ask: s.list.ask},
 	}
-	if now := a.now(); len(now.config.Bus.URL) == 0 {
+	now := s.served.now()
+	if len(now.config.Bus.URL) == 0 {
 		x := &examine.BusExamination{Plan: now.plan, User: "of this process", Own: true, Now: time.Now, Connect: func() (examine.AskedBus, func(), error) {
-			return a.bus, func() {}, a.bus.Ready(ctx)
+			return now.bus, func() {}, now.bus.Ready(ctx)
 		}}
 		checks = append(checks, doctor.Check{Area: examine.AreaBus, Subject: "embedded", Ask: x.Ask})
 	} else {
-		checks = append(checks, a.workRightsCheck())
+		checks = append(checks, s.workRightsCheck())
 	}
 	r := doctor.Run(ctx, checks, examineTimeout)
-	r.Redact(a.now().config.Secrets())
+	r.Redact(now.config.Secrets())
 	return &examine.DoctorReply{Version: plan.Version(), Findings: r.Findings}, nil
 }
 
 // askSelf reports whether the process is ready, and what operators should know although it is.
-func (a *App) askSelf(ctx context.Context) []doctor.Finding {
-	roles := a.roles
-	if len(roles) == 0 {
-		roles = plan.Roles()
-	}
+func (s *self) askSelf(ctx context.Context) []doctor.Finding {
 	var all []doctor.Finding
-	if _, err := a.ready(ctx); err != nil {
+	if _, err := s.health.ready(ctx); err != nil {
 		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.notReady", Says: "/readyz is 503: " + examine.MessageOf(err), Do: "see what else is wrong here: a process is not ready because of a part of it"})
 	} else {
-		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(), os.Getpid(), a.began.UTC().Format(time.RFC3339), strings.Join(roles, ", "))})
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(), os.Getpid(), s.began.UTC().Format(time.RFC3339), strings.Join(s.roles.names(), ", "))})
 	}
-	for _, says := range a.shortcomings() {
+	for _, says := range s.health.check() {
 		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "belfry's log says more; docs/guides/monitor.md lists the conditions"})
 	}
-	if s := a.relay.Stats(); s.Events > 0 && s.Unavailable {
-		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(s.Events, "event") + " can't be published, and no listener has them yet", Do: "see what is wrong with the bus; they are published when it accepts events"})
+	if o := s.served.now().relay.Stats(); o.Events > 0 && o.Unavailable {
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(o.Events, "event") + " can't be published, and no listener has them yet", Do: "see what is wrong with the bus; they are published when it accepts events"})
 	}
 	return all
 }
 
 // askParts reports which parts do not work, as /readyz does.
-func (a *App) askParts(ctx context.Context) []doctor.Finding {
+func (s *self) askParts(ctx context.Context) []doctor.Finding {
 	var all []doctor.Finding
-	states := a.states(ctx)
-	for i, err := range states {
-		if err != nil {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: a.now().depends[i].title(), Says: examine.MessageOf(err), Do: "belfry's log says since when; it uses it again by itself once it works"})
+	states := s.health.states(ctx)
+	for _, state := range states {
+		if err := state.err; err != nil {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: state.of.title(), Says: examine.MessageOf(err), Do: "belfry's log says since when; it uses it again by itself once it works"})
 		}
 	}
 	if len(all) == 0 {
@@ -73,17 +85,21 @@ func (a *App) askParts(ctx context.Context) []doctor.Finding {
 	return all
 }
 
-// askOutdated reports whether the files have another configuration than this process serves.
-func (a *App) askOutdated(ctx context.Context) []doctor.Finding {
-	if a.reload.Read == nil {
-		return nil
-	}
-	c, p, err := a.readAgain(ctx)
-	if err != nil {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "configuration.broken", Subject: a.now().config.File(), Says: "the file has changed since belfry read it, and belfry would not start with it: " + examine.MessageOf(err), Do: "correct the file before belfry is restarted"}}
-	}
-	if keys := a.changedSince(c, p); len(keys) > 0 {
-		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(), Says: "belfry still serves the configuration before: since then " + strings.Join(keys, ", ") + " changed", Do: "`belfry reload` has it read the file"}}
-	}
-	return nil
+// workRightsCheck asks for the rights that the workers of this process need.
+func (s *self) workRightsCheck() doctor.Check {
+	return doctor.Check{Area: examine.AreaBus, Subject: examine.WhatWorkers, Ask: func(ctx context.Context) []doctor.Finding {
+		now := s.served.now()
+		o, err := open.BusClient(now.config)
+		if err != nil || now.bus.Ready(ctx) != nil {
+			return nil // as another check says
+		}
+		x := examine.NewBusExamination(now.plan, o)
+		x.Serves = true
+		for _, spec := range now.plan.Specs() {
+			if s.roles.has(spec.Name) {
+				x.Workers = append(x.Workers, spec.Name)
+			}
+		}
+		return x.Check(examine.WhatWorkers, x.AskWork).Ask(ctx)
+	}}
 }

@@ -3,31 +3,39 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"belfry/pkg/app/open"
 	"belfry/pkg/mapping/fill"
 )
 
-// startClaims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
+// claims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
 // whatever its role: writes are refused until somebody has. It does not wait for the rate of other fills.
-func (a *generation) startClaims(ctx context.Context) error {
-	f, err := fill.Start(ctx, open.ClaimsOf(a.plan, a.set, a.log))
-	if err != nil {
-		return err
-	}
-	a.claims = f
-	a.onStop("collecting unique values", func(context.Context) error { f.Close(); return nil })
-	return nil
+type claims struct {
+	log *slog.Logger
+
+	filler *fill.Filler // nil until it is started
 }
 
-// incompleteClaims lists the stores in which no object can get a unique value yet, for whoever asks whether belfry is
-// ready.
-func (a *App) incompleteClaims() []string {
-	if a.claims == nil {
+func (c *claims) part() servedPart {
+	return servedPart{Name: "collecting unique values", Start: c.start, Check: c.incomplete, Stop: func(context.Context) error {
+		if c.filler != nil {
+			c.filler.Close()
+		}
 		return nil
-	}
+	}}
+}
+
+func (c *claims) start(ctx context.Context, first *generation) (err error) {
+	c.filler, err = fill.Start(ctx, open.ClaimsOf(first.plan, first.set, c.log))
+	return err
+}
+
+// incomplete lists the stores in which no object can get a unique value yet, for whoever asks whether belfry is
+// ready.
+func (c *claims) incomplete() []string {
 	var all []string
-	for _, s := range a.claims.Status() {
+	for _, s := range c.filler.Status() {
 		switch {
 		case s.Filled:
 		case s.Waiting && !s.Others:

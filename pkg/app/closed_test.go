@@ -73,7 +73,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 		t.Errorf("a uuid of a client: %d %s", status, text)
 	}
 
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 )
 
 // consoleBackups returns what the view System shows of backups: one object is read.
-func (a *generation) consoleBackups(ctx context.Context) console.Backups {
+func consoleBackups(ctx context.Context, g *generation) console.Backups {
 	out := console.Backups{}
-	configured := a.config.Backup
+	configured := g.config.Backup
 	if configured != nil {
 		out.Place = configured.String()
 	}
-	state, err := open.BackupStates(a.set).Get(ctx)
+	state, err := open.BackupStates(g.set).Get(ctx)
 	if err != nil {
 		out.Error = saysOf(err)
 		return out

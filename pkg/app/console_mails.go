@@ -1,6 +1,10 @@
 package app
 
 import (
+	"context"
+
+	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
 	"belfry/pkg/mail"
 )
 
@@ -15,4 +19,27 @@ func (folder writtenMails) List(limit int) ([]mail.Written, error) {
 // Read implements console.Mails.
 func (folder writtenMails) Read(name string) (mail.Written, error) {
 	return mail.Read(string(folder), name)
+}
+
+// consoleMail returns what the console shows of the mailer; nil without login by e-mail.
+func (v *systemView) consoleMail(g *generation) *console.MailTest {
+	e := g.config.Authentication.Email
+	if e == nil {
+		return nil
+	}
+	t := &console.MailTest{Mailer: e.Mailer, From: e.From, Type: g.config.Mailers[e.Mailer].Type}
+	t.Failing = func(ctx context.Context) string {
+		if says, since := v.mailers.failing(e.Mailer); says != "" {
+			return mailFailure{says, since}.String()
+		}
+		return v.elsewhere(ctx, e.Mailer)
+	}
+	t.Send = func(ctx context.Context, to string) (string, error) {
+		tested, err := v.mailers.test(ctx, g, command.MailTest{To: to})
+		if err != nil {
+			return "", err
+		}
+		return tested.Done(), nil
+	}
+	return t
 }

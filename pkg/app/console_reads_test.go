@@ -113,7 +113,7 @@ func startPopulation(t *testing.T) *population {
 	c.config = c.load(populated)
 	c.app = newApp(c.config, must(plan.Compile(c.config)), c.log(), nil)
 	t.Cleanup(func() { _ = c.app.Stop(context.Background()) })
-	for _, p := range c.app.processParts() {
+	for _, p := range c.app.wiring.parts {
 		if err := c.app.parts.Start(t.Context(), p, c.app.now()); err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func (c *population) grow(n int) {
 		parent := must(c.app.now().set.Store("Parents").Get(c.Context(), "all"))
 		copies := 0
 		object.Elements(object.Field(parent.Body, "children"), func([]byte) bool { copies++; return true })
-		lag := must(c.app.now().consoleGraph().Lag(c.Context()))
+		lag := must(c.app.wiring.views.consoleGraph(c.app.now()).Lag(c.Context()))
 		return copies == n && lag["mapping"]+lag["cascade"] == 0
 	})
 }
@@ -193,7 +193,7 @@ func (c *population) grow(n int) {
 // check has a run of the view Schemas find objects, which its page lists.
 func (c *population) check() {
 	c.Helper()
-	checks := c.app.measured.schemas
+	checks := c.app.wiring.views.measured.schemas
 	if err := checks.Start(c.Context(), c.user, "r", "Children"); err != nil {
 		c.Fatal(err)
 	}

@@ -48,21 +48,14 @@ const (
 	runSilence = time.Minute
 )
 
-func newRuns[S any](a *App, kind, uuid string, short func(S) S) *runs[S] {
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &runs[S]{
-		kind: kind, uuid: uuid, ctx: ctx, log: a.log, beat: runBeat, now: time.Now, short: short,
+func newRuns[S any](ctx context.Context, v *views, kind, uuid string, short func(S) S) *runs[S] {
+	return &runs[S]{
+		kind: kind, uuid: uuid, ctx: ctx, log: v.log, beat: runBeat, now: time.Now, short: short,
 		// That a run goes forward is no change that listeners have to see.
 		records: func() *store.Store {
-			return a.now().set.Store(config.TokenStore).WithOptions(func(o *store.Options) { o.NoEvents = true })
+			return v.served.now().set.Store(config.TokenStore).WithOptions(func(o *store.Options) { o.NoEvents = true })
 		},
 	}
-	a.onStop("each "+kind+" of the console", func(context.Context) error {
-		cancel()
-		r.running.Wait()
-		return nil
-	})
-	return r
 }
 
 func (r *runs[S]) errRunning() error {

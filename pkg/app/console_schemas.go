@@ -21,10 +21,10 @@ type schemaChecks struct {
 
 var _ console.SchemaChecker = (*schemaChecks)(nil)
 
-func (a *App) newSchemaChecks() *schemaChecks {
+func newSchemaChecks(ctx context.Context, v *views) *schemaChecks {
 	return &schemaChecks{
-		runs:  newRuns[console.SchemaChecked](a, "schema check", "schema-check", nil),
-		store: func(name string) *store.Store { return a.now().set.Store(name) },
+		runs:  newRuns[console.SchemaChecked](ctx, v, "schema check", "schema-check", nil),
+		store: func(name string) *store.Store { return v.served.now().set.Store(name) },
 	}
 }
 
@@ -92,10 +92,10 @@ func (c *schemaChecks) Last(ctx context.Context) (*console.SchemaCheck, error) {
 }
 
 // consoleSchemas returns what the view Schemas needs.
-func (a *generation) consoleSchemas() *console.Schemas {
-	s := &console.Schemas{Checks: a.measured.schemas, Set: a.set}
-	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
-		if !config.Internal(name) && a.config.Stores[name].Schema != "" {
+func (v *views) consoleSchemas(g *generation) *console.Schemas {
+	s := &console.Schemas{Checks: v.measured.schemas, Set: g.set}
+	for _, name := range slices.Sorted(maps.Keys(g.config.Stores)) {
+		if !config.Internal(name) && g.config.Stores[name].Schema != "" {
 			s.Stores = append(s.Stores, name)
 		}
 	}

@@ -2,8 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,43 +18,28 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
-	"belfry/pkg/errs"
 	"belfry/pkg/search"
 )
 
-// consoleUsers returns what the view Users needs.
-func (a *generation) consoleUsers() *console.Users {
-	return &console.Users{Accounts: a.auth.Admin, Store: a.config.Authentication.UserStore, Mails: a.auth.EmailEnabled()}
+// systemView is what the view System shows of a process.
+type systemView struct {
+	roles      roles
+	log        *slog.Logger
+	health     *health
+	mailers    *mailers
+	elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "": it can
+	began      time.Time
+	lastReload func() *console.Reload // nil: none was requested
 }
 
-// measured is what the console shows of the time before, also of that before a reload.
-type measured struct {
-	history *history
-	workers *consoleWorkers
-	verify  *verifications
-	schemas *schemaChecks
-}
-
-// measure begins to keep the metrics of the last hour, for the first console of the process.
-func (a *App) measure() {
-	if a.measured.history != nil {
-		return
-	}
-	h := &history{gather: a.registry}
-	take := func() { h.take(time.Now(), a.relay.Stats().Published) }
-	take()
-	a.every(historyInterval, "the metrics of the last hour", func(context.Context) bool { take(); return true })
-	a.measured = measured{history: h, workers: a.newConsoleWorkers(), verify: a.newVerifications(), schemas: a.newSchemaChecks()}
-}
-
-// consoleSystem returns what the view System needs.
-func (a *generation) consoleSystem() *console.System {
+// of returns what the view needs.
+func (v *systemView) of(g *generation, h *history) *console.System {
 	return &console.System{
-		Facts: a.facts(), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
-		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.shortcomings() },
-		Backups: a.consoleBackups, Reload: a.lastReload.Load, Mail: a.consoleMail(),
+		Facts: v.facts(g), ConfigFile: g.config.File(), Config: g.config.Shown, Charts: h.charts,
+		Checks: v.checks, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.health.check() },
+		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Reload: v.lastReload, Mail: v.consoleMail(g),
 		Ready: func(ctx context.Context) string {
-			if _, err := a.ready(ctx); err != nil {
+			if _, err := v.health.ready(ctx); err != nil {
 				return saysOf(err)
 			}
 			return ""
@@ -63,7 +48,7 @@ func (a *generation) consoleSystem() *console.System {
 }
 
 // facts describes the process.
-func (a *generation) facts() []console.Fact {
+func (v *systemView) facts(g *generation) []console.Fact {
 	facts := []console.Fact{{Name: "Version", Value: plan.Version()}}
 	add := func(name, value string) {
 		if value != "" {
@@ -81,25 +66,22 @@ func (a *generation) facts() []console.Fact {
 	host, _ := os.Hostname() // may be missing
 	add("Host", host)
 	add("Process", fmt.Sprint(os.Getpid()))
-	add("Started", a.began.UTC().Format("2006-01-02 15:04:05")+" UTC")
-	roles := a.roles
-	if len(roles) == 0 {
-		roles = plan.Roles()
-	}
-	add("Roles", strings.Join(roles, ", "))
-	add("HTTP", a.address)
-	add("Base URL", a.auth.BaseURL())
-	add("Metrics", a.now().metricsAddress)
-	add("Bus", a.bus.ClientURL())
-	add("Data", a.config.Data)
+	add("Started", v.began.UTC().Format("2006-01-02 15:04:05")+" UTC")
+	add("Roles", strings.Join(v.roles.names(), ", "))
+	add("HTTP", g.address)
+	add("Base URL", g.auth.BaseURL())
+	add("Metrics", g.metricsAddress)
+	add("Bus", g.bus.ClientURL())
+	add("Data", g.config.Data)
 	return facts
 }
 
 // checks asks all parts at once whether they work, as probes do: one that hangs delays the page no longer than ctx.
-func (a *App) checks(ctx context.Context) []console.Check {
-	all := make([]console.Check, 0, len(a.now().depends))
+func (v *systemView) checks(ctx context.Context) []console.Check {
+	now := v.health.served.now()
+	all := make([]console.Check, 0, len(now.depends))
 	var asked sync.WaitGroup
-	for _, p := range a.now().depends {
+	for _, p := range now.depends {
 		if p.kind == partOutbox {
 			continue // it follows, with what waits in it
 		}
@@ -109,19 +91,19 @@ func (a *App) checks(ctx context.Context) []console.Check {
 			err := p.state(ctx)
 			c.OK, c.Took = err == nil, p.lastTook()
 			if err != nil {
-				a.log.WarnContext(ctx, "a part does not work", "part", c.Name, "error", err)
+				v.log.WarnContext(ctx, "a part does not work", "part", c.Name, "error", err)
 				c.Says = saysOf(err)
 			}
 		})
 	}
 	asked.Wait()
-	s := a.relay.Stats()
+	s := now.relay.Stats()
 	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: count.Of(s.Events, "event") + " to be published"}
 	if s.Unavailable {
 		relay.Says += "; the bus does not accept events, which stay in their records"
 	}
 	all = append(all, relay)
-	for _, i := range a.searchStatus() {
+	for _, i := range now.searchStatus() {
 		all = append(all, console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: saysOfIndex(i)})
 	}
 	return all
@@ -139,36 +121,26 @@ func saysOfIndex(i search.Status) string {
 	return says
 }
 
-// saysOf returns what an error says to an admin: its message, without the text of servers, which can have addresses
-// with passwords.
-func saysOf(err error) string {
-	var own *errs.Error
-	if errors.As(err, &own) {
-		return own.Message
-	}
-	return "it does not reply; the log has the reason"
-}
-
 // disks returns the space of the folders that this process writes.
-func (a *generation) disks() []console.Disk {
+func disks(g *generation) []console.Disk {
 	var all []console.Disk
 	add := func(what, folder string) {
 		if free, total, ok := examine.Space(folder); ok {
 			all = append(all, console.Disk{What: what, Folder: folder, Free: free, Total: total})
 		}
 	}
-	add("data", a.config.Data)
+	add("data", g.config.Data)
 	elsewhere := func(folder string) bool {
-		below, err := filepath.Rel(a.config.Data, folder)
+		below, err := filepath.Rel(g.config.Data, folder)
 		return err != nil || !filepath.IsLocal(below)
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
-		if f := a.config.Backends[name].File; f != nil && elsewhere(f.Folder) {
+	for _, name := range slices.Sorted(maps.Keys(g.backends)) {
+		if f := g.config.Backends[name].File; f != nil && elsewhere(f.Folder) {
 			add("backend "+name, f.Folder)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.config.Binaries)) {
-		if f := a.config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
+	for _, name := range slices.Sorted(maps.Keys(g.config.Binaries)) {
+		if f := g.config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
 			add("binaries "+name, f.Folder)
 		}
 	}

@@ -17,11 +17,11 @@ type verifications struct {
 
 var _ console.Verifier = (*verifications)(nil)
 
-func (a *App) newVerifications() *verifications {
+func newVerifications(ctx context.Context, v *views) *verifications {
 	return &verifications{
-		runs: newRuns(a, "verification", "verification", shortVerified),
+		runs: newRuns(ctx, v, "verification", "verification", shortVerified),
 		run: func(ctx context.Context, o command.VerifyOptions, into *command.Report) error {
-			now := a.now()
+			now := v.served.now()
 			return command.VerifyAll(ctx, now.set, open.InOrder(now.binaries), o, verify.Options{RecheckFor: command.DifferenceTimeout}, into)
 		},
 	}

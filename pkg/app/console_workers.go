@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -11,9 +10,9 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
-	"belfry/pkg/errs"
 	"belfry/pkg/listener/deadletter"
 	"belfry/pkg/listener/replay"
+	"belfry/pkg/missed"
 )
 
 // The states of listeners are measured for the last hour. Only so many listeners are remembered, since anybody who
@@ -26,7 +25,8 @@ const (
 
 // consoleWorkers implements console.Workers.
 type consoleWorkers struct {
-	app *App
+	served *current
+	log    func() []missed.Status // what listeners have missed
 
 	mu      sync.Mutex
 	samples map[string][]console.Sample // by listener
@@ -34,21 +34,22 @@ type consoleWorkers struct {
 
 var _ console.Workers = (*consoleWorkers)(nil)
 
-// newConsoleWorkers starts measuring.
-func (a *App) newConsoleWorkers() *consoleWorkers {
-	w := &consoleWorkers{app: a, samples: map[string][]console.Sample{}}
-	measure := func(ctx context.Context) bool {
-		ctx, cancel := context.WithTimeout(ctx, sampleInterval)
-		defer cancel()
-		// While the bus is unavailable, or denies it, there is nothing to measure, and others report it.
-		if all, err := a.listeners(ctx); err == nil {
-			w.add(time.Now(), all)
-		}
-		return true
-	}
-	a.every(sampleInterval, "measuring listeners", measure)
-	return w
+func newConsoleWorkers(served *current, log func() []missed.Status) *consoleWorkers {
+	return &consoleWorkers{served: served, log: log, samples: map[string][]console.Sample{}}
 }
+
+// measure adds a sample of each listener.
+func (w *consoleWorkers) measure(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, sampleInterval)
+	defer cancel()
+	// While the bus is unavailable, or denies it, there is nothing to measure, and others report it.
+	if all, err := listListeners(ctx, w.bus()); err == nil {
+		w.add(time.Now(), all)
+	}
+	return true
+}
+
+func (w *consoleWorkers) bus() *bus.Bus { return w.served.now().bus }
 
 // add remembers the states of listeners, and forgets those of an hour ago.
 func (w *consoleWorkers) add(now time.Time, all []*replay.Listener) {
@@ -81,7 +82,7 @@ func (w *consoleWorkers) Measured() []string {
 
 // Listeners implements console.Workers.
 func (w *consoleWorkers) Listeners(ctx context.Context) ([]console.Worker, error) {
-	all, err := w.app.listeners(ctx)
+	all, err := listListeners(ctx, w.bus())
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +102,7 @@ func (w *consoleWorkers) Listeners(ctx context.Context) ([]console.Worker, error
 // missed returns what consumers have missed that is neither repaired nor confirmed.
 func (w *consoleWorkers) missed() map[string]string {
 	all := map[string]string{}
-	if w.app.missed == nil {
-		return all
-	}
-	for _, s := range w.app.missed.Missed() {
+	for _, s := range w.log() {
 		if s.Open() {
 			all[s.Consumer] = "This listener has missed " + s.Count() + " events since " + s.Since.UTC().Format(time.RFC3339) +
 				": the log is " + string(s.Reason) + ". `belfry listener confirm` says that this is dealt with."
@@ -120,64 +118,17 @@ func (w *consoleWorkers) Reset(ctx context.Context, name, from string) (uint64, 
 		return 0, err
 	}
 	var sequence uint64
-	err = w.app.permitted(ctx, "reset listeners", "belfry listener reset", []string{consumerList, "$JS.API.CONSUMER.RESET", "$JS.API.CONSUMER.CREATE"}, func(ctx context.Context) error {
-		sequence, err = replay.Reset(ctx, w.app.bus.JetStream(), name, place)
+	err = permitted(ctx, w.bus(), "reset listeners", "belfry listener reset", []string{consumerList, "$JS.API.CONSUMER.RESET", "$JS.API.CONSUMER.CREATE"}, func(ctx context.Context) error {
+		sequence, err = replay.Reset(ctx, w.bus().JetStream(), name, place)
 		return err
 	})
 	return sequence, err
 }
 
-// Subjects of requests to the bus, some of which its user may lack: nats.conf gives a front few permissions.
-const (
-	consumerList = "$JS.API.CONSUMER.LIST"
-	deadInfo     = "$JS.API.STREAM.INFO." + bus.StreamDead
-	deadPages    = "$JS.API.CONSUMER.CREATE." + bus.StreamDead
-	deadGet      = "$JS.API.STREAM.MSG.GET." + bus.StreamDead
-	deadDirect   = "$JS.API.DIRECT.GET." + bus.StreamDead
-	deadDelete   = "$JS.API.STREAM.MSG.DELETE." + bus.StreamDead
-	retries      = "retry" // and below
-)
-
-// permitted does what needs permissions on the bus. It reports Denied, with the command that an admin of the bus can use instead, as soon as
-// the bus denies a request on one of the subjects: it sends no reply to those.
-func (a *App) permitted(ctx context.Context, what, command string, subjects []string, do func(ctx context.Context) error) error {
-	ctx, stop := a.bus.UntilDenied(ctx, subjects...)
-	defer stop()
-	err := a.askBus(ctx, do)
-	if err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
-		return errs.Wrap(err, errs.Denied, "the user of the bus that this process has may not %s: use `%s` as the admin of the bus, or grant the user what docs/reference/bus.md lists for the console", what, command)
-	}
-	return err
-}
-
-// askBus sends requests to the bus. It reports errs.Unavailable at once where there is no connection, and when it is lost:
-// the requests would wait for their timeouts.
-func (a *App) askBus(ctx context.Context, do func(ctx context.Context) error) error {
-	if err := a.bus.Connected(); err != nil {
-		return err
-	}
-	connected, stop := a.bus.WhileConnected(ctx)
-	defer stop()
-	err := do(connected)
-	if err != nil && connected.Err() != nil && ctx.Err() == nil {
-		return errs.Wrap(err, errs.Unavailable, "the bus is unavailable: the connection was lost meanwhile")
-	}
-	return err
-}
-
-// listeners returns the state of all listeners.
-func (a *App) listeners(ctx context.Context) (all []*replay.Listener, err error) {
-	err = a.permitted(ctx, "list the listeners", "belfry listener list", []string{consumerList, "$JS.API.STREAM.INFO"}, func(ctx context.Context) error {
-		all, err = replay.List(ctx, a.bus.JetStream())
-		return err
-	})
-	return all, err
-}
-
 // Letters implements console.Workers.
 func (w *consoleWorkers) Letters(ctx context.Context, listener string, after uint64, limit int) (page []*deadletter.Letter, more bool, err error) {
-	err = w.app.permitted(ctx, "read dead letters", "belfry dlq list", []string{deadInfo, deadPages}, func(ctx context.Context) error {
-		page, more, err = deadletter.Page(ctx, w.app.bus, listener, after, limit)
+	err = permitted(ctx, w.bus(), "read dead letters", "belfry dlq list", []string{deadInfo, deadPages}, func(ctx context.Context) error {
+		page, more, err = deadletter.Page(ctx, w.bus(), listener, after, limit)
 		return err
 	})
 	return page, more, err
@@ -185,8 +136,8 @@ func (w *consoleWorkers) Letters(ctx context.Context, listener string, after uin
 
 // Letter implements console.Workers.
 func (w *consoleWorkers) Letter(ctx context.Context, id uint64) (l *deadletter.Letter, err error) {
-	err = w.app.permitted(ctx, "read dead letters", "belfry dlq show", []string{deadInfo, deadGet, deadDirect}, func(ctx context.Context) error {
-		l, err = deadletter.Get(ctx, w.app.bus, id)
+	err = permitted(ctx, w.bus(), "read dead letters", "belfry dlq show", []string{deadInfo, deadGet, deadDirect}, func(ctx context.Context) error {
+		l, err = deadletter.Get(ctx, w.bus(), id)
 		return err
 	})
 	return l, err
@@ -194,14 +145,14 @@ func (w *consoleWorkers) Letter(ctx context.Context, id uint64) (l *deadletter.L
 
 // Retry implements console.Workers.
 func (w *consoleWorkers) Retry(ctx context.Context, id uint64) error {
-	return w.app.permitted(ctx, "retry dead letters", "belfry dlq retry", []string{deadInfo, deadGet, deadDirect, deadDelete, retries}, func(ctx context.Context) error {
-		return deadletter.Retry(ctx, w.app.bus, id)
+	return permitted(ctx, w.bus(), "retry dead letters", "belfry dlq retry", []string{deadInfo, deadGet, deadDirect, deadDelete, retries}, func(ctx context.Context) error {
+		return deadletter.Retry(ctx, w.bus(), id)
 	})
 }
 
 // Drop implements console.Workers.
 func (w *consoleWorkers) Drop(ctx context.Context, id uint64) error {
-	return w.app.permitted(ctx, "drop dead letters", "belfry dlq drop", []string{deadInfo, deadDelete}, func(ctx context.Context) error {
-		return deadletter.Drop(ctx, w.app.bus, id)
+	return permitted(ctx, w.bus(), "drop dead letters", "belfry dlq drop", []string{deadInfo, deadDelete}, func(ctx context.Context) error {
+		return deadletter.Drop(ctx, w.bus(), id)
 	})
 }

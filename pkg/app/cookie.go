@@ -43,22 +43,22 @@ func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 }
 
 // findFormerCookies finds the names that the cookie of sessions had, and remembers its name if that is a new one.
-func (g *generation) findFormerCookies(ctx context.Context) error {
-	if !g.has(plan.RoleFront) {
+func (a *authentication) findFormerCookies(ctx context.Context, g *generation) error {
+	if !a.roles.has(plan.RoleFront) {
 		return nil
 	}
 	name := g.config.Authentication.Cookie
-	return g.awaitBackend(ctx, g.config.Stores[config.SealKeyStore].Backend, func() (err error) {
+	return a.backend(ctx, g.config, g.config.Stores[config.SealKeyStore].Backend, func() (err error) {
 		g.formerCookies, err = rememberCookie(ctx, g.set.Store(config.SealKeyStore), name, time.Now())
 		return err
 	})
 }
 
 // keepFormerCookies is findFormerCookies for a reload, which continues without the memory if that can't be written.
-func (g *generation) keepFormerCookies(before *generation) {
+func (a *authentication) keepFormerCookies(before, g *generation) {
 	name, was := g.config.Authentication.Cookie, before.config.Authentication.Cookie
 	g.formerCookies = before.formerCookies
-	if name == was || !g.has(plan.RoleFront) {
+	if name == was || !a.roles.has(plan.RoleFront) {
 		return
 	}
 	now := time.Now()
@@ -66,7 +66,7 @@ func (g *generation) keepFormerCookies(before *generation) {
 	ctx, cancel := context.WithTimeout(context.Background(), cookieTimeout)
 	defer cancel()
 	if _, err := rememberCookie(ctx, g.set.Store(config.SealKeyStore), name, now); err != nil {
-		g.log.Warn("the former name of the cookie of sessions is read until the next start only, since it can't be stored", "error", err)
+		a.log.Warn("the former name of the cookie of sessions is read until the next start only, since it can't be stored", "error", err)
 	}
 }
 

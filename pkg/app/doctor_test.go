@@ -501,31 +501,30 @@ func TestWhatOtherProcessesSayIsFound(t *testing.T) {
 func TestProcessesAreListed(t *testing.T) {
 	p := newPlace(t, lone)
 	a := p.start()
-	a.enroll(t.Context())
-	other := &App{run: "another", began: time.Now(), log: p.log(), roles: []string{"mapping"}, mailers: newMailers(prometheus.NewRegistry())}
-	other.current = a.now()
+	a.wiring.list.enroll(t.Context())
+	other := &processList{served: a.served, run: "another", began: time.Now(), log: p.log(), roles: []string{"mapping"}, mailers: newMailers(a.served, p.log(), prometheus.NewRegistry())}
 	other.mailers.use("default", config.Mailer{})
 	other.mailers.use("removed", config.Mailer{})
 	refused := mail.NewSMTP(mail.SMTPOptions{Host: "127.0.0.1", Port: kit.FreePort(t), TLS: "none"}).Send(t.Context(), mail.Message{ID: "x", Date: time.Now(), From: "b@example.com", To: "a@example.com", Subject: "s", Text: "t"})
 	if _, about := mail.AboutServer(refused); !about {
 		t.Fatal(refused)
 	}
-	other.mailers.note("default", refused, p.log())
-	other.mailers.note("removed", refused, p.log())
+	other.mailers.note("default", refused)
+	other.mailers.note("removed", refused)
 	other.enroll(t.Context())
-	r, _, err := a.sharedRoster().Get(t.Context())
-	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.run].Version != plan.Version() {
+	r, _, err := a.wiring.list.shared().Get(t.Context())
+	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.wiring.list.run].Version != plan.Version() {
 		t.Fatalf("listed are %+v, %v", r, err)
 	}
-	if says := r.failsElsewhere(a.run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
+	if says := r.failsElsewhere(a.wiring.list.run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
 		t.Errorf("its mailer is %q in %+v", says, r)
 	}
-	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(a.run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(a.run, "another", time.Now())} {
+	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(a.wiring.list.run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(a.wiring.list.run, "another", time.Now())} {
 		if says != "" {
 			t.Errorf("a mailer that does not fail is %q", says)
 		}
 	}
-	if _, _, err := a.sharedRoster().Change(t.Context(), func(r *roster) bool {
+	if _, _, err := a.wiring.list.shared().Change(t.Context(), func(r *roster) bool {
 		gone := r.Processes["another"]
 		gone.Seen = time.Now().Add(-time.Hour)
 		r.Processes["another"] = gone
@@ -533,8 +532,8 @@ func TestProcessesAreListed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	a.enroll(t.Context())
-	if r, _, err = a.sharedRoster().Get(t.Context()); err != nil || len(r.Processes) != 1 {
+	a.wiring.list.enroll(t.Context())
+	if r, _, err = a.wiring.list.shared().Get(t.Context()); err != nil || len(r.Processes) != 1 {
 		t.Errorf("listed are %+v, %v", r, err)
 	}
 }

@@ -7,21 +7,18 @@ import (
 	"belfry/pkg/app/plan"
 )
 
-// contract is what the documents of this process describe.
-func (a *generation) contract() (*model.Contract, error) {
-	return model.Of(a.config, plan.MethodsOf(a.config), plan.Version(), a.config.BaseURLAt(a.address))
+// contractOf is what the documents of a process describe.
+func contractOf(g *generation) (*model.Contract, error) {
+	return model.Of(g.config, plan.MethodsOf(g.config), plan.Version(), g.config.BaseURLAt(g.address))
 }
 
 // documents returns the documents that are served.
-func (a *generation) documents(k *model.Contract, openAPI func() ([]byte, error)) (all []system.Document) {
-	if a.config.Documents.OpenAPI {
+func documents(g *generation, k *model.Contract, openAPI func() ([]byte, error)) (all []system.Document) {
+	if g.config.Documents.OpenAPI {
 		all = append(all, system.Document{Path: "/openapi.json", Body: openAPI})
 	}
-	if a.config.Documents.AsyncAPI {
+	if g.config.Documents.AsyncAPI {
 		all = append(all, system.Document{Path: "/asyncapi.json", Body: plan.DocumentOf(k, asyncapi.Document)})
 	}
 	return all
 }
-
-// Routes returns all routes of HTTP, as "GET /books/{uuid}".
-func (a *App) Routes() []string { return a.now().api.Routes() }

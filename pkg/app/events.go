@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/pkg/api/sse"
@@ -11,26 +14,35 @@ import (
 	"belfry/pkg/store"
 )
 
-// newEvents makes the hub that sends events to browsers.
-func (a *generation) newEvents() {
-	e := a.config.Events
+// streams sends events to browsers.
+type streams struct {
+	served  *current
+	log     *slog.Logger
+	metrics *prometheus.Registry
+}
+
+func (s *streams) part() servedPart {
+	return servedPart{
+		Name:   "events for browsers",
+		Start:  func(_ context.Context, first *generation) error { s.open(first); return nil },
+		Reload: s.reload,
+		Stop:   func(context.Context) error { s.served.now().live.Close(); return nil },
+	}
+}
+
+// open makes the hub that sends events to browsers.
+func (s *streams) open(g *generation) {
+	e := g.config.Events
 	o := sse.Options{
-		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore}, Accounts: a.config.Authentication.UserStore,
+		Bus: g.bus, Identity: []string{config.SessionStore, g.config.Authentication.UserStore}, Accounts: g.config.Authentication.UserStore,
 		Clients: e.Clients, Address: e.Address, Heartbeat: e.Heartbeat, Buffer: e.Buffer,
-		Sealer: a.sealer, Registry: a.registry, Logger: a.log,
+		Sealer: g.sealer, Registry: s.metrics, Logger: s.log,
 	}
 	if o.Address == 0 {
 		o.Address = -1
 	}
-	o.Stores, o.GetOnly = eventStores(a.config, a.set)
-	a.live = sse.New(o)
-}
-
-// startEvents starts the hub that sends events to browsers.
-func (a *generation) startEvents(context.Context) error {
-	a.newEvents()
-	a.onStop("events for browsers", func(context.Context) error { a.now().live.Close(); return nil })
-	return nil
+	o.Stores, o.GetOnly = eventStores(g.config, g.set)
+	g.live = sse.New(o)
 }
 
 // eventStores returns the stores whose events browsers may receive: those that are configured so, or can be
@@ -50,10 +62,10 @@ func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly 
 	return all, getOnly
 }
 
-// reloadEvents makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for
+// reload makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for
 // its rules to decide.
-func reloadEvents(_ context.Context, before, next *generation) (part.Change, error) {
-	next.newEvents()
+func (s *streams) reload(_ context.Context, before, next *generation) (part.Change, error) {
+	s.open(next)
 	return part.Change{
 		Apply: func() { before.live.Retire(next.live) }, Cancel: func() { next.live.Close() },
 		Retire: func(context.Context) { before.live.Close() },

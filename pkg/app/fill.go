@@ -2,39 +2,55 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/internal/prom"
 	"belfry/listeners/mapping"
-	"belfry/pkg/api/console"
 	"belfry/pkg/app/part"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
 )
 
-// startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the
+// filling fills the arrays of mappings that were added or changed over existing data, or, in a process without the
 // role mapping, records by which configuration it serves.
-func (a *generation) startFill(ctx context.Context) error {
-	f, err := fill.Start(ctx, fill.Options{
-		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.Shared(),
-		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
+type filling struct {
+	roles   roles
+	log     *slog.Logger
+	metrics prometheus.Registerer
+
+	filler *fill.Filler // nil until it is started
+}
+
+func (f *filling) part() servedPart {
+	return servedPart{Name: "the filling of arrays", Start: f.start, Reload: f.reload, Stop: func(context.Context) error {
+		if f.filler != nil {
+			f.filler.Close()
+		}
+		return nil
+	}}
+}
+
+func (f *filling) start(ctx context.Context, first *generation) (err error) {
+	f.filler, err = fill.Start(ctx, fill.Options{
+		Works: fill.Derived(first.set, config.Internal), Store: first.set.Store(config.PositionStore), Logger: f.log, Alone: !first.plan.Shared(),
+		Fills: f.roles.has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, first) }, Rate: first.config.FillRate,
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		f.metrics.MustRegister(f.collector())
 	}
-	a.filler = f
-	a.onStop("the filling of arrays", func(context.Context) error { f.Close(); return nil })
-	return nil
+	return err
 }
 
 // prepareFill has the consumer of the mapping worker receive the events of all mappings.
-func (a *generation) prepareFill(ctx context.Context) error {
-	spec := a.plan.MappingSpec()
+func prepareFill(ctx context.Context, g *generation) error {
+	spec := g.plan.MappingSpec()
 	if len(spec.Filters) == 0 {
 		return nil
 	}
-	_, err := listener.Setup(ctx, a.bus, spec, false)
+	_, err := listener.Setup(ctx, g.bus, spec, false)
 	return err
 }
 
@@ -56,17 +72,8 @@ func merged(all []fill.Status) (out []fill.Status) {
 	return out
 }
 
-// consoleFill returns how far the arrays of a mapping are filled, for the view Map.
-func (a *App) consoleFill() func(source, target, array string) console.Fill {
-	return func(source, target, array string) console.Fill {
-		for _, s := range merged(a.filler.Status()) {
-			if s.Source == source && s.Target == target && s.Array == array {
-				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Others, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
-			}
-		}
-		return console.Fill{}
-	}
-}
+// Status returns how far the arrays of mappings and computed fields are filled.
+func (f *filling) Status() []fill.Status { return merged(f.filler.Status()) }
 
 var (
 	filledDesc   = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
@@ -74,19 +81,21 @@ var (
 	fillsDesc    = prometheus.NewDesc("belfry_mapping_fill_targets_total", "Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
 )
 
-// collectFill adds the metrics of filling.
-func (a *App) collectFill(ch chan<- prometheus.Metric) {
-	for _, s := range merged(a.filler.Status()) {
-		if s.Source == "" {
-			ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Target)
-			continue
+// collector are the metrics of filling.
+func (f *filling) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for _, s := range f.Status() {
+			if s.Source == "" {
+				values.Gauge(computedDesc, prom.OneIf(s.Filled), s.Target)
+				continue
+			}
+			values.Gauge(filledDesc, prom.OneIf(s.Filled), s.Source, s.Target, s.Array)
 		}
-		ch <- prometheus.MustNewConstMetric(filledDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Source, s.Target, s.Array)
-	}
-	ch <- prometheus.MustNewConstMetric(fillsDesc, prometheus.CounterValue, float64(a.filler.Targets()))
+		values.Counter(fillsDesc, float64(f.filler.Targets()))
+	}, filledDesc, computedDesc, fillsDesc)
 }
 
-// reloadFill fills as another configuration says.
-func reloadFill(_ context.Context, _, next *generation) (part.Change, error) {
-	return part.Change{Apply: func() { next.filler.SetRate(next.config.FillRate) }}, nil
+// reload fills as another configuration says.
+func (f *filling) reload(_ context.Context, _, next *generation) (part.Change, error) {
+	return part.Change{Apply: func() { f.filler.SetRate(next.config.FillRate) }}, nil
 }

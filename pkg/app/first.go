@@ -13,7 +13,7 @@ import (
 // the eyes of whoever starts belfry, and never for the log. Without printLink none is made.
 func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 	now := a.now()
-	if now.auth == nil || !a.has(plan.RoleFront) || !now.config.Console.Enabled {
+	if now.auth == nil || !a.roles.has(plan.RoleFront) || !now.config.Console.Enabled {
 		return "", nil
 	}
 	if !printLink {

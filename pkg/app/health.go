@@ -3,107 +3,184 @@ package app
 import (
 	"context"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
-	"strings"
-	"sync"
-	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"belfry/internal/prom"
+	"belfry/listeners/sweep"
+	"belfry/pkg/api/system"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
-	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/pkg/outbox"
 )
 
-const watchInterval = time.Second
-
-// missingConsumers holds why consumers of built-in listeners are missing, by name.
-type missingConsumers struct {
-	mu      sync.Mutex
-	reasons map[string]error
+// health is whether a process works, as probes ask.
+type health struct {
+	served   *current
+	roles    roles
+	metrics  *metrics
+	lifetime *lifetime
+	missing  func() error    // why a built-in listener can't receive events
+	check    func() []string // what an operator should know about although everything works
 }
 
-// set records why a consumer is missing, or, with nil, that it exists.
-func (m *missingConsumers) set(consumer string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.reasons == nil {
-		m.reasons = map[string]error{}
+func (h *health) part() servedPart {
+	return servedPart{
+		Name: "the checks of what the process depends on",
+		Start: func(_ context.Context, first *generation) error {
+			first.depends = h.dependencies(first)
+			h.register()
+			return nil
+		},
+		Reload: func(_ context.Context, _, next *generation) (part.Change, error) {
+			next.depends = h.dependencies(next)
+			return part.Change{}, nil
+		},
 	}
-	if err == nil {
-		delete(m.reasons, consumer)
-		return
-	}
-	m.reasons[consumer] = err
 }
 
-func (m *missingConsumers) err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, consumer := range slices.Sorted(maps.Keys(m.reasons)) {
-		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
+// dependencies returns what this process depends on.
+func (h *health) dependencies(g *generation) []*dependency {
+	var all []*dependency
+	for _, name := range slices.Sorted(maps.Keys(g.backends)) {
+		all = append(all, &dependency{kind: partBackend, name: name, detail: g.config.Backends[name].Type,
+			failed: "backend " + name + " is unavailable", check: g.backends[name].Ping})
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.storages)) {
+		detail := "folder"
+		if g.config.Binaries[name].S3 != nil {
+			detail = "S3"
+		}
+		all = append(all, &dependency{kind: partBinaries, name: name, detail: detail,
+			failed: "the storage of binaries." + name + " is unavailable", check: g.storages[name].Ping})
+	}
+	detail := "embedded"
+	if len(g.config.Bus.URL) > 0 {
+		detail = "external"
+	}
+	return append(all,
+		&dependency{kind: partBus, detail: detail, check: g.bus.Ready},
+		&dependency{kind: partOutbox, detail: "to the bus", check: func(context.Context) error { return outboxWorks(g.relay) }},
+		&dependency{kind: partListeners, detail: "built in", check: func(context.Context) error { return h.missing() }},
+	)
+}
+
+// outboxWorks returns an error while the bus accepts no events.
+func outboxWorks(r *outbox.Relay) error {
+	if r.Stats().Unavailable {
+		return errs.New(errs.Unavailable, "the bus does not accept events; they stay in their records and will be retried")
 	}
 	return nil
 }
 
-// startWatch ends belfry when a backend fails that does not recover by itself: a folder, whose disk is
-// full for instance, works again only after a restart, which the service manager then does.
-func (a *App) startWatch(context.Context) error {
-	a.every(watchInterval, "the watch of folders", func(ctx context.Context) bool {
-		err := a.failedFolder(ctx)
-		if err == nil || ctx.Err() != nil {
+// ready returns why this process is not ready, or what is degraded although it is.
+//
+// A front is ready as long as it can read and write objects: taken out of a load balancer for anything else, all
+// fronts would be at once, since they share what is unavailable. Nobody sends requests to other processes, so these
+// are ready if they can do all of their work.
+func (h *health) ready(ctx context.Context) (degraded []string, err error) {
+	if h.lifetime.stopping.Err() != nil {
+		return nil, system.ErrStopping
+	}
+	return h.readyWith(h.states(ctx))
+}
+
+// states asks all that the process depends on, at once.
+func (h *health) states(ctx context.Context) []dependencyState {
+	return askAll(ctx, h.served.now().depends)
+}
+
+// readyWith is ready for the states of the parts.
+func (h *health) readyWith(states []dependencyState) (degraded []string, err error) {
+	served := false
+	for _, s := range states {
+		p, state := s.of, s.err
+		switch {
+		case state == nil:
+			served = served || h.serves(p)
+		case err == nil && h.requires(p):
+			err = state
+		}
+		if state != nil {
+			degraded = append(degraded, saysOf(state))
+		}
+	}
+	if err != nil && (!served || !h.roles.has(plan.RoleFront)) {
+		return nil, err
+	}
+	return append(degraded, h.check()...), nil
+}
+
+// serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.
+func (h *health) serves(p *dependency) bool {
+	if p.kind != partBackend {
+		return false
+	}
+	exposed := false
+	for _, s := range h.served.now().config.Stores {
+		if s.Expose != nil && s.Backend == p.name {
 			return true
 		}
-		a.fail(err)
-		return false
-	})
+		exposed = exposed || s.Expose != nil
+	}
+	return !exposed
+}
+
+// requires reports whether a process can't be ready without a part; a front can, as long as another one serves.
+func (h *health) requires(p *dependency) bool {
+	if h.roles.has(plan.RoleFront) {
+		return h.serves(p)
+	}
+	return p.kind != partBinaries || h.roles.has(sweep.Name)
+}
+
+// unavailable returns an error if a backend, a storage or the bus is unavailable now.
+func (h *health) unavailable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	for _, p := range h.dependencies(h.served.now()) {
+		if err := p.state(ctx); err != nil && p.kind != partListeners {
+			return err
+		}
+	}
 	return nil
 }
 
-// failedFolder returns the error of a backend whose folder has failed.
-func (a *App) failedFolder(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(a.now().backends)) {
-		if a.now().config.Backends[name].Type != "file" {
-			continue
-		}
-		if err := a.now().backends[name].Ping(ctx); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "backend %s has failed", name)
-		}
-	}
-	return nil
+var (
+	readyDesc    = prometheus.NewDesc("belfry_ready", "1 while /readyz is 200.", nil, nil)
+	partDesc     = prometheus.NewDesc("belfry_part_up", "1 while a part that the process depends on works: a backend, a storage of binaries, the bus, the outbox, the built-in listeners.", []string{"kind", "name"}, nil)
+	busDesc      = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
+	buildDesc    = prometheus.NewDesc("belfry_build_info", "1, with the version of the process.", []string{"version"}, nil)
+	diskFreeDesc = prometheus.NewDesc("belfry_disk_free_bytes", "Space that is free on the disk of a folder that belfry writes.", []string{"folder"}, nil)
+	diskSizeDesc = prometheus.NewDesc("belfry_disk_size_bytes", "Size of the disk of a folder that belfry writes.", []string{"folder"}, nil)
+)
+
+// register adds the metrics of the process, of what it depends on, and of its machine.
+func (h *health) register() {
+	h.metrics.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	h.metrics.asked.MustRegister(prom.Computed(h.collect, readyDesc, partDesc, busDesc, buildDesc, diskFreeDesc, diskSizeDesc))
 }
 
-// warn logs settings that are easily overlooked.
-func (a *generation) warn() {
-	for _, name := range slices.Sorted(maps.Keys(a.plan.Open)) {
-		a.log.Warn("everyone has access to a store: it has no policy for these operations",
-			"store", name, "operations", strings.Join(a.plan.Open[name], ", "))
-	}
-	for _, unknown := range plan.CheckNames(a.config).Unknown {
-		a.log.Warn("the configuration names a property that the schema does not have: `belfry config check` refuses it",
-			"key", unknown.Key, "line", unknown.Line, "problem", unknown.Message)
-	}
-	for _, limit := range plan.Unjudged(a.config) {
-		a.log.Warn("a schema limits what it does not judge", "problem", limit)
-	}
-	for _, writable := range plan.WritableIdents(a.config) {
-		a.log.Warn("anybody can write idents", "problem", writable)
-	}
-	for _, refused := range plan.RefusedUUIDs(a.config) {
-		a.log.Warn("a schema refuses all new objects", "problem", refused)
-	}
-	if host, _, err := net.SplitHostPort(a.address); err == nil && a.has(plan.RoleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
-		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
-			a.log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", a.config.Listen)
+func (h *health) collect(ctx context.Context, values prom.Values) {
+	states := h.states(ctx)
+	for _, s := range states {
+		up := prom.OneIf(s.err == nil)
+		values.Gauge(partDesc, up, s.of.kind, s.of.name)
+		if s.of.kind == partBus {
+			values.Gauge(busDesc, up)
 		}
 	}
-	if open := a.openOverBus(); len(open) > 0 {
-		a.log.Warn("every client of the bus has full access to these stores: policies do not apply there, and bus.listen needs no password",
-			"stores", strings.Join(open, ", "), "listen", a.config.Bus.Listen)
-	}
-	if e := a.config.Authentication.Email; e != nil {
-		if m := a.config.Mailers[e.Mailer]; m.File != nil {
-			a.log.Warn("mails are written into a folder, not sent: the mailer is of type file", "mailer", e.Mailer, "folder", m.File.Folder)
+	_, err := h.readyWith(states)
+	values.Gauge(readyDesc, prom.OneIf(err == nil && h.lifetime.stopping.Err() == nil))
+	values.Gauge(buildDesc, 1, plan.Version())
+	for _, at := range examine.WrittenFolders(h.served.now().config) {
+		if free, size, known := examine.Space(examine.Existing(at.Folder)); known {
+			values.Gauge(diskFreeDesc, float64(free), at.Name)
+			values.Gauge(diskSizeDesc, float64(size), at.Name)
 		}
 	}
 }

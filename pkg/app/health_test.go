@@ -24,7 +24,7 @@ import (
 
 // degraded returns an error unless a process is ready and degraded by what says so, or by nothing for "".
 func degraded(a *App, says string) error {
-	all, err := a.ready(context.Background())
+	all, err := a.wiring.health.ready(context.Background())
 	switch {
 	case err != nil:
 		return fmt.Errorf("not ready: %w", err)
@@ -36,7 +36,7 @@ func degraded(a *App, says string) error {
 
 // notReady returns an error unless a process is not ready for a reason.
 func notReady(a *App, says string) error {
-	if all, err := a.ready(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
+	if all, err := a.wiring.health.ready(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
 		return fmt.Errorf("ready: %q, %w; want %q", all, err, says)
 	}
 	return nil
@@ -135,7 +135,7 @@ func TestAProcessThatHasFailedIsNotAlive(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	p.want(a, "GET", "/livez", "", http.StatusOK)
-	a.fail(errs.New(errs.Unavailable, "backend default has failed"))
+	a.lifetime.fail(errs.New(errs.Unavailable, "backend default has failed"))
 	for _, path := range []string{"/livez", "/healthz"} {
 		if status, text := p.do(a, "GET", path, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "not alive: backend default has failed") {
 			t.Errorf("%s: %d %s", path, status, text)

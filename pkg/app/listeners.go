@@ -8,16 +8,17 @@ import (
 	"sync"
 
 	"belfry/pkg/app/part"
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
 )
 
 // listeners runs built-in listeners.
 type listeners struct {
-	bus     func() listener.Bus
 	log     *slog.Logger
 	missing *missingConsumers
 	fail    func(error)
+
 	running map[string]*running // by name
 }
 
@@ -27,12 +28,11 @@ type running struct {
 	done chan struct{}
 }
 
-func newListeners(a *App) *listeners {
-	return &listeners{bus: func() listener.Bus { return a.bus }, log: a.log, missing: &a.missing, fail: a.fail, running: map[string]*running{}}
-}
-
 // run runs the listeners of those that select events.
 func (l *listeners) run(g *generation, specs []listener.Spec) {
+	if l.running == nil {
+		l.running = map[string]*running{}
+	}
 	for _, spec := range specs {
 		if len(spec.Filters) == 0 {
 			continue
@@ -44,16 +44,16 @@ func (l *listeners) run(g *generation, specs []listener.Spec) {
 		l.running[spec.Name] = r
 		go func() {
 			defer close(r.done)
-			if err := listener.Run(ctx, l.bus(), l.log, spec); err != nil && ctx.Err() == nil {
+			if err := listener.Run(ctx, g.bus, l.log, spec); err != nil && ctx.Err() == nil {
 				l.fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))
 			}
 		}()
 	}
 }
 
-// reload prepares the listeners whose events, or traces, another configuration changes. What these receive is added first, so that no
+// change prepares the listeners whose events, or traces, another configuration changes. What these receive is added first, so that no
 // event of what is served next is missed.
-func (l *listeners) reload(ctx context.Context, before, next *generation, was, now []listener.Spec) (part.Change, error) {
+func (l *listeners) change(ctx context.Context, before, next *generation, was, now []listener.Spec) (part.Change, error) {
 	var changed []listener.Spec
 	for i, spec := range now {
 		if slices.Equal(was[i].Filters, spec.Filters) && next.tracer == before.tracer {
@@ -65,7 +65,7 @@ func (l *listeners) reload(ctx context.Context, before, next *generation, was, n
 		}
 		both := spec
 		both.Filters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was[i].Filters, spec.Filters))))
-		if _, err := listener.Setup(ctx, l.bus(), both, false); err != nil {
+		if _, err := listener.Setup(ctx, next.bus, both, false); err != nil {
 			return part.Change{}, err
 		}
 	}
@@ -82,8 +82,8 @@ func (l *listeners) reload(ctx context.Context, before, next *generation, was, n
 	}}, nil
 }
 
-// stop stops all listeners at once: the events that they hold are handled, or redelivered later if ctx ends first.
-func (l *listeners) stop(ctx context.Context) error {
+// end stops all listeners at once: the events that they hold are handled, or redelivered later if ctx ends first.
+func (l *listeners) end(ctx context.Context) error {
 	for _, r := range l.running {
 		r.stop()
 	}
@@ -93,6 +93,35 @@ func (l *listeners) stop(ctx context.Context) error {
 		case <-ctx.Done():
 			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in flight; they are redelivered later")
 		}
+	}
+	return nil
+}
+
+// missingConsumers holds why consumers of built-in listeners are missing, by name.
+type missingConsumers struct {
+	mu      sync.Mutex
+	reasons map[string]error
+}
+
+// set records why a consumer is missing, or, with nil, that it exists.
+func (m *missingConsumers) set(consumer string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reasons == nil {
+		m.reasons = map[string]error{}
+	}
+	if err == nil {
+		delete(m.reasons, consumer)
+		return
+	}
+	m.reasons[consumer] = err
+}
+
+func (m *missingConsumers) err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, consumer := range slices.Sorted(maps.Keys(m.reasons)) {
+		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
 	}
 	return nil
 }

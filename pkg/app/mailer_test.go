@@ -3,9 +3,10 @@ package app
 import (
 	"bytes"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/pkg/mail"
@@ -25,13 +26,11 @@ func TestLinksOfMailsAreLoggedDuringDevelopmentAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		a := newApp(c, nil, slog.New(slog.NewTextHandler(&log, nil)), nil)
-		if a.front.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.front.listener.Close() })
+		g := newGeneration(c, nil)
+		g.address = "127.0.0.1:1"
+		mailers := newMailers(newCurrent(g), slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
 		m := mail.Message{ID: "1", From: "a@example.com", To: "ada@example.com", Subject: "s", Text: link, Link: link}
-		if err := a.now().sender("default").Send(t.Context(), m); err != nil {
+		if err := mailers.sender(g, "default").Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(log.String(), `link="`+link+`"`); got != logged || !strings.Contains(log.String(), ".eml") || strings.Contains(log.String(), "0123456789") != logged {

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/internal/prom"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
 )
@@ -20,6 +22,8 @@ const mailWarnings = time.Minute
 
 // mailers is whether the mailers of a process work: what became of the mails that it sent.
 type mailers struct {
+	served *current
+	log    *slog.Logger
 	counts *prometheus.CounterVec
 
 	mu     sync.Mutex
@@ -42,13 +46,21 @@ const (
 	mailFailed   = "failed"   // as every mail would be now; it is retried
 )
 
-func newMailers(metrics prometheus.Registerer) *mailers {
-	m := &mailers{states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newMailers(served *current, log *slog.Logger, metrics prometheus.Registerer) *mailers {
+	m := &mailers{served: served, log: log, states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_mails_total",
 		Help: "Attempts to send a mail, by mailer and result: sent, refused (for good), deferred (its recipient's server asks for another attempt), failed (the mailer does not work).",
 	}, []string{"mailer", "result"})}
 	metrics.MustRegister(m.counts)
 	return m
+}
+
+// part has operators know of mailers that do not work.
+func (m *mailers) part(metrics prometheus.Registerer) servedPart {
+	return servedPart{Name: "the mailers", Check: m.failingMailer, Start: func(context.Context, *generation) error {
+		metrics.MustRegister(m.collector())
+		return nil
+	}}
 }
 
 // use begins with a mailer, or continues with it. What was known of one with other settings is forgotten: that they are changed is what it may
@@ -66,7 +78,7 @@ func (m *mailers) use(name string, c config.Mailer) {
 }
 
 // note records what became of a mail. The first failure of a mailer is logged at once, and later ones once a minute.
-func (m *mailers) note(name string, err error, log *slog.Logger) {
+func (m *mailers) note(name string, err error) {
 	if errors.Is(err, errs.Canceled) {
 		return
 	}
@@ -78,7 +90,7 @@ func (m *mailers) note(name string, err error, log *slog.Logger) {
 	case err == nil:
 		m.counts.WithLabelValues(name, mailSent).Inc()
 		if !s.since.IsZero() {
-			log.Info("the mailer works again", "mailer", name, "after", now.Sub(s.since).Round(time.Second))
+			m.log.Info("the mailer works again", "mailer", name, "after", now.Sub(s.since).Round(time.Second))
 		}
 		s.since, s.says, s.warned = time.Time{}, "", time.Time{}
 	case about:
@@ -89,7 +101,7 @@ func (m *mailers) note(name string, err error, log *slog.Logger) {
 		s.says = says
 		if s.warned.IsZero() || now.Sub(s.warned) >= mailWarnings {
 			s.warned = now
-			log.Warn("the mailer can't send mails; they are retried for about a day, and the command `belfry mail test ADDRESS` tries it at once", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
+			m.log.Warn("the mailer can't send mails; they are retried for about a day, and the command `belfry mail test ADDRESS` tries it at once", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
 		}
 	case errors.Is(err, errs.Invalid):
 		m.counts.WithLabelValues(name, mailRefused).Inc()
@@ -133,12 +145,12 @@ func (m *mailers) allFailing(configured map[string]config.Mailer) map[string]mai
 }
 
 // failingMailer says that the mailer in use does not work.
-func (a *App) failingMailer() []string {
-	e := a.now().config.Authentication.Email
+func (m *mailers) failingMailer() []string {
+	e := m.served.now().config.Authentication.Email
 	if e == nil {
 		return nil
 	}
-	says, since := a.mailers.failing(e.Mailer)
+	says, since := m.failing(e.Mailer)
 	if says == "" {
 		return nil
 	}
@@ -147,50 +159,57 @@ func (a *App) failingMailer() []string {
 
 var mailerDesc = prometheus.NewDesc("belfry_mailer_up", "0 while a mailer can't send mails, as far as this process has sent any; else 1.", []string{"mailer"}, nil)
 
-// collectMailers adds the metrics of mailers.
-func (a *App) collectMailers(gauge func(*prometheus.Desc, float64, ...string)) {
-	a.mailers.mu.Lock()
-	defer a.mailers.mu.Unlock()
-	for name, s := range a.mailers.states {
-		if _, configured := a.now().config.Mailers[name]; configured {
-			gauge(mailerDesc, oneIf(s.since.IsZero()), name)
+// collector are the metrics of mailers.
+func (m *mailers) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for name, s := range m.states {
+			if _, configured := m.served.now().config.Mailers[name]; configured {
+				values.Gauge(mailerDesc, prom.OneIf(s.since.IsZero()), name)
+			}
 		}
-	}
+	}, mailerDesc)
 }
 
 // watched is a sender whose results are noted.
 type watched struct {
 	mail.Sender
-	app  *App
-	name string
+	mailers *mailers
+	name    string
 }
 
 // Send implements mail.Sender.
 func (w watched) Send(ctx context.Context, m mail.Message) error {
 	err := w.Sender.Send(ctx, m)
-	w.app.mailers.note(w.name, err, w.app.log)
+	w.mailers.note(w.name, err)
 	return err
 }
 
-// sender returns a mailer of the configuration.
-func (a *generation) sender(name string) mail.Sender {
-	m := a.config.Mailers[name]
-	a.mailers.use(name, m)
-	return watched{a.unwatched(m), a.App, name}
+// sender returns a mailer of a configuration.
+func (m *mailers) sender(g *generation, name string) mail.Sender {
+	of := g.config.Mailers[name]
+	m.use(name, of)
+	return watched{m.unwatched(g, of), m, name}
 }
 
-func (a *generation) unwatched(m config.Mailer) mail.Sender {
-	if m.SMTP != nil {
-		return mail.NewSMTP(a.plan.SMTPOptions(m.SMTP))
+func (m *mailers) unwatched(g *generation, of config.Mailer) mail.Sender {
+	if of.SMTP != nil {
+		return mail.NewSMTP(g.plan.SMTPOptions(of.SMTP))
 	}
 	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
 	// are logged only where they lead to this machine.
-	local := a.config.Local(a.address)
-	return mail.NewFolder(m.File.Folder, func(file, link string) {
+	local := g.config.Local(g.address)
+	return mail.NewFolder(of.File.Folder, func(file, link string) {
 		attrs := []any{"file", file}
 		if local && link != "" {
 			attrs = append(attrs, "link", link)
 		}
-		a.log.Info("a mail was written", attrs...)
+		m.log.Info("a mail was written", attrs...)
 	})
+}
+
+// test is command.TestMail for a process that serves.
+func (m *mailers) test(ctx context.Context, g *generation, q command.MailTest) (*command.MailTested, error) {
+	return command.SendTest(ctx, g.plan, q, func(name string, _ config.Mailer) mail.Sender { return m.sender(g, name) })
 }

@@ -112,7 +112,7 @@ func TestAFailingMailerIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
-		m := newMailers(prometheus.NewRegistry())
+		m := newMailers(nil, log, prometheus.NewRegistry())
 		smtp := config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "a"}}
 		m.use("default", smtp)
 		warnings := func(want int, says bool) {
@@ -124,30 +124,30 @@ func TestAFailingMailerIsLoggedOnceAMinute(t *testing.T) {
 				t.Errorf("it is failing: %q", text)
 			}
 		}
-		m.note("default", nil, log)
-		m.note("default", errs.New(errs.Invalid, "no such user"), log)
-		m.note("default", errs.New(errs.Unavailable, "greylisted"), log)
-		m.note("default", errs.Wrap(context.Canceled, errs.Canceled, "stopping"), log)
+		m.note("default", nil)
+		m.note("default", errs.New(errs.Invalid, "no such user"))
+		m.note("default", errs.New(errs.Unavailable, "greylisted"))
+		m.note("default", errs.Wrap(context.Canceled, errs.Canceled, "stopping"))
 		warnings(0, false)
 		for range 3 {
-			m.note("default", refused, log)
+			m.note("default", refused)
 		}
 		warnings(1, true)
 		time.Sleep(mailWarnings - time.Second)
-		m.note("default", refused, log)
+		m.note("default", refused)
 		warnings(1, true)
 		time.Sleep(time.Second)
-		m.note("default", refused, log)
+		m.note("default", refused)
 		warnings(2, true)
-		m.note("default", errs.New(errs.Invalid, "no such user"), log) // says nothing of the rest
+		m.note("default", errs.New(errs.Invalid, "no such user")) // says nothing of the rest
 		m.use("default", config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "a"}})
 		warnings(2, true)
-		m.note("default", nil, log)
+		m.note("default", nil)
 		warnings(2, false)
 		if !strings.Contains(out.String(), "the mailer works again") {
 			t.Error(out.String())
 		}
-		m.note("default", refused, log) // at once again
+		m.note("default", refused) // at once again
 		warnings(3, true)
 		m.use("default", config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "b"}})
 		warnings(3, false)

@@ -2,43 +2,31 @@ package app
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/system"
 	"belfry/pkg/app/part"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
-// publicMetrics returns the metrics on the port of HTTP: with a token alone, unless the process serves no
-// clients there. It is nil for none.
-func (a *generation) publicMetrics() *system.Metrics {
-	m := a.config.Metrics
-	if m.Token == "" && (a.has(plan.RoleFront) || m.Listen != "") {
-		return nil
-	}
-	return system.NewMetrics(a.metrics(), string(m.Token))
-}
-
-// newMetricsPort makes what the port of the metrics serves.
-func (a *generation) newMetricsPort() *api.Server {
-	return api.NewMetrics(system.NewMetrics(a.metrics(), string(a.config.Metrics.Token)), a.hosts(), a.log)
-}
-
 // metricsPort serves the metrics on a port of their own, from the beginning of the start.
 type metricsPort struct {
-	app    *App
-	port   *beside // nil: the metrics have no port of their own
+	metrics prometheus.Gatherer
+	log     *slog.Logger
+	fail    func(error)
+
+	port   *port // nil: the metrics have no port of their own
 	serves atomic.Pointer[api.Server]
 }
 
-func (m *metricsPort) part() part.Part[*generation] {
-	return part.Part[*generation]{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.close() }}
+func (m *metricsPort) part() servedPart {
+	return servedPart{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.close() }}
 }
 
 func (m *metricsPort) start(ctx context.Context, first *generation) (err error) {
@@ -48,7 +36,7 @@ func (m *metricsPort) start(ctx context.Context, first *generation) (err error) 
 }
 
 // listen opens the port of a configuration; nil where it has none.
-func (m *metricsPort) listen(ctx context.Context, g *generation) (*beside, error) {
+func (m *metricsPort) listen(ctx context.Context, g *generation) (*port, error) {
 	at := g.config.Metrics.Listen
 	if at == "" {
 		return nil, nil
@@ -57,12 +45,12 @@ func (m *metricsPort) listen(ctx context.Context, g *generation) (*beside, error
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "can't listen for metrics on %s: free the port, or choose another with --metrics-listen", at)
 	}
-	serves := g.newMetricsPort()
+	serves := m.server(g)
 	m.serves.CompareAndSwap(nil, serves)
 	server := serves.HTTPServer()
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serves.Load().ServeHTTP(w, r) })
-	return serveBeside(server, listener, func(err error) {
-		m.app.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server of the metrics has failed"))
+	return servePort(server, listener, func(err error) {
+		m.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server of the metrics has failed"))
 	}), nil
 }
 
@@ -72,7 +60,7 @@ func (m *metricsPort) reload(ctx context.Context, before, next *generation) (par
 		if m.port == nil {
 			return part.Change{}, nil
 		}
-		return part.Change{Apply: func() { m.serves.Store(next.newMetricsPort()) }}, nil
+		return part.Change{Apply: func() { m.serves.Store(m.server(next)) }}, nil
 	}
 	opened, err := m.listen(ctx, next)
 	if err != nil {
@@ -83,56 +71,14 @@ func (m *metricsPort) reload(ctx context.Context, before, next *generation) (par
 	return part.Change{
 		Apply: func() {
 			m.port = opened
-			m.serves.Store(next.newMetricsPort())
+			m.serves.Store(m.server(next))
 		},
 		Cancel: func() { _ = opened.close() },
 		Retire: func(context.Context) { _ = former.close() },
 	}, nil
 }
 
-// beside serves a port beside that of HTTP.
-type beside struct {
-	listener net.Listener
-	server   *http.Server
-	done     chan struct{}
-	handling sync.RWMutex
-}
-
-func serveBeside(server *http.Server, listener net.Listener, failed func(error)) *beside {
-	b := &beside{listener: listener, server: server, done: make(chan struct{})}
-	handler := server.Handler
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !b.handling.TryRLock() {
-			http.Error(w, "belfry is stopping", http.StatusServiceUnavailable)
-			return
-		}
-		defer b.handling.RUnlock()
-		handler.ServeHTTP(w, r)
-	})
-	go func() {
-		defer close(b.done)
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			failed(err)
-		}
-	}()
-	return b
-}
-
-// at is the address of the port; "" for none.
-func (b *beside) at() string {
-	if b == nil {
-		return ""
-	}
-	return b.listener.Addr().String()
-}
-
-// close ends the port and its requests. b may be nil.
-func (b *beside) close() error {
-	if b == nil {
-		return nil
-	}
-	err := b.server.Close()
-	<-b.done
-	b.handling.Lock() // after the last request: a backup that this ends uses what is closed next
-	return err
+// server returns what the port serves with a configuration.
+func (m *metricsPort) server(g *generation) *api.Server {
+	return api.NewMetrics(system.NewMetrics(m.metrics, string(g.config.Metrics.Token)), g.hosts(), m.log)
 }

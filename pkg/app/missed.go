@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/internal/count"
+	"belfry/internal/prom"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
@@ -18,39 +20,63 @@ import (
 	"belfry/pkg/missed"
 )
 
-// startMissed notices events that leave the log before a listener has handled them, and repairs what the
+// logWatch notices events that leave the log before a listener has handled them, and repairs what the
 // workers would have done, and the mails that the listener of mails would have sent; each in a process that can. The sweeper
 // needs no repair: it reads all contents by itself now and then.
-func (a *App) startMissed(context.Context) error {
+type logWatch struct {
+	served  *current
+	roles   roles
+	log     *slog.Logger
+	metrics prometheus.Registerer
+
+	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
+}
+
+func (w *logWatch) part() servedPart {
+	return servedPart{Name: "the watch of the log", Start: w.start, Check: w.missedEvents, Stop: func(context.Context) error {
+		if w.watch != nil {
+			w.watch.Close()
+		}
+		return nil
+	}}
+}
+
+// Missed returns what listeners have missed, as far as this process watches the log.
+func (w *logWatch) Missed() []missed.Status {
+	if w.watch == nil {
+		return nil
+	}
+	return w.watch.Missed()
+}
+
+func (w *logWatch) start(_ context.Context, first *generation) (err error) {
 	var names []string
-	for _, spec := range a.now().plan.Specs() {
+	for _, spec := range first.plan.Specs() {
 		if spec.Name != sweep.Name {
 			names = append(names, spec.Name)
 		}
 	}
 	var repairs []missed.Repair
-	if a.has(mapping.Name) || a.has(cascade.Name) {
-		repairs = append(repairs, missed.Repair{Consumers: []string{mapping.Name, cascade.Name}, Do: a.repairAll})
+	if w.roles.has(mapping.Name) || w.roles.has(cascade.Name) {
+		repairs = append(repairs, missed.Repair{Consumers: []string{mapping.Name, cascade.Name}, Do: w.repairAll})
 	}
-	if a.has(mail.Name) {
-		repairs = append(repairs, missed.Repair{Consumers: []string{mail.Name}, Do: a.sendUnsent})
+	if w.roles.has(mail.Name) {
+		repairs = append(repairs, missed.Repair{Consumers: []string{mail.Name}, Do: w.sendUnsent})
 	}
-	w, err := missed.Start(missed.Options{
-		Bus: a.bus, Conn: a.bus.Conn(), Store: a.now().set.Store(config.PositionStore), Logger: a.log,
+	w.watch, err = missed.Start(missed.Options{
+		Bus: first.bus, Conn: first.bus.Conn(), Store: first.set.Store(config.PositionStore), Logger: w.log,
 		BuiltIn: names, Ignored: []string{sweep.Name},
 		Repairs: repairs,
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		w.metrics.MustRegister(w.collector())
 	}
-	a.missed = w
-	a.onStop("the watch of the log", func(context.Context) error { w.Close(); return nil })
-	return nil
+	return err
 }
 
 // repairAll corrects whatever the events that workers have missed would have changed, beside the workers.
-func (a *App) repairAll(ctx context.Context) error {
-	report, err := verify.Run(ctx, a.now().set, verify.Options{Repair: true, RecheckFor: command.DifferenceTimeout})
+func (w *logWatch) repairAll(ctx context.Context) error {
+	report, err := verify.Run(ctx, w.served.now().set, verify.Options{Repair: true, RecheckFor: command.DifferenceTimeout})
 	if err != nil {
 		return err
 	}
@@ -58,7 +84,7 @@ func (a *App) repairAll(ctx context.Context) error {
 		return errs.New(errs.Internal, "%s left, the first: %s %s in %s %s: `belfry verify --repair` shows all",
 			count.Of(len(report.Differences)+report.More, "difference"), report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
 	}
-	a.log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
+	w.log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
 	return nil
 }
 
@@ -66,24 +92,21 @@ func (a *App) repairAll(ctx context.Context) error {
 var mailPatience = 15 * time.Second
 
 // sendUnsent sends the mails whose requests nobody has seen. Without mails in the configuration there are none to send.
-func (a *App) sendUnsent(ctx context.Context) error {
-	now, done := a.use()
+func (w *logWatch) sendUnsent(ctx context.Context) error {
+	now, done := w.served.use()
 	defer done()
 	sent, err := now.auth.Post.SendUnsent(ctx, mailPatience)
 	if sent > 0 {
-		a.log.Info("mails whose events were missed are sent", "mails", sent)
+		w.log.Info("mails whose events were missed are sent", "mails", sent)
 	}
 	return err
 }
 
 // missedEvents lists the listeners that have missed events, which keeps no request from being served and needs the
 // attention of an operator.
-func (a *App) missedEvents() []string {
-	if a.missed == nil {
-		return nil
-	}
+func (w *logWatch) missedEvents() []string {
 	var all []string
-	for _, s := range a.missed.Missed() {
+	for _, s := range w.Missed() {
 		if !s.Open() {
 			continue
 		}
@@ -105,17 +128,16 @@ var (
 	countDesc  = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are neither repaired nor confirmed: an estimate, see docs/guides/listeners.md.", []string{"listener"}, nil)
 )
 
-// collectMissed adds the metrics of listeners that have missed events.
-func (a *App) collectMissed(gauge func(*prometheus.Desc, float64, ...string)) {
-	if a.missed == nil {
-		return
-	}
-	for _, s := range a.missed.Missed() {
-		open, events := 0.0, 0.0
-		if s.Open() {
-			open, events = 1, float64(s.Events)
+// collector are the metrics of listeners that have missed events.
+func (w *logWatch) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for _, s := range w.Missed() {
+			open, events := 0.0, 0.0
+			if s.Open() {
+				open, events = 1, float64(s.Events)
+			}
+			values.Gauge(missedDesc, open, s.Consumer)
+			values.Gauge(countDesc, events, s.Consumer)
 		}
-		gauge(missedDesc, open, s.Consumer)
-		gauge(countDesc, events, s.Consumer)
-	}
+	}, missedDesc, countDesc)
 }

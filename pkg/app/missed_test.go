@@ -40,7 +40,7 @@ func (p *place) startWith(roles []string, change func(*App)) *App {
 		p.Fatal(err)
 	}
 	a := newApp(p.config, plan, p.log(), roles)
-	for _, each := range a.processParts() {
+	for _, each := range a.wiring.parts {
 		if err := a.parts.Start(p.Context(), each, a.now()); err != nil {
 			p.Fatal(err)
 		}
@@ -55,12 +55,12 @@ func (p *place) repaired(a *App, listener string) missed.Missed {
 	p.Helper()
 	var found missed.Missed
 	kit.WaitUntil(p, func() error {
-		for _, s := range a.missed.Missed() {
+		for _, s := range a.wiring.missed.Missed() {
 			if found = s.Missed; s.Consumer == listener && !s.Repaired.IsZero() {
 				return nil
 			}
 		}
-		return fmt.Errorf("not repaired: %+v\n%s", a.missed.Missed(), p.logged)
+		return fmt.Errorf("not repaired: %+v\n%s", a.wiring.missed.Missed(), p.logged)
 	})
 	return found
 }
@@ -81,7 +81,7 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	audit := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
-	if _, err := a.bus.JetStream().CreateConsumer(t.Context(), "EVENTS", audit); err != nil {
+	if _, err := a.Bus().JetStream().CreateConsumer(t.Context(), "EVENTS", audit); err != nil {
 		t.Fatal(err)
 	}
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
@@ -95,7 +95,7 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T"}`, i), http.StatusCreated)
 	}
 	p.want(a, "DELETE", "/authors/gone", "", http.StatusNoContent)
-	if err := a.relay.Flush(t.Context()); err != nil {
+	if err := a.now().relay.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {
@@ -164,7 +164,7 @@ func positioned(a *App, consumers ...string) error {
 			return fmt.Errorf("%d events of %s are not cleared: %w", pending, name, err)
 		}
 	}
-	log, err := a.bus.JetStream().Stream(ctx, "EVENTS")
+	log, err := a.Bus().JetStream().Stream(ctx, "EVENTS")
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ authentication:
 	p.stop(a)
 	a = p.startFront()
 	register(a, "lost@example.com")
-	if err := a.relay.Flush(t.Context()); err != nil {
+	if err := a.now().relay.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {

@@ -127,8 +127,8 @@ func (p *place) described(a *App) map[string][]string {
 	all := map[string][]string{}
 	descs := make(chan *prometheus.Desc)
 	go func() {
-		a.registry.Describe(descs)
-		a.asked.Describe(descs)
+		a.wiring.metrics.registry.Describe(descs)
+		a.wiring.metrics.asked.Describe(descs)
 		close(descs)
 	}()
 	for d := range descs {
@@ -268,7 +268,7 @@ func TestDeadLettersAreInTheMetrics(t *testing.T) {
 	}
 	ctx := t.Context()
 	for range 2 {
-		if _, err := a.bus.JetStream().Publish(ctx, "dead.thumbnails", []byte("{}")); err != nil {
+		if _, err := a.Bus().JetStream().Publish(ctx, "dead.thumbnails", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,15 +3,16 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"belfry/internal/backoff"
+	"belfry/pkg/app/part"
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 )
@@ -34,23 +35,26 @@ const (
 	createdConsumers = "$JS.EVENT.ADVISORY.CONSUMER.CREATED." + bus.StreamEvents
 )
 
-// startNarrowing narrows consumers of the log that would receive events about the security of accounts although they don't
+// narrowing narrows consumers of the log that would receive events about the security of accounts although they don't
 // name them: those of an earlier release, and of programs in other languages. It does so at the start, as soon as a consumer is
-// created, and every busCheckInterval. Without the permission it logs which they are.
-func (a *App) startNarrowing(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { a.narrowConsumers(ctx) })
-	a.onStop("the narrowing of consumers", func(context.Context) error {
-		cancel()
-		running.Wait()
-		return nil
-	})
-	return nil
+// created, and every SettingsInterval. Without the permission it logs which they are.
+type narrowing struct {
+	log *slog.Logger
+
+	bus     *bus.Bus
+	running part.Background
 }
 
-func (a *App) narrowConsumers(ctx context.Context) {
-	created, stop := a.watchConsumers(ctx)
+func (n *narrowing) part() servedPart {
+	return servedPart{Name: "the narrowing of consumers", Stop: n.running.Stop, Start: func(_ context.Context, first *generation) error {
+		n.bus = first.bus
+		n.running.Go(n.run)
+		return nil
+	}}
+}
+
+func (n *narrowing) run(ctx context.Context) {
+	created, stop := n.watchConsumers(ctx)
 	defer stop()
 	var logged []string              // the consumers that are wide
 	denied := map[string]time.Time{} // when it was denied to narrow a consumer
@@ -58,12 +62,12 @@ func (a *App) narrowConsumers(ctx context.Context) {
 		began := time.Now()
 		limited, done := context.WithTimeout(ctx, narrowTimeout)
 		maps.DeleteFunc(denied, func(_ string, at time.Time) bool { return began.Sub(at) >= narrowDenied })
-		found, err := listener.NarrowConsumers(limited, a.bus, false, slices.Collect(maps.Keys(denied))...)
+		found, err := listener.NarrowConsumers(limited, n.bus, false, slices.Collect(maps.Keys(denied))...)
 		done()
 		var wide []string
 		for _, d := range found {
 			if d.State == bus.Updated {
-				a.log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
+				n.log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
 				continue
 			}
 			wide = append(wide, d.What)
@@ -81,7 +85,7 @@ func (a *App) narrowConsumers(ctx context.Context) {
 			wait, woken = narrowDenied, nil // nor may it read which consumers there are
 		case !slices.Equal(wide, logged):
 			logged = wide
-			a.log.Warn("a listener may receive events about the security of accounts that it does not name", "consumers", strings.Join(wide, ", "), "error", err)
+			n.log.Warn("a listener may receive events about the security of accounts that it does not name", "consumers", strings.Join(wide, ", "), "error", err)
 		}
 		if pause(ctx, woken, time.After(wait)) {
 			pause(ctx, nil, time.After(time.Until(began.Add(narrowPause))))
@@ -102,10 +106,10 @@ func pause(ctx context.Context, created <-chan struct{}, until <-chan time.Time)
 
 // watchConsumers returns a channel that has a value once a consumer of the log was created. Whose user of the bus may not
 // receive that finds such consumers by reading them.
-func (a *App) watchConsumers(ctx context.Context) (created <-chan struct{}, stop func()) {
+func (n *narrowing) watchConsumers(ctx context.Context) (created <-chan struct{}, stop func()) {
 	woken := make(chan struct{}, 1)
-	allowed, ended := a.bus.UntilDenied(ctx, createdConsumers)
-	sub, err := a.bus.Conn().Subscribe(createdConsumers+".*", func(*nats.Msg) {
+	allowed, ended := n.bus.UntilDenied(ctx, createdConsumers)
+	sub, err := n.bus.Conn().Subscribe(createdConsumers+".*", func(*nats.Msg) {
 		select {
 		case woken <- struct{}{}:
 		default: // the consumers are read after the one before

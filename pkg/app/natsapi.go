@@ -2,10 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"belfry/config"
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/natsapi"
@@ -18,47 +23,63 @@ const (
 	forgetAtOnce   = 10_000
 )
 
-// newOperations makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
+// operations serves operations of stores over the bus.
+type operations struct {
+	served  *current
+	log     *slog.Logger
+	metrics prometheus.Registerer
+	pages   *pagememory.Budget // of lists, over HTTP and over the bus
+
+	running part.Background
+}
+
+func (o *operations) part() servedPart {
+	return servedPart{Name: "operations over the bus", Start: o.start, Reload: o.reload, Stop: func(ctx context.Context) error {
+		return errors.Join(stopOperations(ctx, o.served.now()), o.running.Stop(ctx))
+	}}
+}
+
+// open makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
 // for nothing.
-func (a *generation) newOperations(before *natsapi.Server) (err error) {
-	o := natsapi.Options{
-		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
-		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
-		Pages: a.pages, Previous: before, Tracing: a.spans(),
+func (o *operations) open(g *generation, before *natsapi.Server) (err error) {
+	options := natsapi.Options{
+		Conn: g.bus.Conn(), Requests: g.set.Store(config.RequestStore), Version: semantic(), Logger: o.log,
+		Registry: o.metrics, TombstoneRetention: g.config.Tombstones, Limits: natsapi.Limits(g.config.Limits.Bus),
+		Pages: o.pages, Previous: before, Tracing: g.spans(),
 	}
-	for _, name := range a.plan.OnBus() {
-		o.Stores = append(o.Stores, a.set.Store(name))
+	for _, name := range g.plan.OnBus() {
+		options.Stores = append(options.Stores, g.set.Store(name))
 	}
-	if len(o.Stores) > 0 {
-		a.operations, err = natsapi.Start(o)
+	if len(options.Stores) > 0 {
+		g.operations, err = natsapi.Start(options)
 	}
 	return err
 }
 
-// serveBus serves operations of stores over the bus.
-func (a *generation) serveBus(context.Context) error {
-	if err := a.newOperations(nil); err != nil {
+func (o *operations) start(_ context.Context, first *generation) error {
+	if err := o.open(first, nil); err != nil {
 		return err
 	}
-	a.every(forgetInterval, "the removing of old requests", func(ctx context.Context) bool {
-		keys := idempotent.New(idempotent.Options{Requests: a.now().set.Store(config.RequestStore)})
-		for more := true; more; {
-			n, err := keys.DeleteExpired(ctx, forgetAtOnce)
-			if err != nil && ctx.Err() == nil {
-				a.log.Error("removing expired keys of requests", "error", err)
-			}
-			more = n >= forgetAtOnce && err == nil
-		}
-		return true
-	})
-	a.onStop("operations over the bus", func(ctx context.Context) error { return a.now().stopOperations(ctx) })
+	o.running.Every(forgetInterval, func(ctx context.Context) bool { o.forget(ctx); return true })
 	return nil
 }
 
-// reloadOperations has the operations of another configuration served. They begin on the same connection before those of the
+// forget removes keys of requests that have expired.
+func (o *operations) forget(ctx context.Context) {
+	keys := idempotent.New(idempotent.Options{Requests: o.served.now().set.Store(config.RequestStore)})
+	for more := true; more; {
+		n, err := keys.DeleteExpired(ctx, forgetAtOnce)
+		if err != nil && ctx.Err() == nil {
+			o.log.Error("removing expired keys of requests", "error", err)
+		}
+		more = n >= forgetAtOnce && err == nil
+	}
+}
+
+// reload has the operations of another configuration served. They begin on the same connection before those of the
 // configuration before end, so that no request finds nobody.
-func reloadOperations(ctx context.Context, before, next *generation) (part.Change, error) {
-	if err := next.newOperations(before.operations); err != nil {
+func (o *operations) reload(ctx context.Context, before, next *generation) (part.Change, error) {
+	if err := o.open(next, before.operations); err != nil {
 		return part.Change{}, err
 	}
 	return part.Change{
@@ -67,15 +88,15 @@ func reloadOperations(ctx context.Context, before, next *generation) (part.Chang
 				return
 			}
 			if err := before.operations.Retire(context.WithoutCancel(ctx)); err != nil {
-				next.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
+				o.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
 			}
 		},
-		Cancel: func() { _ = next.stopOperations(context.WithoutCancel(ctx)) },
+		Cancel: func() { _ = stopOperations(context.WithoutCancel(ctx), next) },
 		Retire: func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
 			defer cancel()
-			if err := before.stopOperations(ctx); err != nil {
-				next.log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
+			if err := stopOperations(ctx, before); err != nil {
+				o.log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
 			}
 		},
 	}, nil
@@ -85,11 +106,11 @@ func reloadOperations(ctx context.Context, before, next *generation) (part.Chang
 const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
 
 // stopOperations accepts no more operations, and returns when those in flight have their replies.
-func (a *generation) stopOperations(ctx context.Context) error {
-	if a.operations == nil {
+func stopOperations(ctx context.Context, g *generation) error {
+	if g.operations == nil {
 		return nil
 	}
-	return a.operations.Stop(ctx)
+	return g.operations.Stop(ctx)
 }
 
 // semantic returns Version as a semantic version, which services on the bus need.
@@ -99,20 +120,4 @@ func semantic() string {
 		return "0.0.0"
 	}
 	return v
-}
-
-// openOverBus returns the stores whose policies a client can evade over the bus, since the embedded bus
-// does not authenticate its clients.
-func (a *generation) openOverBus() []string {
-	if b := a.config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
-		return nil
-	}
-	var all []string
-	for _, name := range a.plan.OnBus() {
-		s := a.config.Stores[name]
-		if s.Policy != (config.Policy{}) || s.Expose == nil || s.Expose.Restrict != (config.Restrict{}) {
-			all = append(all, name)
-		}
-	}
-	return all
 }

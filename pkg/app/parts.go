@@ -1,97 +1,116 @@
 package app
 
 import (
-	"context"
-	"errors"
+	"time"
 
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
-	"belfry/pkg/app/part"
+	"belfry/pkg/api/pagememory"
 	"belfry/pkg/app/plan"
-	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
 )
 
-// processParts are the parts of a process in the order in which they start, for its roles.
-func (a *App) processParts() []part.Part[*generation] {
-	front, mails := a.has(plan.RoleFront), a.has(mail.Name)
-	maps := a.has(mapping.Name) || a.has(cascade.Name)
-	var all []part.Part[*generation]
+// wiring is the parts of a process. Whoever needs another part has a field for it, or for what it asks.
+type wiring struct {
+	parts []servedPart // those that the roles of the process need, in the order in which they start
+
+	metrics  *metrics
+	startup  *startup
+	front    *front
+	secure   *secure
+	stores   *stores
+	health   *health
+	missed   *logWatch
+	filling  *filling
+	backups  *backups
+	list     *processList
+	mailers  *mailers
+	views    *views
+	settings *settingsCheck
+}
+
+// degradedFirst are the parts whose shortcomings /readyz lists first, in this order.
+var degradedFirst = []string{"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "collecting unique values", "the search indexes", "the mailers"}
+
+// newWiring makes the parts of a process.
+func newWiring(a *App) *wiring {
+	w := &wiring{metrics: newMetrics(), startup: &startup{}}
+	served, log, fail, asked := a.served, a.log, a.lifetime.fail, w.metrics.asked
+	run, began, pages := object.NewUUID(), time.Now(), pagememory.New(store.MaxPageBytes)
+	wait := awaiter{startup: w.startup, log: log}
+	missing := &missingConsumers{}
+	run1 := listeners{log: log, missing: missing, fail: fail}
+
+	folder := &dataFolder{startup: w.startup, log: log}
+	w.secure = &secure{served: served, log: log, fail: fail, metrics: asked}
+	w.front = &front{served: served, startup: w.startup, secure: w.secure, log: log, lifetime: a.lifetime}
+	w.health = &health{served: served, roles: a.roles, metrics: w.metrics, lifetime: a.lifetime, missing: missing.err, check: func() []string { return a.parts.Check(degradedFirst...) }}
+	w.stores = &stores{awaiter: wait, served: served, metrics: asked}
+	w.mailers = newMailers(served, log, w.metrics.registry)
+	w.filling = &filling{roles: a.roles, log: log, metrics: asked}
+	w.missed = &logWatch{served: served, roles: a.roles, log: log, metrics: asked}
+	w.backups = &backups{served: served, run: run, log: log, metrics: asked}
+	w.list = &processList{served: served, roles: a.roles, log: log, mailers: w.mailers, run: run, began: began}
+	w.settings = &settingsCheck{served: served, roles: a.roles, log: log, metrics: asked}
+	working := &workers{listeners: run1, served: served, roles: a.roles, metrics: w.metrics}
+	w.views = &views{
+		served: served, roles: a.roles, log: log, gatherer: w.metrics.registry, missed: w.missed.Missed, overflow: working.overflow.of, filled: w.filling.Status,
+		system: &systemView{roles: a.roles, log: log, health: w.health, mailers: w.mailers, elsewhere: w.list.failsElsewhere, began: began, lastReload: a.lastReload.Load},
+	}
+
+	front, mails1 := a.roles.has(plan.RoleFront), a.roles.has(mail.Name)
+	maps := a.roles.has(mapping.Name) || a.roles.has(cascade.Name)
 	for _, p := range []struct {
 		needed bool
-		part   part.Part[*generation]
+		part   servedPart
 	}{
-		{true, a.step("the lock of the data folder", (*generation).takeData)},
-		{true, (&traces{log: a.log}).part()},
-		{true, a.step("HTTP while starting", (*generation).listen)},
-		{front, a.secure.redirects()},
-		{front, a.secure.certificates()},
-		{true, a.step("the wait for the data folder", (*generation).awaitData)},
-		{true, a.metricsPort.part()},
-		{true, a.opened.part()},
-		{true, a.step("the bus", (*generation).openBus).With(reloadBus)},
-		{true, a.step("the relay", (*generation).startRelay)},
-		{true, a.step("stores", (*generation).openStores).With(reloadStores)},
-		{true, a.step("the check of a restore", (*generation).checkRestored)},
-		{true, (&storages{registry: a.registry}).part()},
-		{true, a.served.part()},
-		{true, a.step("collecting unique values", (*generation).startClaims)},
-		{front, a.step("waiting", (*generation).startWaiter)},
-		{front || mails, a.step("authentication", (*generation).startAuth).With(reloadAuth)},
-		{true, a.step("the narrowing of consumers", (*generation).startNarrowing)},
-		{true, a.step("the filling of arrays", (*generation).startFill).With(reloadFill)},
-		{maps, newWorkers(a).part()},
-		{maps || mails, a.step("the watch of the log", (*generation).startMissed)},
-		{mails, mailPart(a)},
-		{a.has(sweep.Name), newSweeper(a).part()},
-		{a.has(plan.RoleSearch), (&searching{app: a}).part()},
-		{true, a.step("the janitor", (*generation).startJanitor)},
-		{true, a.step("the watch of folders", (*generation).startWatch)},
-		{true, a.step("the check of the bus's settings", (*generation).startBusCheck)},
-		{true, a.step("the schedule of backups", (*generation).startBackups)},
-		{true, a.step("the list of processes", (*generation).startRoster)},
-		{true, a.step("control", (*generation).startControl)},
-		{front, a.step("events for browsers", (*generation).startEvents).With(reloadEvents)},
-		{true, a.step("routes", (*generation).startRoutes).With(reloadRoutes)},
-		{front, a.step("operations over the bus", (*generation).serveBus).With(reloadOperations)},
-		{true, a.step("HTTP", (*generation).serveHTTP)},
+		{true, folder.lockPart()},
+		{true, (&traces{log: log}).part()},
+		{true, w.front.listenPart()},
+		{front, w.secure.redirects()},
+		{front, w.secure.certificates()},
+		{true, folder.waitPart()},
+		{true, (&metricsPort{metrics: w.metrics.all(), log: log, fail: fail}).part()},
+		{true, (&backends{awaiter: wait, served: served, metrics: asked}).part()},
+		{true, (&connection{log: log, metrics: asked}).part()},
+		{true, (&relay{log: log, metrics: asked, unavailable: w.health.unavailable}).part()},
+		{true, w.stores.part()},
+		{true, restoreCheck(wait)},
+		{true, (&storages{metrics: w.metrics.registry}).part()},
+		{true, served.part()},
+		{true, (&claims{log: log}).part()},
+		{front, waiterPart(served)},
+		{true, w.mailers.part(asked)},
+		{front || mails1, (&authentication{awaiter: wait, served: served, roles: a.roles, metrics: w.metrics.registry, mailers: w.mailers}).part()},
+		{true, (&narrowing{log: log}).part()},
+		{true, w.filling.part()},
+		{maps, working.part()},
+		{maps || mails1, w.missed.part()},
+		{mails1, (&mails{listeners: run1, served: served}).part()},
+		{a.roles.has(sweep.Name), (&sweeper{listeners: run1, served: served}).part()},
+		{a.roles.has(plan.RoleSearch), (&searching{served: served, log: log, metrics: asked}).part()},
+		{true, (&janitor{served: served, log: log}).part()},
+		{true, (&folderWatch{served: served, fail: fail}).part()},
+		{true, w.settings.part()},
+		{true, w.backups.part()},
+		{true, w.list.part()},
+		{true, (&control{
+			served: served, log: log, metrics: w.metrics.registry, folder: folder, backups: w.backups, mailers: w.mailers, reload: a.controlReload,
+			self: &self{served: served, roles: a.roles, health: w.health, list: w.list, began: began, waits: w.front.waits, outdated: a.outdated},
+		}).part()},
+		{front, (&streams{served: served, log: log, metrics: w.metrics.registry}).part()},
+		{true, w.health.part()},
+		{front, w.views.part()},
+		{true, (&routes{roles: a.roles, log: log, metrics: w.metrics, lifetime: a.lifetime, health: w.health, pages: pages, console: w.views.options}).part()},
+		{front, (&operations{served: served, log: log, metrics: w.metrics.registry, pages: pages}).part()},
+		{true, w.front.servePart()},
 	} {
 		if p.needed {
-			all = append(all, p.part)
+			w.parts = append(w.parts, p.part)
 		}
 	}
-	return all
-}
-
-// step is a part whose start registers what its stop does, by onStop.
-func (a *App) step(name string, start func(*generation, context.Context) error) part.Part[*generation] {
-	own := &stops{}
-	return part.Part[*generation]{
-		Name: name, Stop: own.stop,
-		Start: func(ctx context.Context, first *generation) error {
-			a.registering = own
-			return start(first, ctx)
-		},
-	}
-}
-
-// stops are what the stop of a part does, in the reverse order.
-type stops struct {
-	names []string
-	do    []func(ctx context.Context) error
-}
-
-func (s *stops) stop(ctx context.Context) error {
-	var all []error
-	for i := len(s.do) - 1; i >= 0; i-- {
-		if err := s.do[i](ctx); err != nil {
-			all = append(all, errs.Wrap(err, errs.KindOf(err), "%s", s.names[i]))
-		}
-	}
-	return errors.Join(all...)
-}
-
-func (a *App) onStop(name string, do func(ctx context.Context) error) {
-	a.registering.names, a.registering.do = append(a.registering.names, name), append(a.registering.do, do)
+	return w
 }

@@ -9,8 +9,10 @@ import (
 	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
+	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/doctor"
 )
 
 // Reloading is how a process reads its configuration again.
@@ -43,7 +45,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	began := time.Now()
 	defer func() { a.lastReload.Store(lastReload(r, err, began, by)) }()
 	switch {
-	case a.stopping.Err() != nil:
+	case a.lifetime.stopping.Err() != nil:
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
 	case a.reload.Read == nil:
 		return nil, errs.New(errs.Unavailable, "belfry is starting: try again")
@@ -56,8 +58,8 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 		a.log.Info("the configuration is reloaded; nothing has changed", "file", r.File)
 	default:
 		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "), "after", time.Since(began).Round(time.Millisecond))
-		a.now().warn()
-		a.now().warnOfTrust(r.Changed)
+		warn(a.now(), a.roles, a.log)
+		warnOfTrust(a.now(), a.log, r.Changed)
 		if len(r.Missing) > 0 {
 			a.log.Warn("lists read more than they need until the next start, which makes the indexes of new rules", "indexes", strings.Join(r.Missing, ", "))
 		}
@@ -91,7 +93,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	}
 	r := &command.Reloaded{File: c.File(), Changed: a.changedSince(c, p)}
 	if len(r.Changed) == 0 {
-		r.Changed = a.secure.renew(p) // no stream has to end for that
+		r.Changed = a.wiring.secure.renew(p) // no stream has to end for that
 		return r, nil
 	}
 	next := before.next(c, p)
@@ -101,7 +103,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	}
 	a.served.retire(before, retire)
 	r.Missing = next.unbuilt
-	r.Changed = append(r.Changed, a.secure.renew(p)...)
+	r.Changed = append(r.Changed, a.wiring.secure.renew(p)...)
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}
@@ -135,13 +137,13 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 		return r.config, r.plan, r.err
 	case <-ctx.Done():
 		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled, "the configuration could not be read completely until then")
-	case <-a.stopping.Done():
+	case <-a.lifetime.stopping.Done():
 		return nil, nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
 }
 
 // controlReload is Reload for a command. What is wrong with the configuration is part of the reply.
-func (a *App) controlReload(ctx context.Context, _ struct{}) (*command.Reloaded, error) {
+func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 	r, err := a.reloadBy(ctx, "belfry reload")
 	var problems config.Problems
 	if !errors.As(err, &problems) {
@@ -152,4 +154,19 @@ func (a *App) controlReload(ctx context.Context, _ struct{}) (*command.Reloaded,
 		r.Refused = append(r.Refused, p.Error())
 	}
 	return r, nil
+}
+
+// outdated reports whether the files have another configuration than this process serves.
+func (a *App) outdated(ctx context.Context) []doctor.Finding {
+	if a.reload.Read == nil {
+		return nil
+	}
+	c, p, err := a.readAgain(ctx)
+	if err != nil {
+		return []doctor.Finding{{Level: doctor.Problem, Name: "configuration.broken", Subject: a.now().config.File(), Says: "the file has changed since belfry read it, and belfry would not start with it: " + examine.MessageOf(err), Do: "correct the file before belfry is restarted"}}
+	}
+	if keys := a.changedSince(c, p); len(keys) > 0 {
+		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(), Says: "belfry still serves the configuration before: since then " + strings.Join(keys, ", ") + " changed", Do: "`belfry reload` has it read the file"}}
+	}
+	return nil
 }

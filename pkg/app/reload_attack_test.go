@@ -67,7 +67,7 @@ stores:
 	taken := strings.NewReplacer(`get: "true", list: "true"`, `get: "user.admin == true", list: "user.admin == true"}, bus: false, intercept: {`, `pin: {read: "true"}`, `pin: {read: "false"}`).Replace(text)
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestAReloadThatFailsAtLastChangesNothing(t *testing.T) {
 	p := newPlace(t, books+"metrics: {listen: '127.0.0.1:0'}\n")
 	a, applied := p.reloadable()
 	before := a.now()
-	a.bus.Conn().Close()
+	a.Bus().Conn().Close()
 	p.write("belfry.yaml", books+"metrics: {listen: '127.0.0.1:0'}\nlimits: {loopback: true}\n")
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Error(err)
@@ -362,7 +362,7 @@ stores:
 	if err := a.Bus().StopServer(); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the end of the connection", func() bool { return a.bus.Connected() != nil })
+	kit.WaitFor(t, "the end of the connection", func() bool { return a.Bus().Connected() != nil })
 	p.write("book.json", `{"required": ["title"]}`)
 	if keys := p.reload(a, text); len(keys) != 1 {
 		t.Errorf("changed are %q", keys)
@@ -372,7 +372,7 @@ stores:
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ stores:
 `
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

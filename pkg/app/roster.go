@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"belfry/config"
 	"belfry/internal/count"
 	"belfry/pkg/app/examine"
+	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/operations/doctor"
 	"belfry/pkg/store"
@@ -53,80 +54,109 @@ func (e rosterEntry) has(role string) bool {
 
 func (e rosterEntry) String() string { return fmt.Sprintf("process %d on %s", e.PID, e.Host) }
 
-func (a *App) sharedRoster() store.Shared[roster] {
-	return store.Shared[roster]{Store: a.now().set.Store(config.PositionStore), UUID: rosterUUID, What: "the list of processes"}
+// processList is the entry of this process in the list of those that share the stores.
+type processList struct {
+	served  *current
+	roles   roles
+	log     *slog.Logger
+	mailers *mailers
+	run     string // unique
+	began   time.Time
+
+	running part.Background
 }
 
-// startRoster has the process say now and then that it runs, and as which version, where others may run as well.
-func (a *generation) startRoster(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	var first sync.WaitGroup
-	first.Go(func() { a.enroll(ctx) })
-	a.onStop("the entry in the list of processes", func(ctx context.Context) error {
-		cancel()
-		first.Wait()
-		ctx, done := context.WithTimeout(ctx, time.Second) // without it others take the process for gone a little later
-		defer done()
-		_, _, _ = a.sharedRoster().Change(ctx, func(r *roster) bool {
-			_, is := r.Processes[a.run]
-			delete(r.Processes, a.run)
-			return is
-		})
-		return nil
+// part has the process say now and then that it runs, and as which version, where others may run as well.
+func (l *processList) part() servedPart {
+	return servedPart{
+		Name: "the list of processes",
+		Start: func(context.Context, *generation) error {
+			enroll := func(ctx context.Context) bool {
+				if l.served.now().plan.Shared() {
+					l.enroll(ctx)
+				}
+				return true
+			}
+			l.running.Go(func(ctx context.Context) { enroll(ctx) })
+			l.running.Every(rosterInterval, enroll)
+			return nil
+		},
+		Stop: l.stop,
+	}
+}
+
+func (l *processList) shared() store.Shared[roster] {
+	return store.Shared[roster]{Store: l.served.now().set.Store(config.PositionStore), UUID: rosterUUID, What: "the list of processes"}
+}
+
+// stop removes the entry of this process.
+func (l *processList) stop(ctx context.Context) error {
+	err := l.running.Stop(ctx)
+	ctx, done := context.WithTimeout(ctx, time.Second) // without it others take the process for gone a little later
+	defer done()
+	_, _, _ = l.shared().Change(ctx, func(r *roster) bool {
+		_, is := r.Processes[l.run]
+		delete(r.Processes, l.run)
+		return is
 	})
-	a.every(rosterInterval, "the list of processes", func(ctx context.Context) bool {
-		a.enroll(ctx)
-		return true
-	})
-	return nil
+	return err
 }
 
 // enroll writes the entry of this process, and removes those of processes that are gone. A list that can't be written has
 // no consequence but that `belfry doctor` does not know of this process.
-func (a *App) enroll(ctx context.Context) {
-	if !a.now().plan.Shared() {
-		return
-	}
+func (l *processList) enroll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
 	host, _ := os.Hostname()
-	_, _, err := a.sharedRoster().Change(ctx, func(r *roster) bool {
+	_, _, err := l.shared().Change(ctx, func(r *roster) bool {
 		now := time.Now().UTC()
 		maps.DeleteFunc(r.Processes, func(_ string, e rosterEntry) bool { return now.Sub(e.Seen).Abs() > rosterGone })
 		if r.Processes == nil {
 			r.Processes = map[string]rosterEntry{}
 		}
-		r.Processes[a.run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now, Mailers: a.mailers.allFailing(a.now().config.Mailers)}
+		r.Processes[l.run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: l.roles, Began: l.began.UTC(), Seen: now, Mailers: l.mailers.allFailing(l.served.now().config.Mailers)}
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
-		a.log.Debug("the list of processes can't be written", "error", err)
+		l.log.Debug("the list of processes can't be written", "error", err)
 	}
 }
 
-// askRoster reports whether all processes are of one version, and whether one has another time.
-func (a *App) askRoster(ctx context.Context) []doctor.Finding {
-	if !a.now().plan.Shared() {
+// ask reports whether all processes are of one version, and whether one has another time.
+func (l *processList) ask(ctx context.Context) []doctor.Finding {
+	if !l.served.now().plan.Shared() {
 		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
 	}
-	r, _, err := a.sharedRoster().Get(ctx)
+	r, _, err := l.shared().Get(ctx)
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see what is wrong with the backends"}}
 	}
 	now := time.Now()
-	return slices.Concat(judgeRoster(r, now), missingRoles(r, a.neededRoles(), now), r.failingMailers(a.run, now))
+	return slices.Concat(judgeRoster(r, now), missingRoles(r, neededRoles(l.served.now()), now), r.failingMailers(l.run, now))
 }
 
 // neededRoles are the roles that some process must have, besides the front.
-func (a *App) neededRoles() (all []string) {
-	now := a.now()
-	for _, spec := range now.plan.Specs() {
+func neededRoles(g *generation) (all []string) {
+	for _, spec := range g.plan.Specs() {
 		all = append(all, spec.Name)
 	}
-	if len(now.searched()) > 0 {
+	if len(searched(g)) > 0 {
 		all = append(all, plan.RoleSearch)
 	}
 	return all
+}
+
+// failsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
+// written within the last minutes, and nothing if that can't be read.
+func (l *processList) failsElsewhere(ctx context.Context, mailer string) string {
+	if !l.served.now().plan.Shared() {
+		return ""
+	}
+	r, _, err := l.shared().Get(ctx)
+	if err != nil {
+		return ""
+	}
+	return r.failsElsewhere(l.run, mailer, time.Now())
 }
 
 // missingRoles reports which roles no process has.

@@ -3,13 +3,17 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/internal/backoff"
+	"belfry/internal/prom"
 	"belfry/internal/schedule"
 	"belfry/pkg/app/command"
+	"belfry/pkg/app/part"
 	"belfry/pkg/operations/backup"
 )
 
@@ -19,53 +23,53 @@ const (
 	backupRetryMax   = time.Hour
 )
 
-// startBackups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
+// backups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
 // when a backup is due makes it. Without a schedule it reads the results of commands, for metrics and alerts.
-func (a *App) startBackups(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	s := &scheduled{app: a, retries: backoff.New(backupRetryMin, backupRetryMax)}
-	go func() {
-		defer close(done)
-		s.run(ctx)
-	}()
-	a.onStop("the schedule of backups", func(context.Context) error {
-		cancel()
-		<-done
-		return nil
+type backups struct {
+	served  *current
+	run     string // of the process; unique
+	log     *slog.Logger
+	metrics prometheus.Registerer
+
+	last    atomic.Pointer[backup.State] // nil: unknown, or no place is configured
+	retries *backoff.Backoff
+	retryAt time.Time // of a backup that has failed
+	running part.Background
+}
+
+func (s *backups) part() servedPart {
+	return servedPart{Name: "the schedule of backups", Start: s.start, Stop: s.running.Stop, Check: s.failed}
+}
+
+func (s *backups) start(context.Context, *generation) error {
+	s.retries = backoff.New(backupRetryMin, backupRetryMax)
+	s.running.Go(func(ctx context.Context) {
+		for backoff.Sleep(ctx, s.poll(ctx)) == nil {
+		}
 	})
+	s.metrics.MustRegister(s.collector())
 	return nil
 }
 
-// scheduled makes the backups of a schedule.
-type scheduled struct {
-	app     *App
-	retries *backoff.Backoff
-	retryAt time.Time // of a backup that has failed
-}
-
-func (s *scheduled) run(ctx context.Context) {
-	for {
-		wait := s.poll(ctx)
-		if backoff.Sleep(ctx, wait) != nil {
-			return
-		}
-	}
+// maker makes backups of what is served now. Each has a lease of its own.
+func (s *backups) maker() *command.Maker {
+	now := s.served.now()
+	return &command.Maker{Plan: now.plan, Set: now.set, Bus: now.bus, Storages: now.storages, Backends: now.backends, Log: s.log, Holder: command.NewHolder(now.config, s.run)}
 }
 
 // poll makes a backup that is due, and returns when to poll again.
-func (s *scheduled) poll(ctx context.Context) time.Duration {
-	configured := s.app.now().config.Backup
+func (s *backups) poll(ctx context.Context) time.Duration {
+	configured := s.served.now().config.Backup
 	if configured == nil {
-		s.app.lastBackup.Store(nil)
+		s.last.Store(nil)
 		return scheduleInterval
 	}
-	m := s.app.backups()
+	m := s.maker()
 	state, err := m.States().Get(ctx)
 	if err != nil {
 		return scheduleInterval // the backend is unavailable, as other parts say
 	}
-	s.app.lastBackup.Store(&state)
+	s.last.Store(&state)
 	if configured.Schedule == (schedule.Schedule{}) {
 		return scheduleInterval
 	}
@@ -82,13 +86,13 @@ func (s *scheduled) poll(ctx context.Context) time.Duration {
 	case err == nil:
 		s.retries.Reset()
 	case ctx.Err() != nil:
-		s.app.log.Info("a backup was interrupted by the stop; it is made after the next start")
+		s.log.Info("a backup was interrupted by the stop; it is made after the next start")
 	case errors.Is(err, backup.ErrLost):
-		s.app.log.Warn("a backup was left to another process", "error", err)
+		s.log.Warn("a backup was left to another process", "error", err)
 	default:
 		wait := s.retries.Next()
 		s.retryAt = time.Now().Add(wait)
-		s.app.log.Error("a backup has failed; retrying", "error", err, "in", wait.Round(time.Second))
+		s.log.Error("a backup has failed; retrying", "error", err, "in", wait.Round(time.Second))
 	}
 	return time.Second // then the state has the result
 }
@@ -108,9 +112,9 @@ func nextBackup(state *backup.State, of schedule.Schedule) time.Time {
 	return of.Next(state.Due.Local())
 }
 
-// failedBackup says that the latest backup of the schedule has failed, which the log explains.
-func (a *App) failedBackup() []string {
-	if state := a.lastBackup.Load(); state != nil && state.Error != "" {
+// failed says that the latest backup of the schedule has failed, which the log explains.
+func (s *backups) failed() []string {
+	if state := s.last.Load(); state != nil && state.Error != "" {
 		return []string{"the latest backup has failed"}
 	}
 	return nil
@@ -124,9 +128,13 @@ var (
 	backupProblemsDesc = prometheus.NewDesc("belfry_backup_last_problems", "How much the latest backup that succeeded lacks, because it is damaged.", nil, nil)
 )
 
-// collectBackups adds the metrics of backups, if a place is configured.
-func (a *App) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
-	state := a.lastBackup.Load()
+// collector are the metrics of backups, if a place is configured.
+func (s *backups) collector() prometheus.Collector {
+	return prom.Computed(s.collect, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc)
+}
+
+func (s *backups) collect(_ context.Context, values prom.Values) {
+	state := s.last.Load()
 	if state == nil {
 		return
 	}
@@ -134,15 +142,15 @@ func (a *App) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
 	if !state.Ended.IsZero() {
 		ended = float64(state.Ended.UnixMilli()) / 1000
 	}
-	gauge(backupTimeDesc, ended)
-	gauge(backupFailedDesc, oneIf(state.Error != ""))
+	values.Gauge(backupTimeDesc, ended)
+	values.Gauge(backupFailedDesc, prom.OneIf(state.Error != ""))
 	for _, attempt := range state.Recent {
 		if attempt.ID == "" {
 			continue
 		}
-		gauge(backupDurationDesc, attempt.Ended.Sub(attempt.Began).Seconds())
-		gauge(backupSizeDesc, float64(attempt.Size))
-		gauge(backupProblemsDesc, float64(attempt.Problems))
+		values.Gauge(backupDurationDesc, attempt.Ended.Sub(attempt.Began).Seconds())
+		values.Gauge(backupSizeDesc, float64(attempt.Size))
+		values.Gauge(backupProblemsDesc, float64(attempt.Problems))
 		break
 	}
 }

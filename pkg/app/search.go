@@ -3,21 +3,23 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/prom"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/search"
 )
 
 // searched returns the stores whose text is indexed.
-func (a *generation) searched() (stores []search.Indexed) {
-	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
-		if s := a.config.Stores[name]; len(s.Search.Fields) > 0 {
-			of := a.set.Store(name)
+func searched(g *generation) (stores []search.Indexed) {
+	for _, name := range slices.Sorted(maps.Keys(g.config.Stores)) {
+		if s := g.config.Stores[name]; len(s.Search.Fields) > 0 {
+			of := g.set.Store(name)
 			stores = append(stores, search.Indexed{
 				Store: of, Settings: search.Settings{Fields: s.Search.Fields, Language: s.Search.Language, Backend: s.Backend, Rule: of.SearchRule()},
 			})
@@ -28,33 +30,37 @@ func (a *generation) searched() (stores []search.Indexed) {
 
 // searching indexes the text of the stores that are searched, and answers searches.
 type searching struct {
-	app     *App
+	served  *current
+	log     *slog.Logger
+	metrics prometheus.Registerer
+
 	service *search.Service // nil: no store is searched
 }
 
-func (s *searching) part() part.Part[*generation] {
-	return part.Part[*generation]{Name: "the search indexes", Start: s.start, Reload: s.reload, Stop: func(context.Context) error {
+func (s *searching) part() servedPart {
+	return servedPart{Name: "the search indexes", Start: s.start, Reload: s.reload, Check: s.unsearchable, Stop: func(context.Context) error {
 		if s.service != nil {
 			s.service.Close()
 		}
 		return nil
-	}, Check: s.app.unsearchable}
+	}}
 }
 
 func (s *searching) start(_ context.Context, first *generation) (err error) {
 	s.service, err = s.open(first)
 	first.search = s.service
+	s.metrics.MustRegister(s.collector())
 	return err
 }
 
 // open starts the service; nil where no store is searched.
 func (s *searching) open(g *generation) (*search.Service, error) {
-	stores := g.searched()
+	stores := searched(g)
 	if stores == nil {
 		return nil, nil
 	}
 	return search.Start(search.Options{
-		Conn: s.app.bus.Conn(), JetStream: s.app.bus.JetStream(), Folder: plan.SearchFolder(g.config), Stores: stores, Logger: s.app.log,
+		Conn: g.bus.Conn(), JetStream: g.bus.JetStream(), Folder: plan.SearchFolder(g.config), Stores: stores, Logger: s.log,
 	})
 }
 
@@ -62,7 +68,7 @@ func (s *searching) open(g *generation) (*search.Service, error) {
 func (s *searching) reload(_ context.Context, _, next *generation) (part.Change, error) {
 	next.search = s.service
 	if s.service != nil {
-		return part.Change{Apply: func() { s.service.Reload(next.searched()) }}, nil
+		return part.Change{Apply: func() { s.service.Reload(searched(next)) }}, nil
 	}
 	opened, err := s.open(next)
 	if err != nil {
@@ -77,16 +83,16 @@ func (s *searching) reload(_ context.Context, _, next *generation) (part.Change,
 }
 
 // searchStatus returns the states of the indexes of this process.
-func (a *App) searchStatus() []search.Status {
-	if s := a.now().search; s != nil {
+func (g *generation) searchStatus() []search.Status {
+	if s := g.search; s != nil {
 		return s.Status()
 	}
 	return nil
 }
 
 // unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.
-func (a *App) unsearchable() (all []string) {
-	for _, s := range a.searchStatus() {
+func (s *searching) unsearchable() (all []string) {
+	for _, s := range s.served.now().searchStatus() {
 		if !s.Ready {
 			all = append(all, "the text of "+s.Store+" is being indexed: searches by q are refused until then")
 		}
@@ -103,11 +109,13 @@ var (
 	searchBehindDesc  = prometheus.NewDesc("belfry_search_behind", "Events of the log, of all stores, that the index of a store's text has not followed yet.", []string{"store"}, nil)
 )
 
-// collectSearch adds the metrics of searching.
-func (a *App) collectSearch(gauge func(*prometheus.Desc, float64, ...string)) {
-	for _, s := range a.searchStatus() {
-		gauge(searchReadyDesc, oneIf(s.Ready), s.Store)
-		gauge(searchObjectsDesc, float64(s.Objects), s.Store)
-		gauge(searchBehindDesc, float64(s.Behind), s.Store)
-	}
+// collector are the metrics of searching.
+func (s *searching) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for _, s := range s.served.now().searchStatus() {
+			values.Gauge(searchReadyDesc, prom.OneIf(s.Ready), s.Store)
+			values.Gauge(searchObjectsDesc, float64(s.Objects), s.Store)
+			values.Gauge(searchBehindDesc, float64(s.Behind), s.Store)
+		}
+	}, searchReadyDesc, searchObjectsDesc, searchBehindDesc)
 }

@@ -3,18 +3,21 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/prom"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/app/certificate"
+	"belfry/pkg/app/examine"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
@@ -22,9 +25,13 @@ import (
 
 // secure serves HTTP with TLS, where the configuration says so.
 type secure struct {
-	app     *App
+	served  *current
+	log     *slog.Logger
+	fail    func(error)
+	metrics prometheus.Registerer
+
 	now     atomic.Pointer[secured] // nil: not before the start
-	port    *beside                 // that redirects; nil for none
+	port    *port                   // that redirects; nil for none
 	address string                  // of that port
 }
 
@@ -62,8 +69,8 @@ func (l securing) Accept() (net.Conn, error) {
 }
 
 // redirects is the part that serves the port which redirects to HTTPS.
-func (s *secure) redirects() part.Part[*generation] {
-	return part.Part[*generation]{
+func (s *secure) redirects() servedPart {
+	return servedPart{
 		Name: "redirects",
 		Start: func(ctx context.Context, first *generation) (err error) {
 			s.port, err = s.listen(ctx, first)
@@ -98,7 +105,7 @@ func redirectOf(g *generation) string {
 	return g.config.HTTP.Redirect
 }
 
-func (s *secure) listen(ctx context.Context, g *generation) (*beside, error) {
+func (s *secure) listen(ctx context.Context, g *generation) (*port, error) {
 	at := redirectOf(g)
 	if at == "" {
 		return nil, nil
@@ -107,7 +114,7 @@ func (s *secure) listen(ctx context.Context, g *generation) (*beside, error) {
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "can't listen on %s, which redirects to https: free the port, or choose another as http.redirect (ports below 1024 need root, or CAP_NET_BIND_SERVICE)", at)
 	}
-	redirect := http.HandlerFunc(s.app.redirectToHTTPS)
+	redirect := http.HandlerFunc(s.redirectToHTTPS)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if now := s.now.Load(); now != nil && now.acme != nil {
 			now.acme.Challenge(redirect).ServeHTTP(w, r)
@@ -115,18 +122,19 @@ func (s *secure) listen(ctx context.Context, g *generation) (*beside, error) {
 		}
 		redirect.ServeHTTP(w, r)
 	})
-	return serveBeside(api.RedirectServer(handler, s.app.log), listener, func(err error) {
-		s.app.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server that redirects has failed"))
+	return servePort(api.RedirectServer(handler, s.log), listener, func(err error) {
+		s.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server that redirects has failed"))
 	}), nil
 }
 
 // certificates is the part that makes certificates available, before connections are served.
-func (s *secure) certificates() part.Part[*generation] {
-	return part.Part[*generation]{
+func (s *secure) certificates() servedPart {
+	return servedPart{
 		Name: "the certificates",
 		Start: func(_ context.Context, first *generation) error {
 			now, err := s.open(first)
 			s.now.Store(now)
+			s.metrics.MustRegister(s.expiries())
 			return err
 		},
 		Reload: s.reload,
@@ -161,12 +169,12 @@ func (s *secure) open(g *generation) (*secured, error) {
 	switch {
 	case !g.config.Secure():
 	case h.TLS != nil:
-		now.files = certificate.NewFiles(g.plan.Certificate, plan.PublicName(g.config), s.app.log)
+		now.files = certificate.NewFiles(g.plan.Certificate, plan.PublicName(g.config), s.log)
 		now.config = now.files.TLSConfig()
 	default:
 		acme, err := certificate.NewACME(certificate.ACMEOptions{
 			Domains: h.ACME.Domains, Email: h.ACME.Email, Directory: h.ACME.Directory, CA: h.ACME.CA, ExtraCA: h.ACME.ExtraCA, Storage: h.ACME.Storage,
-			Listen: g.address, Redirect: s.address, Log: s.app.log,
+			Listen: g.address, Redirect: s.address, Log: s.log,
 		})
 		if err != nil {
 			return nil, errs.Wrap(err, errs.KindOf(err), "http.acme")
@@ -176,13 +184,9 @@ func (s *secure) open(g *generation) (*secured, error) {
 	return now, nil
 }
 
-// secures reports whether this process serves TLS. Without the role front it serves probes only, to programs that
-// know its address and no name.
-func (a *App) secures() bool { return a.has(plan.RoleFront) && a.now().config.Secure() }
-
 // redirectToHTTPS sends a client to the same host and path, if it is a host that is served.
-func (a *App) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
-	g := a.now()
+func (s *secure) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
+	g := s.served.now()
 	w.Header().Set("Connection", "close")
 	if !g.hosts().Accepts(r.Context(), r.Host) {
 		http.Error(w, "this host is not served here", http.StatusMisdirectedRequest)
@@ -193,21 +197,7 @@ func (a *App) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected a path", http.StatusBadRequest)
 		return
 	}
-	http.Redirect(w, r, g.config.RedirectTarget(kit.WithoutPort(r.Host), a.address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
-}
-
-// announceTLS has browsers use https alone, for the name that they used. An address, and the machine itself, are not
-// such a name: on localhost it would hold for the programs of all other ports as well.
-func (g *generation) announceTLS(w http.ResponseWriter, r *http.Request) {
-	hsts := g.config.HTTP.HSTS
-	if r.TLS == nil || hsts <= 0 {
-		return
-	}
-	host := kit.WithoutPort(r.Host)
-	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
-		return
-	}
-	w.Header().Set("Strict-Transport-Security", "max-age="+strconv.Itoa(int(hsts/time.Second)))
+	http.Redirect(w, r, g.config.RedirectTarget(kit.WithoutPort(r.Host), g.address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
 // renew uses the certificate of another plan, and returns the key if it is another one.
@@ -220,4 +210,33 @@ func (s *secure) renew(p *plan.Plan) (changed []string) {
 		changed = append(changed, "http.tls ("+p.Config.HTTP.TLS.Cert+")")
 	}
 	return changed
+}
+
+var expiryDesc = prometheus.NewDesc("belfry_certificate_expiry_timestamp_seconds", "Until when a certificate that the process serves is valid.", []string{"certificate"}, nil)
+
+// expiries are until when certificates are valid.
+func (s *secure) expiries() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		if now := s.now.Load(); now != nil && now.files != nil {
+			values.Gauge(expiryDesc, float64(now.files.Leaf().NotAfter.Unix()), "http.tls")
+		}
+		c := s.served.now().config
+		if acme := c.HTTP.ACME; acme != nil && c.Secure() {
+			for _, domain := range acme.Domains {
+				if last := latest(examine.AcmeFiles(acme.Storage, domain)); last != nil {
+					values.Gauge(expiryDesc, float64(last.NotAfter.Unix()), domain)
+				}
+			}
+		}
+	}, expiryDesc)
+}
+
+// latest returns the certificate of some files that is valid for the longest; nil for none.
+func latest(files []string) (last *x509.Certificate) {
+	for _, file := range files {
+		if all, err := examine.CertificatesIn(file); err == nil && (last == nil || all[0].NotAfter.After(last.NotAfter)) {
+			last = all[0]
+		}
+	}
+	return last
 }

@@ -13,6 +13,7 @@ import (
 	"belfry/listeners/sweep"
 	"belfry/pkg/account"
 	"belfry/pkg/api"
+	"belfry/pkg/api/applied"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/app/part"
@@ -36,7 +37,8 @@ type process struct {
 	address string // of HTTP
 	bus     *bus.Bus
 	relay   *outbox.Relay
-	sealer  *seal.Sealer // nil until the store of its keys is open
+	sealer  *seal.Sealer    // nil until the store of its keys is open
+	waiter  *applied.Waiter // nil without the role front
 }
 
 // generation is what a process serves with one configuration: the stores with their rules, the services over them,
@@ -44,7 +46,6 @@ type process struct {
 // takes its place. Whatever has begun with one ends with it: a request, an
 // event, an operation over the bus. A field is nil where the roles of the process do not need it.
 type generation struct {
-	*App
 	*process
 
 	config         *config.Config
@@ -81,7 +82,7 @@ func newGeneration(c *config.Config, p *plan.Plan) *generation {
 
 // next returns what the parts of a process complete for another configuration.
 func (g *generation) next(c *config.Config, p *plan.Plan) *generation {
-	return &generation{App: g.App, process: g.process, config: c, plan: p}
+	return &generation{process: g.process, config: c, plan: p}
 }
 
 // base is where clients reach belfry.

@@ -6,33 +6,34 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/prom"
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
 	"belfry/pkg/app/plan"
 )
 
 // newSharing prepares the mapping worker to share targets with those of other processes that have the same mappings, if there can be any.
-func (a *App) newSharing(g *generation) *route.Group {
-	definition := sharingDefinition(g)
+func (w *workers) newSharing(g *generation) *route.Group {
+	definition := w.sharingDefinition(g)
 	if definition == "" {
 		return nil
 	}
 	return route.New(route.Options{
-		Bus: a.bus, Logger: a.log, Definition: definition, Silence: plan.WorkerAckWait, Run: a.runForAnother,
+		Bus: g.bus, Logger: w.log, Definition: definition, Silence: plan.WorkerAckWait, Run: w.runForAnother,
 	})
 }
 
 // sharingDefinition identifies the mappings of a configuration whose targets are shared; "" if none are.
-func sharingDefinition(g *generation) string {
-	if !g.has(mapping.Name) || !g.plan.Shared() || len(g.plan.MappingSpec().Filters) == 0 {
+func (w *workers) sharingDefinition(g *generation) string {
+	if !w.roles.has(mapping.Name) || !g.plan.Shared() || len(g.plan.MappingSpec().Filters) == 0 {
 		return ""
 	}
 	return mapping.Definition(g.set)
 }
 
 // runForAnother runs a round that another process asks for, with what is served now.
-func (a *App) runForAnother(r route.Round, done func(error)) {
-	now, release := a.use()
+func (w *workers) runForAnother(r route.Round, done func(error)) {
+	now, release := w.served.use()
 	now.mapper.Run(r, func(err error) {
 		release()
 		done(err)
@@ -61,15 +62,17 @@ var (
 	servedDesc    = prometheus.NewDesc("belfry_mapping_served_total", "Rounds that this process has run for others, as the owner of the target.", nil, nil)
 )
 
-// collectSharing adds the metrics of shared targets.
-func (a *App) collectSharing(ch chan<- prometheus.Metric) {
-	sharing := a.now().sharing
-	if sharing == nil {
-		return
-	}
-	s := sharing.Stats()
-	ch <- prometheus.MustNewConstMetric(sharingDesc, prometheus.GaugeValue, float64(s.Members))
-	ch <- prometheus.MustNewConstMetric(forwardedDesc, prometheus.CounterValue, float64(s.Forwarded))
-	ch <- prometheus.MustNewConstMetric(fallbacksDesc, prometheus.CounterValue, float64(s.Fallbacks))
-	ch <- prometheus.MustNewConstMetric(servedDesc, prometheus.CounterValue, float64(s.Served))
+// shared are the metrics of shared targets.
+func (w *workers) shared() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		sharing := w.served.now().sharing
+		if sharing == nil {
+			return
+		}
+		s := sharing.Stats()
+		values.Gauge(sharingDesc, float64(s.Members))
+		values.Counter(forwardedDesc, float64(s.Forwarded))
+		values.Counter(fallbacksDesc, float64(s.Fallbacks))
+		values.Counter(servedDesc, float64(s.Served))
+	}, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc)
 }

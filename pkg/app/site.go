@@ -11,10 +11,10 @@ import (
 )
 
 // site returns the options of the pages for people.
-func (a *generation) site() *pages.Options {
-	c := a.config
+func site(g *generation) *pages.Options {
+	c := g.config
 	o := &pages.Options{
-		Templates: a.plan.Pages, Paths: c.Pages.Paths,
+		Templates: g.plan.Pages, Paths: c.Pages.Paths,
 		Links: pages.Links{
 			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),
@@ -43,11 +43,11 @@ func (a *generation) site() *pages.Options {
 	return o
 }
 
-// static returns the options of the front end that is served from a folder, nil for none.
-func (a *generation) static() *static.Options {
-	st := a.config.Static
+// staticOptions returns the options of the front end that is served from a folder, nil for none.
+func staticOptions(c *config.Config) *static.Options {
+	st := c.Static
 	if st == nil {
 		return nil
 	}
-	return &static.Options{Folder: st.Folder, SPA: st.SPA, Immutable: st.Immutable, Reserved: a.config.Routes()}
+	return &static.Options{Folder: st.Folder, SPA: st.SPA, Immutable: st.Immutable, Reserved: c.Routes()}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/api/files"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/part"
 	storage "belfry/pkg/binary/driver"
@@ -16,12 +14,13 @@ import (
 
 // storages opens the storages of binary services.
 type storages struct {
-	registry prometheus.Registerer
-	all      map[string]storage.Storage
+	metrics prometheus.Registerer
+
+	all map[string]storage.Storage
 }
 
-func (b *storages) part() part.Part[*generation] {
-	return part.Part[*generation]{
+func (b *storages) part() servedPart {
+	return servedPart{
 		Name: "the storages of binaries", Start: b.start, Reload: b.reload,
 		Stop: func(context.Context) error { return open.CloseStorages(b.all) },
 	}
@@ -30,7 +29,7 @@ func (b *storages) part() part.Part[*generation] {
 func (b *storages) start(ctx context.Context, first *generation) (err error) {
 	b.all, err = open.Storages(ctx, first.plan)
 	first.storages = b.all
-	first.binaries = open.Services(first.plan, b.all, first.set, b.registry, nil)
+	first.binaries = open.Services(first.plan, b.all, first.set, b.metrics, nil)
 	return err
 }
 
@@ -52,7 +51,7 @@ func (b *storages) reload(ctx context.Context, before, next *generation) (part.C
 	removed := maps.Clone(b.all)
 	maps.DeleteFunc(removed, func(name string, _ storage.Storage) bool { return all[name] != nil })
 	next.storages = all
-	next.binaries = open.Services(next.plan, all, next.set, b.registry, before.binaries)
+	next.binaries = open.Services(next.plan, all, next.set, b.metrics, before.binaries)
 	return part.Change{
 		Apply: func() {
 			b.all = all
@@ -65,17 +64,4 @@ func (b *storages) reload(ctx context.Context, before, next *generation) (part.C
 		Cancel: func() { _ = open.CloseStorages(opened) },
 		Retire: func(context.Context) { _ = open.CloseStorages(removed) },
 	}, nil
-}
-
-func (a *generation) apiFiles() []files.Options {
-	var all []files.Options
-	for _, name := range slices.Sorted(maps.Keys(a.binaries)) {
-		b := a.config.Binaries[name]
-		mounted := files.Options{Service: a.binaries[name], Memory: a.uploads, URL: b.URL, Restrict: files.Restrict(b.Restrict)}
-		if b.S3 != nil {
-			mounted.Presign = b.S3.Presign
-		}
-		all = append(all, mounted)
-	}
-	return all
 }

@@ -13,19 +13,18 @@ import (
 
 // sweeper deletes contents that no object references.
 type sweeper struct {
-	app       *App
-	listeners *listeners
-	part.Background
+	listeners
+	served *current
+
+	background part.Background
 }
 
-func newSweeper(a *App) *sweeper { return &sweeper{app: a, listeners: newListeners(a)} }
-
-func (w *sweeper) part() part.Part[*generation] {
-	return part.Part[*generation]{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
-		if err := w.Background.Stop(ctx); err != nil {
+func (w *sweeper) part() servedPart {
+	return servedPart{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
+		if err := w.background.Stop(ctx); err != nil {
 			return err
 		}
-		return w.listeners.stop(ctx)
+		return w.end(ctx)
 	}}
 }
 
@@ -33,7 +32,7 @@ func (w *sweeper) part() part.Part[*generation] {
 func (w *sweeper) specs(g *generation) []listener.Spec {
 	spec := g.plan.SweepSpec()
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
-		now, done := w.app.use()
+		now, done := w.served.use()
 		defer done()
 		if now.sweeper == nil { // a reload has removed the last service
 			return nil
@@ -45,7 +44,7 @@ func (w *sweeper) specs(g *generation) []listener.Spec {
 
 func (w *sweeper) make(g *generation) (err error) {
 	if len(g.binaries) > 0 {
-		g.sweeper, err = sweep.NewWorker(open.InOrder(g.binaries), w.app.log)
+		g.sweeper, err = sweep.NewWorker(open.InOrder(g.binaries), w.log)
 	}
 	return err
 }
@@ -54,18 +53,18 @@ func (w *sweeper) start(_ context.Context, first *generation) error {
 	if err := w.make(first); err != nil {
 		return err
 	}
-	w.listeners.run(first, w.specs(first))
-	due := func() time.Duration { return min(sweep.DueInterval, graceOf(w.app.now().config)) }
+	w.run(first, w.specs(first))
+	due := func() time.Duration { return min(sweep.DueInterval, graceOf(w.served.now().config)) }
 	check := w.again("checking contents without records", (*sweep.Worker).SweepAll)
-	w.Repeat(due, w.again("sweeping contents", (*sweep.Worker).SweepDue))
+	w.background.Repeat(due, w.again("sweeping contents", (*sweep.Worker).SweepDue))
 	// Also soon after each start, since a belfry that often restarts would never reach the long interval,
 	// and a crash may have left the content of an upload.
-	w.Repeat(due, func(ctx context.Context) bool {
+	w.background.Repeat(due, func(ctx context.Context) bool {
 		check(ctx)
 		return false
 	})
-	w.Repeat(func() time.Duration { return min(sweep.FullInterval, 10*graceOf(w.app.now().config)) }, check)
-	w.Every(cleanInterval, w.again("removing old records of quotas", func(_ *sweep.Worker, ctx context.Context) error { return w.app.cleanQuotas(ctx) }))
+	w.background.Repeat(func() time.Duration { return min(sweep.FullInterval, 10*graceOf(w.served.now().config)) }, check)
+	w.background.Every(cleanInterval, w.again("removing old records of quotas", func(_ *sweep.Worker, ctx context.Context) error { return w.cleanQuotas(ctx) }))
 	return nil
 }
 
@@ -73,7 +72,7 @@ func (w *sweeper) reload(ctx context.Context, before, next *generation) (part.Ch
 	if err := w.make(next); err != nil {
 		return part.Change{}, err
 	}
-	return w.listeners.reload(ctx, before, next, w.specs(before), w.specs(next))
+	return w.change(ctx, before, next, w.specs(before), w.specs(next))
 }
 
 // graceOf is the shortest time for which a service keeps contents.
@@ -88,20 +87,20 @@ func graceOf(c *config.Config) time.Duration {
 // again calls a function of the sweeper that is current then.
 func (w *sweeper) again(what string, do func(*sweep.Worker, context.Context) error) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		now, done := w.app.use()
+		now, done := w.served.use()
 		defer done()
 		if now.sweeper == nil {
 			return true
 		}
 		if err := do(now.sweeper, ctx); err != nil && ctx.Err() == nil {
-			w.app.log.Error(what, "error", err)
+			w.log.Error(what, "error", err)
 		}
 		return true
 	}
 }
 
-func (a *App) cleanQuotas(ctx context.Context) error {
-	for _, s := range open.InOrder(a.now().binaries) {
+func (w *sweeper) cleanQuotas(ctx context.Context) error {
+	for _, s := range open.InOrder(w.served.now().binaries) {
 		for n := cleanAtOnce; n >= cleanAtOnce; {
 			var err error
 			if n, err = s.DeleteExpired(ctx, cleanAtOnce); err != nil {

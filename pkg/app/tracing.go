@@ -3,18 +3,12 @@ package app
 import (
 	"context"
 	"log/slog"
-	"net/http"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"belfry/config"
-	"belfry/pkg/api/system"
 	"belfry/pkg/app/certificate"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/tracing"
-	"belfry/pkg/listener"
-	listenertracing "belfry/pkg/listener/tracing"
 )
 
 // traces sends traces where the configuration says.
@@ -23,8 +17,8 @@ type traces struct {
 	current *tracing.Tracer // nil: none
 }
 
-func (t *traces) part() part.Part[*generation] {
-	return part.Part[*generation]{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
+func (t *traces) part() servedPart {
+	return servedPart{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
 		if t.current == nil {
 			return nil
 		}
@@ -73,36 +67,4 @@ func (t *traces) open(ctx context.Context, c *config.Config) (*tracing.Tracer, e
 	return tracing.Start(ctx, tracing.Options{
 		Endpoint: c.Tracing.Endpoint, Ratio: c.Tracing.Ratio, Service: c.Tracing.Service, Version: plan.Version(), Logger: t.log, RootCAs: roots,
 	})
-}
-
-// traced makes a span of each request, if there is tracing.
-func (g *generation) traced(next http.Handler) http.Handler {
-	if g.tracer == nil {
-		return next
-	}
-	return g.tracer.Handler(next, append(system.ProbePaths(), "/metrics")...)
-}
-
-// traceEvents makes a span of each attempt of a listener, if there is tracing. What the attempt causes is a part of it.
-func (g *generation) traceEvents(s *listener.Spec) {
-	if g.tracer != nil {
-		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(g.tracer.Provider(), s.Name), caused}, s.Middleware...)
-	}
-}
-
-// caused replaces the trace of an event, which is that of the span of the request, by that of the attempt.
-func caused(next listener.Handler) listener.Handler {
-	return func(ctx context.Context, e *listener.Event) error {
-		attempted := *e
-		attempted.Ctx.Trace = listener.TraceParent(ctx)
-		return next(ctx, &attempted)
-	}
-}
-
-// spans returns what makes the spans of operations over the bus; nil for none.
-func (g *generation) spans() trace.TracerProvider {
-	if g.tracer == nil {
-		return nil
-	}
-	return g.tracer.Provider()
 }

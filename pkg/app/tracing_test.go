@@ -159,7 +159,7 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 	request("POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated, "Traceparent", "")
 	kit.WaitUntil(p, func() error { // else it could be what the worker does for the author that adds the book
 		pending, unacked, err := listener.Lag(t.Context(), a.Bus(), mapping.Name)
-		if waiting := a.relay.Stats(); err == nil && (waiting.Published == 0 || waiting.Events > 0 || pending+unacked > 0) {
+		if waiting := a.now().relay.Stats(); err == nil && (waiting.Published == 0 || waiting.Events > 0 || pending+unacked > 0) {
 			err = fmt.Errorf("%+v, %d pending, %d in flight", waiting, pending, unacked)
 		}
 		return err

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"sync"
-	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/prom"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
@@ -18,18 +20,20 @@ import (
 
 // workers are the listeners of mappings and cascades.
 type workers struct {
-	app       *App
-	listeners *listeners
-	pace      *protocol.Pace
-	onFull    func(m *store.Mapping, target string)
-	mapper    *mapping.Worker
-	sharing   *route.Group
+	listeners
+	served  *current
+	roles   roles
+	metrics *metrics
+
+	pace     *protocol.Pace
+	overflow overflow
+	onFull   func(m *store.Mapping, target string)
+	mapper   *mapping.Worker
+	sharing  *route.Group
 }
 
-func newWorkers(a *App) *workers { return &workers{app: a, listeners: newListeners(a)} }
-
-func (w *workers) part() part.Part[*generation] {
-	return part.Part[*generation]{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
+func (w *workers) part() servedPart {
+	return servedPart{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
 }
 
 // make makes the workers of a configuration, beside those that share targets now.
@@ -40,25 +44,26 @@ func (w *workers) make(g *generation, sharing *route.Group) {
 }
 
 func (w *workers) start(_ context.Context, first *generation) error {
-	w.onFull, w.pace = w.app.countFull(), protocol.NewPace(0)
-	w.make(first, w.app.newSharing(first))
+	w.onFull, w.pace = w.countFull(), protocol.NewPace(0)
+	w.make(first, w.newSharing(first))
 	w.mapper, w.sharing = first.mapper, first.sharing
 	if w.sharing != nil {
 		w.sharing.Start()
 	}
-	w.listeners.run(first, w.specs(first))
+	w.run(first, w.specs(first))
+	w.metrics.asked.MustRegister(w.shared(), w.lag())
 	return nil
 }
 
 // reload makes the workers of another configuration. Those with other mappings share targets among themselves.
 func (w *workers) reload(ctx context.Context, before, next *generation) (part.Change, error) {
 	sharing := before.sharing
-	another := sharingDefinition(before) != sharingDefinition(next)
+	another := w.sharingDefinition(before) != w.sharingDefinition(next)
 	if another {
-		sharing = w.app.newSharing(next)
+		sharing = w.newSharing(next)
 	}
 	w.make(next, sharing)
-	change, err := w.listeners.reload(ctx, before, next, w.specs(before), w.specs(next))
+	change, err := w.change(ctx, before, next, w.specs(before), w.specs(next))
 	if err != nil {
 		return part.Change{}, err
 	}
@@ -81,7 +86,7 @@ func (w *workers) reload(ctx context.Context, before, next *generation) (part.Ch
 }
 
 func (w *workers) stop(ctx context.Context) error {
-	err := w.listeners.stop(ctx)
+	err := w.end(ctx)
 	if w.mapper != nil {
 		closeMapper(ctx, w.mapper, w.sharing)
 	}
@@ -91,74 +96,74 @@ func (w *workers) stop(ctx context.Context) error {
 // specs are the listeners of the roles of this process.
 func (w *workers) specs(g *generation) (mine []listener.Spec) {
 	maps, cascades := g.plan.MappingSpec(), g.plan.CascadeSpec()
-	applyMaps := applied.Reporting(w.app.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
-		now, done := w.app.use()
+	applyMaps := applied.Reporting(g.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.served.use()
 		defer done()
 		return now.mapper.Handle(ctx, e)
 	})
 	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) } // a write of an array causes nothing
-	applyCascades := applied.Reporting(w.app.bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
-		now, done := w.app.use()
+	applyCascades := applied.Reporting(g.bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.served.use()
 		defer done()
 		return now.cascader.Handle(ctx, e)
 	})
 	cascades.Handler = func(ctx context.Context, e *listener.Event) error { return applyCascades(ctx, &e.Envelope, e.Attempt) }
 	for _, spec := range []listener.Spec{maps, cascades} {
-		if w.app.has(spec.Name) {
+		if w.roles.has(spec.Name) {
 			mine = append(mine, spec)
 		}
 	}
 	return mine
 }
 
-// Tombstones are purged in batches.
-const (
-	purgeInterval = time.Minute
-	purgeAtOnce   = 10_000
-)
-
-// startJanitor purges tombstones whose retention is over.
-func (a *App) startJanitor(context.Context) error {
-	a.every(purgeInterval, "the janitor", func(ctx context.Context) bool {
-		a.purge(ctx)
-		return true
-	})
-	return nil
+// countFull counts objects that were not added to a mapped array at its limit.
+func (w *workers) countFull() func(*store.Mapping, string) {
+	full := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_mapping_overflow_total",
+		Help: "Objects that were not added to a mapped array because it is at its limit or the entry is too large.",
+	}, []string{"source", "target", "array"})
+	w.metrics.registry.MustRegister(full)
+	return func(m *store.Mapping, target string) {
+		full.WithLabelValues(m.Source, m.Target, m.Array).Inc()
+		w.overflow.add(m.Source, m.Target, m.Array)
+		w.log.Debug("a mapped array is full", "store", m.Target, "uuid", target, "array", m.Array, "limit", m.Limit)
+	}
 }
 
-// every calls do at an interval until it returns false or the app stops.
-func (a *App) every(interval time.Duration, name string, do func(ctx context.Context) bool) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if !do(ctx) {
-					return
-				}
+// overflow counts what this process has not added to mapped arrays, by mapping.
+type overflow struct {
+	mu    sync.Mutex
+	count map[[3]string]uint64
+}
+
+func (o *overflow) add(source, target, array string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.count == nil {
+		o.count = map[[3]string]uint64{}
+	}
+	o.count[[3]string{source, target, array}]++
+}
+
+func (o *overflow) of(source, target, array string) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count[[3]string{source, target, array}]
+}
+
+var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
+
+// lag are the metrics of the events that wait for the workers.
+func (w *workers) lag() prometheus.Collector {
+	return prom.Computed(func(ctx context.Context, values prom.Values) {
+		now := w.served.now()
+		for _, spec := range []listener.Spec{now.plan.MappingSpec(), now.plan.CascadeSpec()} {
+			if len(spec.Filters) == 0 || !w.roles.has(spec.Name) {
+				continue // the permissions on the bus may not allow it
+			}
+			if pending, unacked, err := listener.Lag(ctx, now.bus, spec.Name); err == nil {
+				values.Gauge(lagDesc, float64(pending+unacked), spec.Name)
 			}
 		}
-	})
-	a.onStop(name, func(context.Context) error {
-		cancel()
-		running.Wait()
-		return nil
-	})
-}
-
-func (a *App) purge(ctx context.Context) {
-	now := a.now()
-	before := time.Now().Add(-now.config.Tombstones)
-	n, err := now.set.Purge(ctx, store.RevisionAt(before), purgeAtOnce)
-	if err != nil && ctx.Err() == nil {
-		a.log.Error("purging tombstones", "error", err)
-	}
-	if n > 0 {
-		a.log.Debug("tombstones purged", "count", n)
-	}
+	}, lagDesc)
 }

@@ -137,9 +137,3 @@ func (l *List[G]) all() []Part[G] {
 	defer l.mu.Unlock()
 	return slices.Clone(l.started)
 }
-
-// With returns the part with a reload.
-func (p Part[G]) With(reload func(ctx context.Context, before, next G) (Change, error)) Part[G] {
-	p.Reload = reload
-	return p
-}
