@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -126,6 +127,9 @@ func (p *place) metrics(a *App) string {
 	}
 	return string(text)
 }
+
+// console is what the console of a process shows.
+func (a *App) console() *console.Options { return a.wiring.views.options(a.now(), nil) }
 
 func (p *place) want(a *App, method, path, body string, status int) {
 	p.Helper()

@@ -52,8 +52,8 @@ func (v *views) part() servedPart {
 	return servedPart{Name: "the console", Start: func(context.Context, *generation) error { return nil }, Stop: func(ctx context.Context) error {
 		if v.end != nil {
 			v.end()
-			v.measured.verify.running.Wait()
-			v.measured.schemas.running.Wait()
+			v.measured.verify.Wait()
+			v.measured.schemas.Wait()
 		}
 		return v.running.Stop(ctx)
 	}}

@@ -22,8 +22,9 @@ func consoleBackups(ctx context.Context, g *generation) console.Backups {
 		return out
 	}
 	if configured != nil && configured.Schedule != (schedule.Schedule{}) {
-		if out.Next = time.Now(); !state.Due.IsZero() {
-			out.Next = later(configured.Schedule.Next(state.Due.Local()), out.Next)
+		out.Next = time.Now()
+		if next := configured.Schedule.Next(state.Due.Local()); !state.Due.IsZero() && next.After(out.Next) {
+			out.Next = next
 		}
 	}
 	if lease := state.Live(time.Now()); lease != nil {

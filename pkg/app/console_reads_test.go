@@ -185,7 +185,7 @@ func (c *population) grow(n int) {
 		parent := must(c.app.now().set.Store("Parents").Get(c.Context(), "all"))
 		copies := 0
 		object.Elements(object.Field(parent.Body, "children"), func([]byte) bool { copies++; return true })
-		lag := must(c.app.wiring.views.consoleGraph(c.app.now()).Lag(c.Context()))
+		lag := must(c.app.console().Graph.Lag(c.Context()))
 		return copies == n && lag["mapping"]+lag["cascade"] == 0
 	})
 }
@@ -193,11 +193,11 @@ func (c *population) grow(n int) {
 // check has a run of the view Schemas find objects, which its page lists.
 func (c *population) check() {
 	c.Helper()
-	checks := c.app.wiring.views.measured.schemas
+	checks := c.app.console().Schemas.Checks
 	if err := checks.Start(c.Context(), c.user, "r", "Children"); err != nil {
 		c.Fatal(err)
 	}
-	checks.running.Wait()
+	checks.(interface{ Wait() }).Wait()
 	if last, err := checks.Last(c.Context()); err != nil || last.Failing != c.have || len(last.First) != 10 {
 		c.Fatalf("%+v, %v", last, err)
 	}

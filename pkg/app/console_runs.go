@@ -167,6 +167,9 @@ func (r *runs[S]) Stop(ctx context.Context) error {
 	return err
 }
 
+// Wait waits for the end of the runs of this process.
+func (r *runs[S]) Wait() { r.running.Wait() }
+
 // current returns the run that is in progress, or else the last one, of all processes; nil: none.
 func (r *runs[S]) current(ctx context.Context) (*run[S], error) {
 	stored, err := r.records().Get(asBelfry(ctx), r.uuid)

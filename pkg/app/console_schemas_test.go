@@ -252,13 +252,13 @@ stores:
 	p.config = p.load(text)
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/books", `{"uuid":"emma","year":1815}`, 201)
-	checks := a.wiring.views.measured.schemas
+	checks := a.console().Schemas.Checks
 	check := func(failing int) *console.SchemaCheck {
 		t.Helper()
 		if err := checks.Start(t.Context(), "ada", "r", "Books"); err != nil {
 			t.Fatal(err)
 		}
-		checks.running.Wait()
+		checks.(interface{ Wait() }).Wait()
 		last, err := checks.Last(t.Context())
 		if err != nil || last.Err != nil || last.Objects != 1 || last.Failing != failing || last.Schema != a.now().set.Store("Books").SchemaDigest() {
 			t.Fatalf("%+v, %v", last, err)
@@ -276,7 +276,7 @@ stores:
 	if last := check(1); last.First[0].UUID != "emma" || last.First[0].Errors[0].Keyword != "type" {
 		t.Errorf("%+v", last)
 	}
-	if o := a.wiring.views.consoleSchemas(a.now()); len(o.Stores) != 1 || o.Stores[0] != "Books" || o.Set.Store(config.TokenStore) == nil {
+	if o := a.console().Schemas; len(o.Stores) != 1 || o.Stores[0] != "Books" || o.Set.Store(config.TokenStore) == nil {
 		t.Errorf("%+v", o.Stores)
 	}
 	if err := checks.Start(t.Context(), "ada", "r", "Plain"); !errors.Is(err, errs.Invalid) {

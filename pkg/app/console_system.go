@@ -36,7 +36,7 @@ type systemView struct {
 func (v *systemView) of(g *generation, h *history) *console.System {
 	return &console.System{
 		Facts: v.facts(g), ConfigFile: g.config.File(), Config: g.config.Shown, Charts: h.charts,
-		Checks: v.checks, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.health.check() },
+		Checks: func(ctx context.Context) []console.Check { return v.checks(ctx, g) }, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.health.check() },
 		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Reload: v.lastReload, Mail: v.consoleMail(g),
 		Ready: func(ctx context.Context) string {
 			if _, err := v.health.ready(ctx); err != nil {
@@ -77,11 +77,10 @@ func (v *systemView) facts(g *generation) []console.Fact {
 }
 
 // checks asks all parts at once whether they work, as probes do: one that hangs delays the page no longer than ctx.
-func (v *systemView) checks(ctx context.Context) []console.Check {
-	now := v.health.served.now()
-	all := make([]console.Check, 0, len(now.depends))
+func (v *systemView) checks(ctx context.Context, g *generation) []console.Check {
+	all := make([]console.Check, 0, len(g.depends))
 	var asked sync.WaitGroup
-	for _, p := range now.depends {
+	for _, p := range g.depends {
 		if p.kind == partOutbox {
 			continue // it follows, with what waits in it
 		}
@@ -97,13 +96,13 @@ func (v *systemView) checks(ctx context.Context) []console.Check {
 		})
 	}
 	asked.Wait()
-	s := now.relay.Stats()
+	s := g.relay.Stats()
 	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: count.Of(s.Events, "event") + " to be published"}
 	if s.Unavailable {
 		relay.Says += "; the bus does not accept events, which stay in their records"
 	}
 	all = append(all, relay)
-	for _, i := range now.searchStatus() {
+	for _, i := range g.searchStatus() {
 		all = append(all, console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: saysOfIndex(i)})
 	}
 	return all

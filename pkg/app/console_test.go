@@ -41,7 +41,7 @@ func TestTheStatesOfListenersAreKeptForAnHour(t *testing.T) {
 // Nothing waits for a bus that is known to be unavailable: views show the rest, and say what is missing.
 func TestTheConsoleDoesNotWaitForABusThatIsUnavailable(t *testing.T) {
 	a := newPlace(t, books).start()
-	w := newConsoleWorkers(a.served, a.wiring.missed.Missed)
+	w := a.console().Workers
 	if _, err := w.Listeners(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +51,13 @@ func TestTheConsoleDoesNotWaitForABusThatIsUnavailable(t *testing.T) {
 	kit.WaitFor(t, "the end of the connection", func() bool { return a.Bus().Connected() != nil })
 	for name, ask := range map[string]func() error{
 		"listeners": func() error { _, err := w.Listeners(t.Context()); return err },
-		"lag":       func() error { _, err := a.wiring.views.consoleGraph(a.now()).Lag(t.Context()); return err },
+		"lag":       func() error { _, err := a.console().Graph.Lag(t.Context()); return err },
 		"letters":   func() error { _, _, err := w.Letters(t.Context(), "", 0, 10); return err },
 		"letter":    func() error { _, err := w.Letter(t.Context(), 1); return err },
 		"retry":     func() error { return w.Retry(t.Context(), 1) },
 		"drop":      func() error { return w.Drop(t.Context(), 1) },
 		"reset":     func() error { _, err := w.Reset(t.Context(), "mapping", "all"); return err },
-		"history":   func() error { _, err := changes(t.Context(), a.Bus(), "Books", "emma", 0, 10); return err },
+		"history":   func() error { _, err := a.console().Objects.History(t.Context(), "Books", "emma", 0, 10); return err },
 	} {
 		// What is asked in vain says that nobody replied, after seconds. Why there is no connection changes with each try to connect.
 		if err := ask(); errs.KindOf(err) != errs.Unavailable || !strings.HasPrefix(err.Error(), "the bus is unavailable: ") {

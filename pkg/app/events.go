@@ -3,15 +3,12 @@ package app
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/app/part"
-	"belfry/pkg/store"
 )
 
 // streams sends events to browsers.
@@ -43,23 +40,6 @@ func (s *streams) open(g *generation) {
 	}
 	o.Stores, o.GetOnly = eventStores(g.config, g.set)
 	g.live = sse.New(o)
-}
-
-// eventStores returns the stores whose events browsers may receive: those that are configured so, or can be
-// listed, since a stream shows which objects there are, as a list does. Their objects can be read, since an
-// event holds what a get returns. An interceptor of get can't be called for each event and client, so stores
-// with one have no events for browsers. getOnly are the stores that are configured so.
-func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
-		s := c.Stores[name]
-		if e := s.Expose; e != nil && e.Events && !e.Restrict.Get && len(s.Intercept["get"]) == 0 {
-			all = append(all, set.Store(name))
-			if !e.EventsAsList {
-				getOnly = append(getOnly, name)
-			}
-		}
-	}
-	return all, getOnly
 }
 
 // reload makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for

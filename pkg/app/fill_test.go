@@ -59,7 +59,7 @@ stores:
 			t.Errorf("the metrics lack %s", line)
 		}
 	}
-	if f := a.wiring.views.consoleGraph(a.now()).Fill("Books", "Authors", "books"); f.Text() != "yes" || f.Targets != 3 {
+	if f := a.console().Graph.Fill("Books", "Authors", "books"); f.Text() != "yes" || f.Targets != 3 {
 		t.Errorf("the console says %+v", f)
 	}
 	for _, says := range []string{"filling its arrays from the objects", "the arrays of a mapping are filled"} {

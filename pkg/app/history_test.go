@@ -109,7 +109,7 @@ func TestTheSystemOfABelfryIsRead(t *testing.T) {
 	p := newPlace(t, managed+"metrics: {listen: \"127.0.0.1:0\"}\nmailers: {default: {type: smtp, host: localhost, user: u, password: 0123456789abcdef}}\n")
 	a := p.start()
 	p.want(a, "GET", "/healthz", "", 200)
-	s := a.wiring.views.system.of(a.now(), a.wiring.views.measured.history)
+	s := a.console().System
 	checks := s.Checks(t.Context())
 	names := ""
 	for _, c := range checks {

@@ -206,7 +206,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		t.Error("a secret is in the log:", log)
 	}
 	p.want(a, "POST", "/books", `{"title":1}`, http.StatusCreated)
-	if last := a.wiring.views.system.of(a.now(), a.wiring.views.measured.history).Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
+	if last := a.console().System.Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
 		t.Errorf("the console says %+v", last)
 	}
 
@@ -214,7 +214,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	if r, err := a.Reload(t.Context()); err != nil || len(r.Changed) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if last := a.wiring.views.system.of(a.now(), a.wiring.views.measured.history).Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
+	if last := a.console().System.Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
 		t.Errorf("the console says %+v", last)
 	}
 	p.stop(a)

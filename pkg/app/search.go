@@ -82,14 +82,6 @@ func (s *searching) reload(_ context.Context, _, next *generation) (part.Change,
 	}}, nil
 }
 
-// searchStatus returns the states of the indexes of this process.
-func (g *generation) searchStatus() []search.Status {
-	if s := g.search; s != nil {
-		return s.Status()
-	}
-	return nil
-}
-
 // unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.
 func (s *searching) unsearchable() (all []string) {
 	for _, s := range s.served.now().searchStatus() {

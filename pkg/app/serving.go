@@ -92,3 +92,11 @@ func (g *generation) base() baseurl.URL { return baseurl.Parse(g.config.BaseURLA
 func (g *generation) hosts() *kit.Hosts {
 	return kit.NewHosts(g.config.BaseURLAt(g.address), g.config.Hosts...)
 }
+
+// searchStatus returns the states of the indexes of this process.
+func (g *generation) searchStatus() []search.Status {
+	if s := g.search; s != nil {
+		return s.Status()
+	}
+	return nil
+}

@@ -11,6 +11,12 @@ import (
 	"belfry/pkg/listener"
 )
 
+// How often old records of quotas are removed, and how many at once.
+const (
+	quotaInterval = 10 * time.Minute
+	quotasAtOnce  = 10_000
+)
+
 // sweeper deletes contents that no object references.
 type sweeper struct {
 	listeners
@@ -64,7 +70,7 @@ func (w *sweeper) start(_ context.Context, first *generation) error {
 		return false
 	})
 	w.background.Repeat(func() time.Duration { return min(sweep.FullInterval, 10*graceOf(w.served.now().config)) }, check)
-	w.background.Every(cleanInterval, w.again("removing old records of quotas", func(_ *sweep.Worker, ctx context.Context) error { return w.cleanQuotas(ctx) }))
+	w.background.Every(quotaInterval, w.again("removing old records of quotas", func(_ *sweep.Worker, ctx context.Context) error { return w.cleanQuotas(ctx) }))
 	return nil
 }
 
@@ -101,9 +107,9 @@ func (w *sweeper) again(what string, do func(*sweep.Worker, context.Context) err
 
 func (w *sweeper) cleanQuotas(ctx context.Context) error {
 	for _, s := range open.InOrder(w.served.now().binaries) {
-		for n := cleanAtOnce; n >= cleanAtOnce; {
+		for n := quotasAtOnce; n >= quotasAtOnce; {
 			var err error
-			if n, err = s.DeleteExpired(ctx, cleanAtOnce); err != nil {
+			if n, err = s.DeleteExpired(ctx, quotasAtOnce); err != nil {
 				return err
 			}
 		}
