@@ -19,7 +19,6 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/driver"
 	"belfry/test/kit"
 )
 
@@ -327,45 +326,6 @@ func TestAProcessServesUntilLoadBalancersNoticeThatItStops(t *testing.T) {
 		t.Errorf("a failure does not end it: %v", err)
 	}
 	if err := a.Withdraw(0); err != nil {
-		t.Error(err)
-	}
-}
-
-// broken is a backend whose folder has failed.
-type broken struct{ driver.Backend }
-
-func (broken) Ping(context.Context) error {
-	return errs.New(errs.Unavailable, "the store's folder can't be written any more")
-}
-
-// A folder that has failed does not come back in this process, so the process
-// asks to be ended.
-func TestAFailedFolderEndsBelfry(t *testing.T) {
-	p := newPlace(t, books)
-	a := newApp(p.config, nil, p.log(), nil)
-	a.now().backends = map[string]driver.Backend{"default": broken{}}
-	if err := a.parts.Start(t.Context(), (&folderWatch{served: a.served, fail: a.lifetime.fail}).part(), nil); err != nil {
-		t.Fatal(err)
-	}
-	defer p.stop(a)
-	select {
-	case err := <-a.Failed():
-		if !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "backend default has failed") {
-			t.Error(err)
-		}
-	case <-time.After(kit.Limit):
-		t.Fatal("it continues")
-	}
-}
-
-// However many parts fail at once, none of them blocks.
-func TestAFailureIsReportedWithoutBlocking(t *testing.T) {
-	a := &App{lifetime: newLifetime()}
-	first := errors.New("first")
-	a.lifetime.fail(first)
-	a.lifetime.fail(errors.New("second"))
-	a.lifetime.fail(errors.New("third"))
-	if err := <-a.Failed(); !errors.Is(err, first) {
 		t.Error(err)
 	}
 }

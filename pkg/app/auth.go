@@ -27,6 +27,7 @@ type authentication struct {
 	running part.Background
 }
 
+// part is the part of a process.
 func (a *authentication) part() servedPart {
 	return servedPart{Name: "authentication", Start: a.start, Reload: a.reload, Stop: a.stop}
 }

@@ -26,6 +26,7 @@ type backends struct {
 	all map[string]driver.Backend
 }
 
+// part is the part of a process.
 func (b *backends) part() servedPart {
 	return servedPart{
 		Name: "the backends", Start: b.start, Reload: b.reload,
@@ -80,6 +81,7 @@ type stores struct {
 	running part.Background
 }
 
+// part is the part of a process.
 func (s *stores) part() servedPart {
 	return servedPart{Name: "stores", Start: s.start, Reload: s.reload, Stop: s.running.Stop}
 }

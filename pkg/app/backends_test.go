@@ -3,19 +3,26 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/errs"
+	"belfry/test/kit"
 )
 
 // Belfry waits for a backend that will recover, and says so; it does not wait for a folder, nor for what does
 // not change by itself.
 func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
-	p := newPlace(t, `backends: {away: {type: mongodb, url: "mongodb://127.0.0.1:1"}}`)
-	wait := awaiter{startup: &startup{}, log: p.log()}
+	c, err := config.Parse("belfry.yaml", []byte(`backends: {away: {type: mongodb, url: "mongodb://127.0.0.1:1"}}`), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := &kit.Tail{}
+	wait := awaiter{startup: &startup{}, log: slog.New(slog.NewTextHandler(logged, nil))}
 	down := errs.New(errs.Unavailable, "the names of the servers can't be resolved")
-	for _, c := range []struct {
+	for _, try := range []struct {
 		backend  string
 		results  []error
 		attempts int
@@ -27,9 +34,9 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		{"default", []error{down}, 1, errs.Unavailable},
 	} {
 		attempts := 0
-		err := wait.backend(t.Context(), p.config, c.backend, func() error { attempts++; return c.results[attempts-1] })
-		if attempts != c.attempts || !errors.Is(err, c.want) {
-			t.Errorf("%s: %d attempts ended with %v, want %d and %v", c.backend, attempts, err, c.attempts, c.want)
+		err := wait.backend(t.Context(), c, try.backend, func() error { attempts++; return try.results[attempts-1] })
+		if attempts != try.attempts || !errors.Is(err, try.want) {
+			t.Errorf("%s: %d attempts ended with %v, want %d and %v", try.backend, attempts, err, try.attempts, try.want)
 		}
 		if waiting := wait.startup.err(); err == nil && strings.Contains(waiting.Error(), "waits") {
 			t.Errorf("the backend is there, and it says %v", waiting)
@@ -38,12 +45,12 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 	if waiting := wait.startup.err(); !strings.Contains(waiting.Error(), "waits for backend away") {
 		t.Errorf("it says %v", waiting)
 	}
-	log := p.logged.String()
+	log := logged.String()
 	if n := strings.Count(log, "a backend is unavailable; retrying"); n != 2 || !strings.Contains(log, "can't be resolved") || !strings.Contains(log, "the backend is available") {
 		t.Errorf("%d waits are logged, want one for each start that waits:\n%s", n, log)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := wait.backend(ctx, p.config, "away", func() error { cancel(); return down }); !errors.Is(err, errs.Unavailable) {
+	if err := wait.backend(ctx, c, "away", func() error { cancel(); return down }); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("a start that was interrupted ended with %v", err)
 	}
 }

@@ -21,6 +21,7 @@ type connection struct {
 	bus *bus.Bus // nil until it is open
 }
 
+// part is the part of a process.
 func (c *connection) part() servedPart {
 	return servedPart{Name: "the bus", Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
 		if c.bus == nil {

@@ -35,6 +35,7 @@ type settingsCheck struct {
 	lacks   []string // what of the bus is not as belfry's promises need it
 }
 
+// part is the part of a process.
 func (c *settingsCheck) part() servedPart {
 	return servedPart{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get}
 }

@@ -61,7 +61,7 @@ func (s *self) askSelf(ctx context.Context) []doctor.Finding {
 	} else {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(), os.Getpid(), s.began.UTC().Format(time.RFC3339), strings.Join(s.roles.names(), ", "))})
 	}
-	for _, says := range s.health.check() {
+	for _, says := range s.health.shortcomings() {
 		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "belfry's log says more; docs/guides/monitor.md lists the conditions"})
 	}
 	if o := s.served.now().relay.Stats(); o.Events > 0 && o.Unavailable {

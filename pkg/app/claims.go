@@ -17,6 +17,7 @@ type claims struct {
 	filler *fill.Filler // nil until it is started
 }
 
+// part is the part of a process.
 func (c *claims) part() servedPart {
 	return servedPart{Name: "collecting unique values", Start: c.start, Check: c.incomplete, Stop: func(context.Context) error {
 		if c.filler != nil {

@@ -36,7 +36,7 @@ type systemView struct {
 func (v *systemView) of(g *generation, h *history) *console.System {
 	return &console.System{
 		Facts: v.facts(g), ConfigFile: g.config.File(), Config: g.config.Shown, Charts: h.charts,
-		Checks: func(ctx context.Context) []console.Check { return v.checks(ctx, g) }, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.health.check() },
+		Checks: func(ctx context.Context) []console.Check { return v.checks(ctx, g) }, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.health.shortcomings() },
 		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Reload: v.lastReload, Mail: v.consoleMail(g),
 		Ready: func(ctx context.Context) string {
 			if _, err := v.health.ready(ctx); err != nil {

@@ -33,7 +33,7 @@ type control struct {
 	log     *slog.Logger
 	metrics prometheus.Registerer
 	folder  *dataFolder
-	backups *backups
+	backups *backupSchedule
 	mailers *mailers
 	self    *self
 	reload  func(ctx context.Context) (*command.Reloaded, error)
@@ -41,6 +41,7 @@ type control struct {
 	port *port
 }
 
+// part is the part of a process.
 func (c *control) part() servedPart {
 	return servedPart{Name: "control", Start: c.start, Stop: func(context.Context) error { return c.port.close() }}
 }

@@ -18,6 +18,7 @@ type streams struct {
 	metrics *prometheus.Registry
 }
 
+// part is the part of a process.
 func (s *streams) part() servedPart {
 	return servedPart{
 		Name:   "events for browsers",

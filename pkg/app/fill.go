@@ -24,6 +24,7 @@ type filling struct {
 	filler *fill.Filler // nil until it is started
 }
 
+// part is the part of a process.
 func (f *filling) part() servedPart {
 	return servedPart{Name: "the filling of arrays", Start: f.start, Reload: f.reload, Stop: func(context.Context) error {
 		if f.filler != nil {

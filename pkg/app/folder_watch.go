@@ -21,6 +21,7 @@ type folderWatch struct {
 	running part.Background
 }
 
+// part is the part of a process.
 func (w *folderWatch) part() servedPart {
 	return servedPart{Name: "the watch of folders", Start: w.start, Stop: w.running.Stop}
 }

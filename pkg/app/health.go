@@ -20,14 +20,15 @@ import (
 
 // health is whether a process works, as probes ask.
 type health struct {
-	served   *current
-	roles    roles
-	metrics  *metrics
-	lifetime *lifetime
-	missing  func() error    // why a built-in listener can't receive events
-	check    func() []string // what an operator should know about although everything works
+	served       *current
+	roles        roles
+	metrics      *metrics
+	lifetime     *lifetime
+	missing      func() error    // why a built-in listener can't receive events
+	shortcomings func() []string // what an operator should know about although everything works
 }
 
+// part is the part of a process.
 func (h *health) part() servedPart {
 	return servedPart{
 		Name: "the checks of what the process depends on",
@@ -112,7 +113,7 @@ func (h *health) readyWith(states []dependencyState) (degraded []string, err err
 	if err != nil && (!served || !h.roles.has(plan.RoleFront)) {
 		return nil, err
 	}
-	return append(degraded, h.check()...), nil
+	return append(degraded, h.shortcomings()...), nil
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

@@ -23,6 +23,7 @@ type janitor struct {
 	running part.Background
 }
 
+// part is the part of a process.
 func (j *janitor) part() servedPart {
 	return servedPart{Name: "the janitor", Stop: j.running.Stop, Start: func(context.Context, *generation) error {
 		j.running.Every(purgeInterval, func(ctx context.Context) bool { j.purge(ctx); return true })

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"belfry/config"
 	"belfry/pkg/mail"
 )
@@ -28,7 +26,7 @@ func TestLinksOfMailsAreLoggedDuringDevelopmentAlone(t *testing.T) {
 		var log bytes.Buffer
 		g := newGeneration(c, nil)
 		g.address = "127.0.0.1:1"
-		mailers := newMailers(newCurrent(g), slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
+		mailers := newMailers(newCurrent(g), slog.New(slog.NewTextHandler(&log, nil)), newMetrics())
 		m := mail.Message{ID: "1", From: "a@example.com", To: "ada@example.com", Subject: "s", Text: link, Link: link}
 		if err := mailers.sender(g, "default").Send(t.Context(), m); err != nil {
 			t.Fatal(err)

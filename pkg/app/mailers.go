@@ -22,9 +22,10 @@ const mailWarnings = time.Minute
 
 // mailers is whether the mailers of a process work: what became of the mails that it sent.
 type mailers struct {
-	served *current
-	log    *slog.Logger
-	counts *prometheus.CounterVec
+	served  *current
+	log     *slog.Logger
+	metrics *metrics
+	counts  *prometheus.CounterVec
 
 	mu     sync.Mutex
 	states map[string]*mailerState
@@ -46,19 +47,19 @@ const (
 	mailFailed   = "failed"   // as every mail would be now; it is retried
 )
 
-func newMailers(served *current, log *slog.Logger, metrics prometheus.Registerer) *mailers {
-	m := &mailers{served: served, log: log, states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newMailers(served *current, log *slog.Logger, metrics *metrics) *mailers {
+	m := &mailers{served: served, log: log, metrics: metrics, states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_mails_total",
 		Help: "Attempts to send a mail, by mailer and result: sent, refused (for good), deferred (its recipient's server asks for another attempt), failed (the mailer does not work).",
 	}, []string{"mailer", "result"})}
-	metrics.MustRegister(m.counts)
+	metrics.registry.MustRegister(m.counts)
 	return m
 }
 
 // part has operators know of mailers that do not work.
-func (m *mailers) part(metrics prometheus.Registerer) servedPart {
+func (m *mailers) part() servedPart {
 	return servedPart{Name: "the mailers", Check: m.failingMailer, Start: func(context.Context, *generation) error {
-		metrics.MustRegister(m.collector())
+		m.metrics.asked.MustRegister(m.collector())
 		return nil
 	}}
 }

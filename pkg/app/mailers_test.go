@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"belfry/config"
 	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
@@ -112,7 +110,7 @@ func TestAFailingMailerIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
-		m := newMailers(nil, log, prometheus.NewRegistry())
+		m := newMailers(nil, log, newMetrics())
 		smtp := config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "a"}}
 		m.use("default", smtp)
 		warnings := func(want int, says bool) {

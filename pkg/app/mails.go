@@ -14,6 +14,7 @@ type mails struct {
 	served *current
 }
 
+// part is the part of a process.
 func (m *mails) part() servedPart {
 	return servedPart{
 		Name: "the listener of mails",

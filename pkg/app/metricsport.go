@@ -25,6 +25,7 @@ type metricsPort struct {
 	serves atomic.Pointer[api.Server]
 }
 
+// part is the part of a process.
 func (m *metricsPort) part() servedPart {
 	return servedPart{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.close() }}
 }

@@ -32,6 +32,7 @@ type logWatch struct {
 	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
 }
 
+// part is the part of a process.
 func (w *logWatch) part() servedPart {
 	return servedPart{Name: "the watch of the log", Start: w.start, Check: w.missedEvents, Stop: func(context.Context) error {
 		if w.watch != nil {

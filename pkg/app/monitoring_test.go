@@ -301,7 +301,7 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 	}
 	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"), time.Now().Add(-time.Hour), until, "x.example")
 	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
-	if last := latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
+	if last := examine.Latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
 		t.Errorf("the latest certificate is %+v", last)
 	}
 }

@@ -45,6 +45,7 @@ type narrowing struct {
 	running part.Background
 }
 
+// part is the part of a process.
 func (n *narrowing) part() servedPart {
 	return servedPart{Name: "the narrowing of consumers", Stop: n.running.Stop, Start: func(_ context.Context, first *generation) error {
 		n.bus = first.bus

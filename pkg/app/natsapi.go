@@ -33,6 +33,7 @@ type operations struct {
 	running part.Background
 }
 
+// part is the part of a process.
 func (o *operations) part() servedPart {
 	return servedPart{Name: "operations over the bus", Start: o.start, Reload: o.reload, Stop: func(ctx context.Context) error {
 		return errors.Join(stopOperations(ctx, o.served.now()), o.running.Stop(ctx))

@@ -25,7 +25,7 @@ type wiring struct {
 	health   *health
 	missed   *logWatch
 	filling  *filling
-	backups  *backups
+	backups  *backupSchedule
 	list     *processList
 	mailers  *mailers
 	views    *views
@@ -47,17 +47,17 @@ func newWiring(a *App) *wiring {
 	folder := &dataFolder{startup: w.startup, log: log}
 	w.secure = &secure{served: served, log: log, fail: fail, metrics: asked}
 	w.front = &front{served: served, startup: w.startup, secure: w.secure, log: log, lifetime: a.lifetime}
-	w.health = &health{served: served, roles: a.roles, metrics: w.metrics, lifetime: a.lifetime, missing: missing.err, check: func() []string { return a.parts.Check(degradedFirst...) }}
+	w.health = &health{served: served, roles: a.roles, metrics: w.metrics, lifetime: a.lifetime, missing: missing.err, shortcomings: func() []string { return a.parts.Check(degradedFirst...) }}
 	w.stores = &stores{awaiter: wait, served: served, metrics: asked}
-	w.mailers = newMailers(served, log, w.metrics.registry)
+	w.mailers = newMailers(served, log, w.metrics)
 	w.filling = &filling{roles: a.roles, log: log, metrics: asked}
 	w.missed = &logWatch{served: served, roles: a.roles, log: log, metrics: asked}
-	w.backups = &backups{served: served, run: run, log: log, metrics: asked}
+	w.backups = &backupSchedule{served: served, run: run, log: log, metrics: asked}
 	w.list = &processList{served: served, roles: a.roles, log: log, mailers: w.mailers, run: run, began: began}
 	w.settings = &settingsCheck{served: served, roles: a.roles, log: log, metrics: asked}
 	working := &workers{listeners: run1, served: served, roles: a.roles, metrics: w.metrics}
 	w.views = &views{
-		served: served, roles: a.roles, log: log, gatherer: w.metrics.registry, missed: w.missed.Missed, overflow: working.overflow.of, filled: w.filling.Status,
+		served: served, roles: a.roles, log: log, gatherer: w.metrics.registry, missed: w.missed.Missed, overflow: working.Overflow, filled: w.filling.Status,
 		system: &systemView{roles: a.roles, log: log, health: w.health, mailers: w.mailers, elsewhere: w.list.failsElsewhere, began: began, lastReload: a.lastReload.Load},
 	}
 
@@ -83,7 +83,7 @@ func newWiring(a *App) *wiring {
 		{true, served.part()},
 		{true, (&claims{log: log}).part()},
 		{front, waiterPart(served)},
-		{true, w.mailers.part(asked)},
+		{true, w.mailers.part()},
 		{front || mails1, (&authentication{awaiter: wait, served: served, roles: a.roles, metrics: w.metrics.registry, mailers: w.mailers}).part()},
 		{true, (&narrowing{log: log}).part()},
 		{true, w.filling.part()},

@@ -21,6 +21,7 @@ type relay struct {
 	outbox *outbox.Relay // nil until it is started
 }
 
+// part is the part of a process.
 func (r *relay) part() servedPart {
 	return servedPart{Name: "the relay", Stop: r.stop, Check: r.stuck, Start: func(_ context.Context, first *generation) error {
 		r.outbox = outbox.NewRelay(outbox.Options{Publisher: first.bus, Logger: r.log})

@@ -36,6 +36,7 @@ type routes struct {
 	kept    *idempotent.Kept // for clients of requests with a key
 }
 
+// part is the part of a process.
 func (r *routes) part() servedPart {
 	return servedPart{
 		Name: "routes",

@@ -23,9 +23,9 @@ const (
 	backupRetryMax   = time.Hour
 )
 
-// backups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
+// backupSchedule makes the backups of the schedule. All processes of an installation do: the one that takes the lease
 // when a backup is due makes it. Without a schedule it reads the results of commands, for metrics and alerts.
-type backups struct {
+type backupSchedule struct {
 	served  *current
 	run     string // of the process; unique
 	log     *slog.Logger
@@ -37,11 +37,12 @@ type backups struct {
 	running part.Background
 }
 
-func (s *backups) part() servedPart {
+// part is the part of a process.
+func (s *backupSchedule) part() servedPart {
 	return servedPart{Name: "the schedule of backups", Start: s.start, Stop: s.running.Stop, Check: s.failed}
 }
 
-func (s *backups) start(context.Context, *generation) error {
+func (s *backupSchedule) start(context.Context, *generation) error {
 	s.retries = backoff.New(backupRetryMin, backupRetryMax)
 	s.running.Go(func(ctx context.Context) {
 		for backoff.Sleep(ctx, s.poll(ctx)) == nil {
@@ -52,13 +53,13 @@ func (s *backups) start(context.Context, *generation) error {
 }
 
 // maker makes backups of what is served now. Each has a lease of its own.
-func (s *backups) maker() *command.Maker {
+func (s *backupSchedule) maker() *command.Maker {
 	now := s.served.now()
 	return &command.Maker{Plan: now.plan, Set: now.set, Bus: now.bus, Storages: now.storages, Backends: now.backends, Log: s.log, Holder: command.NewHolder(now.config, s.run)}
 }
 
 // poll makes a backup that is due, and returns when to poll again.
-func (s *backups) poll(ctx context.Context) time.Duration {
+func (s *backupSchedule) poll(ctx context.Context) time.Duration {
 	configured := s.served.now().config.Backup
 	if configured == nil {
 		s.last.Store(nil)
@@ -113,7 +114,7 @@ func nextBackup(state *backup.State, of schedule.Schedule) time.Time {
 }
 
 // failed says that the latest backup of the schedule has failed, which the log explains.
-func (s *backups) failed() []string {
+func (s *backupSchedule) failed() []string {
 	if state := s.last.Load(); state != nil && state.Error != "" {
 		return []string{"the latest backup has failed"}
 	}
@@ -129,11 +130,11 @@ var (
 )
 
 // collector are the metrics of backups, if a place is configured.
-func (s *backups) collector() prometheus.Collector {
+func (s *backupSchedule) collector() prometheus.Collector {
 	return prom.Computed(s.collect, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc)
 }
 
-func (s *backups) collect(_ context.Context, values prom.Values) {
+func (s *backupSchedule) collect(_ context.Context, values prom.Values) {
 	state := s.last.Load()
 	if state == nil {
 		return

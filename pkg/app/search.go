@@ -37,6 +37,7 @@ type searching struct {
 	service *search.Service // nil: no store is searched
 }
 
+// part is the part of a process.
 func (s *searching) part() servedPart {
 	return servedPart{Name: "the search indexes", Start: s.start, Reload: s.reload, Check: s.unsearchable, Stop: func(context.Context) error {
 		if s.service != nil {

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"net"
 	"net/http"
@@ -223,20 +222,10 @@ func (s *secure) expiries() prometheus.Collector {
 		c := s.served.now().config
 		if acme := c.HTTP.ACME; acme != nil && c.Secure() {
 			for _, domain := range acme.Domains {
-				if last := latest(examine.AcmeFiles(acme.Storage, domain)); last != nil {
+				if last := examine.Latest(examine.AcmeFiles(acme.Storage, domain)); last != nil {
 					values.Gauge(expiryDesc, float64(last.NotAfter.Unix()), domain)
 				}
 			}
 		}
 	}, expiryDesc)
-}
-
-// latest returns the certificate of some files that is valid for the longest; nil for none.
-func latest(files []string) (last *x509.Certificate) {
-	for _, file := range files {
-		if all, err := examine.CertificatesIn(file); err == nil && (last == nil || all[0].NotAfter.After(last.NotAfter)) {
-			last = all[0]
-		}
-	}
-	return last
 }

@@ -19,6 +19,7 @@ type storages struct {
 	all map[string]storage.Storage
 }
 
+// part is the part of a process.
 func (b *storages) part() servedPart {
 	return servedPart{
 		Name: "the storages of binaries", Start: b.start, Reload: b.reload,

@@ -25,6 +25,7 @@ type sweeper struct {
 	background part.Background
 }
 
+// part is the part of a process.
 func (w *sweeper) part() servedPart {
 	return servedPart{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
 		if err := w.background.Stop(ctx); err != nil {

@@ -17,6 +17,7 @@ type traces struct {
 	current *tracing.Tracer // nil: none
 }
 
+// part is the part of a process.
 func (t *traces) part() servedPart {
 	return servedPart{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
 		if t.current == nil {

@@ -32,6 +32,7 @@ type workers struct {
 	sharing  *route.Group
 }
 
+// part is the part of a process.
 func (w *workers) part() servedPart {
 	return servedPart{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
 }
@@ -149,6 +150,11 @@ func (o *overflow) of(source, target, array string) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count[[3]string{source, target, array}]
+}
+
+// Overflow returns how many objects this process has not added to the arrays of a mapping.
+func (w *workers) Overflow(source, target, array string) uint64 {
+	return w.overflow.of(source, target, array)
 }
 
 var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
