@@ -42,7 +42,7 @@ func newWiring(a *App) *wiring {
 	run, began, pages := object.NewUUID(), time.Now(), pagememory.New(store.MaxPageBytes)
 	wait := awaiter{startup: w.startup, log: log}
 	missing := &missingConsumers{}
-	run1 := listeners{log: log, missing: missing, fail: fail}
+	runner := listeners{log: log, missing: missing, fail: fail}
 
 	folder := &dataFolder{startup: w.startup, log: log}
 	w.secure = &secure{served: served, log: log, fail: fail, metrics: asked}
@@ -55,14 +55,14 @@ func newWiring(a *App) *wiring {
 	w.backups = &backupSchedule{served: served, run: run, log: log, metrics: asked}
 	w.list = &processList{served: served, roles: a.roles, log: log, mailers: w.mailers, run: run, began: began}
 	w.settings = &settingsCheck{served: served, roles: a.roles, log: log, metrics: asked}
-	working := &workers{listeners: run1, served: served, roles: a.roles, metrics: w.metrics}
+	applying := &workers{listeners: runner, served: served, roles: a.roles, metrics: w.metrics}
 	w.views = &views{
-		served: served, roles: a.roles, log: log, gatherer: w.metrics.registry, missed: w.missed.Missed, overflow: working.Overflow, filled: w.filling.Status,
+		served: served, roles: a.roles, log: log, gatherer: w.metrics.registry, missed: w.missed.Missed, overflow: applying.Overflow, filled: w.filling.Status,
 		system: &systemView{roles: a.roles, log: log, health: w.health, mailers: w.mailers, elsewhere: w.list.failsElsewhere, began: began, lastReload: a.lastReload.Load},
 	}
 
-	front, mails1 := a.roles.has(plan.RoleFront), a.roles.has(mail.Name)
-	maps := a.roles.has(mapping.Name) || a.roles.has(cascade.Name)
+	serves, mailing := a.roles.has(plan.RoleFront), a.roles.has(mail.Name)
+	working := a.roles.has(mapping.Name) || a.roles.has(cascade.Name)
 	for _, p := range []struct {
 		needed bool
 		part   servedPart
@@ -70,8 +70,8 @@ func newWiring(a *App) *wiring {
 		{true, folder.lockPart()},
 		{true, (&traces{log: log}).part()},
 		{true, w.front.listenPart()},
-		{front, w.secure.redirects()},
-		{front, w.secure.certificates()},
+		{serves, w.secure.redirects()},
+		{serves, w.secure.certificates()},
 		{true, folder.waitPart()},
 		{true, (&metricsPort{metrics: w.metrics.all(), log: log, fail: fail}).part()},
 		{true, (&backends{awaiter: wait, served: served, metrics: asked}).part()},
@@ -82,15 +82,15 @@ func newWiring(a *App) *wiring {
 		{true, (&storages{metrics: w.metrics.registry}).part()},
 		{true, served.part()},
 		{true, (&claims{log: log}).part()},
-		{front, waiterPart(served)},
+		{serves, waiterPart(served)},
 		{true, w.mailers.part()},
-		{front || mails1, (&authentication{awaiter: wait, served: served, roles: a.roles, metrics: w.metrics.registry, mailers: w.mailers}).part()},
+		{serves || mailing, (&authentication{awaiter: wait, served: served, roles: a.roles, metrics: w.metrics.registry, mailers: w.mailers}).part()},
 		{true, (&narrowing{log: log}).part()},
 		{true, w.filling.part()},
-		{maps, working.part()},
-		{maps || mails1, w.missed.part()},
-		{mails1, (&mails{listeners: run1, served: served}).part()},
-		{a.roles.has(sweep.Name), (&sweeper{listeners: run1, served: served}).part()},
+		{working, applying.part()},
+		{working || mailing, w.missed.part()},
+		{mailing, (&mails{listeners: runner, served: served}).part()},
+		{a.roles.has(sweep.Name), (&sweeper{listeners: runner, served: served}).part()},
 		{a.roles.has(plan.RoleSearch), (&searching{served: served, log: log, metrics: asked}).part()},
 		{true, (&janitor{served: served, log: log}).part()},
 		{true, (&folderWatch{served: served, fail: fail}).part()},
@@ -101,11 +101,11 @@ func newWiring(a *App) *wiring {
 			served: served, log: log, metrics: w.metrics.registry, folder: folder, backups: w.backups, mailers: w.mailers, reload: a.controlReload,
 			self: &self{served: served, roles: a.roles, health: w.health, list: w.list, began: began, waits: w.front.waits, outdated: a.outdated},
 		}).part()},
-		{front, (&streams{served: served, log: log, metrics: w.metrics.registry}).part()},
+		{serves, (&streams{served: served, log: log, metrics: w.metrics.registry}).part()},
 		{true, w.health.part()},
-		{front, w.views.part()},
+		{serves, w.views.part()},
 		{true, (&routes{roles: a.roles, log: log, metrics: w.metrics, lifetime: a.lifetime, health: w.health, pages: pages, console: w.views.options}).part()},
-		{front, (&operations{served: served, log: log, metrics: w.metrics.registry, pages: pages}).part()},
+		{serves, (&operations{served: served, log: log, metrics: w.metrics.registry, pages: pages}).part()},
 		{true, w.front.servePart()},
 	} {
 		if p.needed {
