@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
 	"belfry/pkg/bus"
 	"belfry/pkg/store"
 )
@@ -22,10 +23,10 @@ import (
 // App is a running belfry.
 type App struct {
 	log      *slog.Logger
-	roles    roles
-	served   *current
-	lifetime *lifetime
-	parts    *part.List[*generation]
+	roles    serving.Roles
+	served   *serving.Current
+	lifetime *serving.Lifetime
+	parts    *part.List[*serving.Generation]
 	wiring   *wiring
 
 	changing   sync.Mutex // held by a reload, and by the stop
@@ -51,24 +52,24 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	return a, nil
 }
 
-func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles roles) *App {
-	a := &App{log: log, roles: roles, served: newCurrent(newGeneration(c, p)), lifetime: newLifetime(), parts: part.NewList[*generation](log)}
+func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles serving.Roles) *App {
+	a := &App{log: log, roles: roles, served: serving.NewCurrent(serving.NewGeneration(c, p)), lifetime: serving.NewLifetime(), parts: part.NewList[*serving.Generation](log)}
 	a.wiring = newWiring(a)
 	return a
 }
 
-func (a *App) now() *generation { return a.served.now() }
+func (a *App) now() *serving.Generation { return a.served.Now() }
 
 // Withdraw has load balancers send no more requests, and serves those that they send nevertheless, for a time: /readyz
 // is 503. It returns what ends that earlier, as Failed does. Stop has to follow.
 func (a *App) Withdraw(d time.Duration) error {
-	a.lifetime.stop()
+	a.lifetime.Stop()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case err := <-a.lifetime.failed:
+	case err := <-a.lifetime.Failed:
 		return err
 	}
 }
@@ -78,29 +79,29 @@ func (a *App) Withdraw(d time.Duration) error {
 // the rest is aborted, which the log says and is no error: what was acknowledged is in its record with its event, what was
 // not replied to was not acknowledged, and an event that was not handled is delivered again.
 func (a *App) Stop(ctx context.Context) error {
-	a.lifetime.stop()
+	a.lifetime.Stop()
 	a.changing.Lock() // a reload in progress ends first, and none begins
 	defer a.changing.Unlock()
-	defer a.lifetime.drain()
-	defer a.lifetime.cutOff()
+	defer a.lifetime.Drain()
+	defer a.lifetime.CutOff()
 	return a.parts.Stop(ctx)
 }
 
 // Failed receives an error after which belfry can't continue and must be stopped. Only the first is
 // sent, since others follow from it.
-func (a *App) Failed() <-chan error { return a.lifetime.failed }
+func (a *App) Failed() <-chan error { return a.lifetime.Failed }
 
 // Bus is the connection to the bus.
-func (a *App) Bus() *bus.Bus { return a.now().bus }
+func (a *App) Bus() *bus.Bus { return a.now().Bus }
 
 // Set returns the stores.
-func (a *App) Set() *store.Set { return a.now().set }
+func (a *App) Set() *store.Set { return a.now().Set }
 
 // HTTPAddress is the address on which HTTP is served.
-func (a *App) HTTPAddress() string { return a.now().address }
+func (a *App) HTTPAddress() string { return a.now().Address }
 
 // Routes returns all routes of HTTP, as "GET /books/{uuid}".
-func (a *App) Routes() []string { return a.now().api.Routes() }
+func (a *App) Routes() []string { return a.now().API.Routes() }
 
 // ServeHTTP serves a request with one configuration from its beginning to its end.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.wiring.front.ServeHTTP(w, r) }

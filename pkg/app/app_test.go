@@ -115,7 +115,7 @@ func (p *place) send(req *http.Request) (status int, text string) {
 // metrics reads the metrics from their own port.
 func (p *place) metrics(a *App) string {
 	p.Helper()
-	res, err := http.Get("http://" + a.now().metricsAddress + "/metrics")
+	res, err := http.Get("http://" + a.now().MetricsAddress + "/metrics")
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func (p *place) metrics(a *App) string {
 }
 
 // console is what the console of a process shows.
-func (a *App) console() *console.Options { return a.wiring.views.options(a.now(), nil) }
+func (a *App) console() *console.Options { return a.wiring.views.Options(a.now(), nil) }
 
 func (p *place) want(a *App, method, path, body string, status int) {
 	p.Helper()
@@ -297,8 +297,8 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(p, ready)
-	a.lifetime.stop()
-	if _, err := a.wiring.health.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
+	a.lifetime.Stop()
+	if _, err := a.wiring.health.Ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
 	}
 }
@@ -321,7 +321,7 @@ func TestAProcessServesUntilLoadBalancersNoticeThatItStops(t *testing.T) {
 		t.Error("the metrics say that it is ready")
 	}
 	failure := errs.New(errs.Unavailable, "backend default has failed")
-	a.lifetime.fail(failure)
+	a.lifetime.Fail(failure)
 	if err := <-withdrawn; !errors.Is(err, failure) {
 		t.Errorf("a failure does not end it: %v", err)
 	}

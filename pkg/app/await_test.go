@@ -47,7 +47,7 @@ func (p *place) beginStart() *starting {
 				s.ended <- err
 				return
 			}
-			if s.app.now().address != "" && !said {
+			if s.app.now().Address != "" && !said {
 				close(listens)
 				said = true
 			}
@@ -230,8 +230,8 @@ func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
 	if err := <-ended; !errors.Is(err, hold.ErrGaveWay) {
 		t.Errorf("the backup returns %v", err)
 	}
-	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.last.Load() != nil })
-	if state := a.wiring.backups.last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
+	if state := a.wiring.backups.Last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
 	}
 	p.backup() // by the belfry that serves

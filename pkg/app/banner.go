@@ -32,22 +32,22 @@ type fact struct{ name, value string }
 
 func (a *App) facts(firstAdmin string) []fact {
 	scheme := "http://"
-	if a.roles.has(plan.RoleFront) && a.now().config.Secure() { // without the role it serves probes only, to programs that know its address and no name
+	if a.roles.Has(plan.RoleFront) && a.now().Config.Secure() { // without the role it serves probes only, to programs that know its address and no name
 		scheme = "https://"
 	}
 	all := []fact{{"HTTP", scheme + a.HTTPAddress()}}
-	if a.wiring.secure.address != "" {
-		all = append(all, fact{"", "http://" + a.wiring.secure.address + " redirects to it"})
+	if a.wiring.secure.Address != "" {
+		all = append(all, fact{"", "http://" + a.wiring.secure.Address + " redirects to it"})
 	}
-	if a.now().metricsAddress != "" {
-		all = append(all, fact{"metrics", "http://" + a.now().metricsAddress + "/metrics"})
+	if a.now().MetricsAddress != "" {
+		all = append(all, fact{"metrics", "http://" + a.now().MetricsAddress + "/metrics"})
 	}
-	all = append(all, fact{"bus", cmp.Or(a.now().bus.ClientURL(), "inside this process only (bus.listen is empty)")})
+	all = append(all, fact{"bus", cmp.Or(a.now().Bus.ClientURL(), "inside this process only (bus.listen is empty)")})
 	if len(a.roles) > 0 {
 		all = append(all, fact{"roles", strings.Join(a.roles, ", ")})
 	}
 	if firstAdmin != "" {
 		all = append(all, fact{"admin", firstAdmin})
 	}
-	return append(all, fact{"data", a.now().config.Data})
+	return append(all, fact{"data", a.now().Config.Data})
 }

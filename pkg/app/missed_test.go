@@ -19,6 +19,7 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/app/workers"
 	"belfry/pkg/missed"
 	"belfry/test/kit"
 )
@@ -95,7 +96,7 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T"}`, i), http.StatusCreated)
 	}
 	p.want(a, "DELETE", "/authors/gone", "", http.StatusNoContent)
-	if err := a.now().relay.Flush(t.Context()); err != nil {
+	if err := a.now().Relay.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {
@@ -177,9 +178,9 @@ func positioned(a *App, consumers ...string) error {
 // The log is lost with the request of a mail in it. The store of tokens says that it is not sent, so it is; what was sent before is
 // not sent again, and nothing is said to be missing afterwards.
 func TestMailsThatALostLogHadRequestedAreSent(t *testing.T) {
-	patience := mailPatience
-	mailPatience = 0
-	defer func() { mailPatience = patience }()
+	patience := workers.MailPatience
+	workers.MailPatience = 0
+	defer func() { workers.MailPatience = patience }()
 	p := newPlace(t, books+`
 mailers: {default: {type: file, folder: mails}}
 authentication:
@@ -214,7 +215,7 @@ authentication:
 	p.stop(a)
 	a = p.startFront()
 	register(a, "lost@example.com")
-	if err := a.now().relay.Flush(t.Context()); err != nil {
+	if err := a.now().Relay.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {

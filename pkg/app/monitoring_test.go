@@ -127,8 +127,8 @@ func (p *place) described(a *App) map[string][]string {
 	all := map[string][]string{}
 	descs := make(chan *prometheus.Desc)
 	go func() {
-		a.wiring.metrics.registry.Describe(descs)
-		a.wiring.metrics.asked.Describe(descs)
+		a.wiring.metrics.Registry.Describe(descs)
+		a.wiring.metrics.Asked.Describe(descs)
 		close(descs)
 	}()
 	for d := range descs {

@@ -8,28 +8,42 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
 	"belfry/pkg/api/pagememory"
+	"belfry/pkg/app/accounts"
+	"belfry/pkg/app/backups"
+	"belfry/pkg/app/control"
+	"belfry/pkg/app/data"
+	"belfry/pkg/app/front"
+	"belfry/pkg/app/health"
+	"belfry/pkg/app/indexing"
+	"belfry/pkg/app/mailers"
+	"belfry/pkg/app/messaging"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/app/roster"
+	"belfry/pkg/app/routes"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/app/views"
+	"belfry/pkg/app/workers"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
 // wiring is the parts of a process. Whoever needs another part has a field for it, or for what it asks.
 type wiring struct {
-	parts []servedPart // those that the roles of the process need, in the order in which they start
+	parts []serving.Part // those that the roles of the process need, in the order in which they start
 
-	metrics  *metrics
-	startup  *startup
-	front    *front
-	secure   *secure
-	stores   *stores
-	health   *health
-	missed   *logWatch
-	filling  *filling
-	backups  *backupSchedule
-	list     *processList
-	mailers  *mailers
-	views    *views
-	settings *settingsCheck
+	metrics  *serving.Metrics
+	startup  *serving.Startup
+	front    *front.HTTP
+	secure   *front.TLS
+	stores   *data.Stores
+	health   *health.Health
+	missed   *workers.LogWatch
+	filling  *workers.Filling
+	backups  *backups.Schedule
+	list     *roster.List
+	mailers  *mailers.Mailers
+	views    *views.Views
+	settings *messaging.SettingsCheck
 }
 
 // degradedFirst are the parts whose shortcomings /readyz lists first, in this order.
@@ -37,76 +51,76 @@ var degradedFirst = []string{"the check of the bus's settings", "the relay", "th
 
 // newWiring makes the parts of a process.
 func newWiring(a *App) *wiring {
-	w := &wiring{metrics: newMetrics(), startup: &startup{}}
-	served, log, fail, asked := a.served, a.log, a.lifetime.fail, w.metrics.asked
+	w := &wiring{metrics: serving.NewMetrics(), startup: &serving.Startup{}}
+	served, log, fail, asked := a.served, a.log, a.lifetime.Fail, w.metrics.Asked
 	run, began, pages := object.NewUUID(), time.Now(), pagememory.New(store.MaxPageBytes)
-	wait := awaiter{startup: w.startup, log: log}
-	missing := &missingConsumers{}
-	runner := listeners{log: log, missing: missing, fail: fail}
+	wait := data.Awaiter{Startup: w.startup, Log: log}
+	missing := &workers.Missing{}
+	runner := workers.Runner{Log: log, Missing: missing, Fail: fail}
 
-	folder := &dataFolder{startup: w.startup, log: log}
-	w.secure = &secure{served: served, log: log, fail: fail, metrics: asked}
-	w.front = &front{served: served, startup: w.startup, secure: w.secure, log: log, lifetime: a.lifetime}
-	w.health = &health{served: served, roles: a.roles, metrics: w.metrics, lifetime: a.lifetime, missing: missing.err, shortcomings: func() []string { return a.parts.Check(degradedFirst...) }}
-	w.stores = &stores{awaiter: wait, served: served, metrics: asked}
-	w.mailers = newMailers(served, log, w.metrics)
-	w.filling = &filling{roles: a.roles, log: log, metrics: asked}
-	w.missed = &logWatch{served: served, roles: a.roles, log: log, metrics: asked}
-	w.backups = &backupSchedule{served: served, run: run, log: log, metrics: asked}
-	w.list = &processList{served: served, roles: a.roles, log: log, mailers: w.mailers, run: run, began: began}
-	w.settings = &settingsCheck{served: served, roles: a.roles, log: log, metrics: asked}
-	applying := &workers{listeners: runner, served: served, roles: a.roles, metrics: w.metrics}
-	w.views = &views{
-		served: served, roles: a.roles, log: log, gatherer: w.metrics.registry, missed: w.missed.Missed, overflow: applying.Overflow, filled: w.filling.Status,
-		system: &systemView{roles: a.roles, log: log, health: w.health, mailers: w.mailers, elsewhere: w.list.failsElsewhere, began: began, lastReload: a.lastReload.Load},
+	folder := &data.Folder{Startup: w.startup, Log: log}
+	w.secure = &front.TLS{Served: served, Log: log, Fail: fail, Metrics: asked}
+	w.front = &front.HTTP{Served: served, Startup: w.startup, TLS: w.secure, Log: log, Lifetime: a.lifetime}
+	w.health = &health.Health{Served: served, Roles: a.roles, Metrics: w.metrics, Lifetime: a.lifetime, Missing: missing.Err, Shortcomings: func() []string { return a.parts.Check(degradedFirst...) }}
+	w.stores = &data.Stores{Awaiter: wait, Served: served, Metrics: asked}
+	w.mailers = mailers.New(served, log, w.metrics)
+	w.filling = &workers.Filling{Roles: a.roles, Log: log, Metrics: asked}
+	w.missed = &workers.LogWatch{Served: served, Roles: a.roles, Log: log, Metrics: asked}
+	w.backups = &backups.Schedule{Served: served, Run: run, Log: log, Metrics: asked}
+	w.list = &roster.List{Served: served, Roles: a.roles, Log: log, Mailers: w.mailers, Run: run, Began: began}
+	w.settings = &messaging.SettingsCheck{Served: served, Roles: a.roles, Log: log, Metrics: asked}
+	applying := &workers.Workers{Runner: runner, Served: served, Roles: a.roles, Metrics: w.metrics}
+	w.views = &views.Views{
+		Served: served, Roles: a.roles, Log: log, Gatherer: w.metrics.Registry, Missed: w.missed.Missed, Overflow: applying.Overflow, Filled: w.filling.Status,
+		System: &views.System{Roles: a.roles, Log: log, Health: w.health, Mailers: w.mailers, Elsewhere: w.list.FailsElsewhere, Began: began, LastReload: a.lastReload.Load},
 	}
 
-	serves, mailing := a.roles.has(plan.RoleFront), a.roles.has(mail.Name)
-	working := a.roles.has(mapping.Name) || a.roles.has(cascade.Name)
+	serves, mailing := a.roles.Has(plan.RoleFront), a.roles.Has(mail.Name)
+	working := a.roles.Has(mapping.Name) || a.roles.Has(cascade.Name)
 	for _, p := range []struct {
 		needed bool
-		part   servedPart
+		part   serving.Part
 	}{
-		{true, folder.lockPart()},
-		{true, (&traces{log: log}).part()},
-		{true, w.front.listenPart()},
-		{serves, w.secure.redirects()},
-		{serves, w.secure.certificates()},
-		{true, folder.waitPart()},
-		{true, (&metricsPort{metrics: w.metrics.all(), log: log, fail: fail}).part()},
-		{true, (&backends{awaiter: wait, served: served, metrics: asked}).part()},
-		{true, (&connection{log: log, metrics: asked}).part()},
-		{true, (&relay{log: log, metrics: asked, unavailable: w.health.unavailable}).part()},
-		{true, w.stores.part()},
-		{true, restoreCheck(wait)},
-		{true, (&storages{metrics: w.metrics.registry}).part()},
-		{true, served.part()},
-		{true, (&claims{log: log}).part()},
-		{serves, waiterPart(served)},
-		{true, w.mailers.part()},
-		{serves || mailing, (&authentication{awaiter: wait, served: served, roles: a.roles, metrics: w.metrics.registry, mailers: w.mailers}).part()},
-		{true, (&narrowing{log: log}).part()},
-		{true, w.filling.part()},
-		{working, applying.part()},
-		{working || mailing, w.missed.part()},
-		{mailing, (&mails{listeners: runner, served: served}).part()},
-		{a.roles.has(sweep.Name), (&sweeper{listeners: runner, served: served}).part()},
-		{a.roles.has(plan.RoleSearch), (&searching{served: served, log: log, metrics: asked}).part()},
-		{true, (&janitor{served: served, log: log}).part()},
-		{true, (&folderWatch{served: served, fail: fail}).part()},
-		{true, w.settings.part()},
-		{true, w.backups.part()},
-		{true, w.list.part()},
-		{true, (&control{
-			served: served, log: log, metrics: w.metrics.registry, folder: folder, backups: w.backups, mailers: w.mailers, reload: a.controlReload,
-			self: &self{served: served, roles: a.roles, health: w.health, list: w.list, began: began, waits: w.front.waits, outdated: a.outdated},
-		}).part()},
-		{serves, (&streams{served: served, log: log, metrics: w.metrics.registry}).part()},
-		{true, w.health.part()},
-		{serves, w.views.part()},
-		{true, (&routes{roles: a.roles, log: log, metrics: w.metrics, lifetime: a.lifetime, health: w.health, pages: pages, console: w.views.options}).part()},
-		{serves, (&operations{served: served, log: log, metrics: w.metrics.registry, pages: pages}).part()},
-		{true, w.front.servePart()},
+		{true, folder.LockPart()},
+		{true, (&front.Traces{Log: log}).Part()},
+		{true, w.front.ListenPart()},
+		{serves, w.secure.Redirects()},
+		{serves, w.secure.Certificates()},
+		{true, folder.WaitPart()},
+		{true, (&front.MetricsPort{Metrics: w.metrics.All(), Log: log, Fail: fail}).Part()},
+		{true, (&data.Backends{Awaiter: wait, Served: served, Metrics: asked}).Part()},
+		{true, (&messaging.Connection{Log: log, Metrics: asked}).Part()},
+		{true, (&messaging.Relay{Log: log, Metrics: asked, Unavailable: w.health.Unavailable}).Part()},
+		{true, w.stores.Part()},
+		{true, data.RestoreCheck(wait)},
+		{true, (&data.Storages{Metrics: w.metrics.Registry}).Part()},
+		{true, served.Part()},
+		{true, (&data.Claims{Log: log}).Part()},
+		{serves, routes.WaiterPart(served)},
+		{true, w.mailers.Part()},
+		{serves || mailing, (&accounts.Authentication{Awaiter: wait, Served: served, Roles: a.roles, Metrics: w.metrics.Registry, Mailers: w.mailers}).Part()},
+		{true, (&messaging.Narrowing{Log: log}).Part()},
+		{true, w.filling.Part()},
+		{working, applying.Part()},
+		{working || mailing, w.missed.Part()},
+		{mailing, (&workers.Mails{Runner: runner, Served: served}).Part()},
+		{a.roles.Has(sweep.Name), (&workers.Sweeper{Runner: runner, Served: served}).Part()},
+		{a.roles.Has(plan.RoleSearch), (&indexing.Indexing{Served: served, Log: log, Metrics: asked}).Part()},
+		{true, (&data.Janitor{Served: served, Log: log}).Part()},
+		{true, (&data.FolderWatch{Served: served, Fail: fail}).Part()},
+		{true, w.settings.Part()},
+		{true, w.backups.Part()},
+		{true, w.list.Part()},
+		{true, (&control.Control{
+			Served: served, Log: log, Metrics: w.metrics.Registry, Folder: folder, Backups: w.backups, Mailers: w.mailers, Reload: a.controlReload,
+			Self: &control.Self{Served: served, Roles: a.roles, Health: w.health, List: w.list, Began: began, Waits: w.front.Waits, Outdated: a.outdated},
+		}).Part()},
+		{serves, (&routes.Streams{Served: served, Log: log, Metrics: w.metrics.Registry}).Part()},
+		{true, w.health.Part()},
+		{serves, w.views.Part()},
+		{true, (&routes.Routes{Roles: a.roles, Log: log, Metrics: w.metrics, Lifetime: a.lifetime, Health: w.health, Pages: pages, Console: w.views.Options}).Part()},
+		{serves, (&routes.Operations{Served: served, Log: log, Metrics: w.metrics.Registry, Pages: pages}).Part()},
+		{true, w.front.ServePart()},
 	} {
 		if p.needed {
 			w.parts = append(w.parts, p.part)

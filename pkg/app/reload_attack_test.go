@@ -317,21 +317,21 @@ binaries: {binary: {map: {Books: [covers]}}}
 	for n := range 4 {
 		reload(n)
 	}
-	_ = a.served.retired(context.Background())
+	_ = a.served.Retired(context.Background())
 	goroutines, files, heap := state()
 	rounds, kept := 0, map[string]func() bool{}
 	for ; soak.More(); rounds++ {
 		now := a.now()
 		for part, collected := range map[string]func() bool{
-			"what was served": collectable(now), "the configuration": collectable(now.config), "the stores": collectable(now.set), "the routes": collectable(now.api),
-			"authentication": collectable(now.auth), "operations over the bus": collectable(now.operations), "streams": collectable(now.live),
-			"files": collectable(now.binaries["binary"]), "the worker": collectable(now.mapper),
+			"what was served": collectable(now), "the configuration": collectable(now.Config), "the stores": collectable(now.Set), "the routes": collectable(now.API),
+			"authentication": collectable(now.Auth), "operations over the bus": collectable(now.Operations), "streams": collectable(now.Live),
+			"files": collectable(now.Binaries["binary"]), "the worker": collectable(now.Mapper),
 		} {
 			kept[fmt.Sprint(part, " of round ", rounds)] = collected
 		}
 		reload(rounds)
 	}
-	_ = a.served.retired(context.Background())
+	_ = a.served.Retired(context.Background())
 	const spare = 8 // connections and timers of others
 	kit.WaitUntil(t, func() error {
 		g, f, h := state()

@@ -108,7 +108,7 @@ func TestAReloadChangesWithoutARestart(t *testing.T) {
 			}
 			p.want(a, "GET", "/books/b1", "", http.StatusNotFound)
 			for token, want := range map[string]int{"0123456789abcdef": http.StatusUnauthorized, "fedcba9876543210": http.StatusOK} {
-				req, _ := http.NewRequest("GET", "http://"+a.now().metricsAddress+"/metrics", nil)
+				req, _ := http.NewRequest("GET", "http://"+a.now().MetricsAddress+"/metrics", nil)
 				req.Header.Set("Authorization", "Bearer "+token)
 				res, err := http.DefaultClient.Do(req)
 				if err != nil {
@@ -353,16 +353,16 @@ func TestAReloadWaitsForWhatIsInUse(t *testing.T) {
 	p := newPlace(t, books)
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/books", `{"uuid":"b1","author":"a1"}`, http.StatusCreated)
-	before, done := a.served.use()
+	before, done := a.served.Use()
 	p.reload(a, books+"limits: {loopback: true}\n")
 	closed := make(chan struct{})
 	go func() {
-		_ = a.served.retired(context.Background())
+		_ = a.served.Retired(context.Background())
 		close(closed)
 	}()
 	for n := range 20 {
 		e := &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "b1", Object: []byte(`{"uuid":"b1","author":"a1"}`)}
-		if err := before.mapper.Handle(t.Context(), e); err != nil {
+		if err := before.Mapper.Handle(t.Context(), e); err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}

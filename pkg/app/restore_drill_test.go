@@ -225,8 +225,8 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 		t.Error("the backup succeeds")
 	}
 	a = p.start()
-	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.last.Load() != nil })
-	if state := a.wiring.backups.last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
+	if state := a.wiring.backups.Last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
 	}
 }
