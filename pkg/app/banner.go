@@ -36,8 +36,8 @@ func (a *App) facts(firstAdmin string) []fact {
 		scheme = "https://"
 	}
 	all := []fact{{"HTTP", scheme + a.HTTPAddress()}}
-	if a.wiring.secure.Address != "" {
-		all = append(all, fact{"", "http://" + a.wiring.secure.Address + " redirects to it"})
+	if a.wiring.tls.Address != "" {
+		all = append(all, fact{"", "http://" + a.wiring.tls.Address + " redirects to it"})
 	}
 	if a.now().MetricsAddress != "" {
 		all = append(all, fact{"metrics", "http://" + a.now().MetricsAddress + "/metrics"})

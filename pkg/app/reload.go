@@ -94,7 +94,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	}
 	r := &command.Reloaded{File: c.File(), Changed: a.changedSince(c, p)}
 	if len(r.Changed) == 0 {
-		r.Changed = a.wiring.secure.Renew(p) // no stream has to end for that
+		r.Changed = a.wiring.tls.Renew(p) // no stream has to end for that
 		return r, nil
 	}
 	next := before.Next(c, p)
@@ -104,7 +104,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	}
 	a.served.Retire(before, retire)
 	r.Missing = next.Unbuilt
-	r.Changed = append(r.Changed, a.wiring.secure.Renew(p)...)
+	r.Changed = append(r.Changed, a.wiring.tls.Renew(p)...)
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}

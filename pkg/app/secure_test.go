@@ -68,7 +68,7 @@ func TestTLSByFiles(t *testing.T) {
 	tlskit.WriteValid(t, cert, key, "app.example.com")
 	p.config = p.load(overTLS)
 	a, _ := p.reloadable()
-	base, redirect := "https://"+a.HTTPAddress(), "http://"+a.wiring.secure.Address
+	base, redirect := "https://"+a.HTTPAddress(), "http://"+a.wiring.tls.Address
 	if banner := a.Banner(""); !strings.Contains(banner, base) || !strings.Contains(banner, redirect) {
 		t.Error(banner)
 	}
@@ -240,7 +240,7 @@ stores: {Books: {expose: {}}}
 		}
 		return err
 	})
-	if res, _ := send(t, c, "GET", "http://"+a.wiring.secure.Address+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
+	if res, _ := send(t, c, "GET", "http://"+a.wiring.tls.Address+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
 		t.Errorf("%s to %s", res.Status, res.Header.Get("Location"))
 	}
 	if !strings.Contains(p.logged.String(), "a certificate was obtained") || strings.Contains(p.logged.String(), "PRIVATE KEY") {

@@ -1,3 +1,4 @@
+// Package accounts is the part of a process that authenticates: the service for accounts, and what is deleted beside requests.
 package accounts
 
 import (
@@ -30,7 +31,7 @@ type Authentication struct {
 	running part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (a *Authentication) Part() serving.Part {
 	return serving.Part{Name: "authentication", Start: a.start, Reload: a.reload, Stop: a.stop}
 }

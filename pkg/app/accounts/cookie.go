@@ -49,7 +49,7 @@ func (a *Authentication) findFormerCookies(ctx context.Context, g *serving.Gener
 		return nil
 	}
 	name := g.Config.Authentication.Cookie
-	return a.Backend(ctx, g.Config, g.Config.Stores[config.SealKeyStore].Backend, func() (err error) {
+	return a.Await(ctx, g.Config, g.Config.Stores[config.SealKeyStore].Backend, func() (err error) {
 		g.FormerCookies, err = rememberCookie(ctx, g.Set.Store(config.SealKeyStore), name, time.Now())
 		return err
 	})

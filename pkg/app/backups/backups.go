@@ -1,3 +1,4 @@
+// Package backups is the part of a process that makes the backups of a schedule.
 package backups
 
 import (
@@ -38,7 +39,7 @@ type Schedule struct {
 	running part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (s *Schedule) Part() serving.Part {
 	return serving.Part{Name: "the schedule of backups", Start: s.start, Stop: s.running.Stop, Check: s.failed}
 }
@@ -53,7 +54,7 @@ func (s *Schedule) start(context.Context, *serving.Generation) error {
 	return nil
 }
 
-// maker makes backups of what is served now. Each has a lease of its own.
+// Maker makes backups of what is served now. Each has a lease of its own.
 func (s *Schedule) Maker() *command.Maker {
 	now := s.Served.Now()
 	return &command.Maker{Plan: now.Plan, Set: now.Set, Bus: now.Bus, Storages: now.Storages, Backends: now.Backends, Log: s.Log, Holder: command.NewHolder(now.Config, s.Run)}

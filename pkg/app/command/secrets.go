@@ -101,7 +101,7 @@ func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name s
 			continue
 		}
 		result.Read++
-		if err := importLine(ctx, p, s, update, line, result); err != nil {
+		if err := importLine(ctx, s, update, line, result); err != nil {
 			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Taken {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name s
 	return result, errs.Wrap(lines.Err(), errs.Invalid, "the export can't be read")
 }
 
-func importLine(ctx context.Context, p *plan.Plan, s *store.Store, update bool, line []byte, result *Imported) error {
+func importLine(ctx context.Context, s *store.Store, update bool, line []byte, result *Imported) error {
 	o, err := object.Parse(bytes.Clone(line))
 	if err != nil {
 		return err

@@ -1,3 +1,4 @@
+// Package control serves requests of commands to the process that holds the data folder, and what that process says of itself to the doctor.
 package control
 
 import (
@@ -46,7 +47,7 @@ type Control struct {
 	port *port.Port
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (c *Control) Part() serving.Part {
 	return serving.Part{Name: "control", Start: c.start, Stop: func(context.Context) error { return c.port.Close() }}
 }
@@ -131,7 +132,7 @@ func (c *Control) backup(w http.ResponseWriter, r *http.Request) {
 	_ = lines.Encode(command.BackupLine{Result: result})
 }
 
-// verify replies with lines of JSON, see verifyLine. It ends when the client disconnects.
+// verify replies with lines of JSON, see command.VerifyLine. It ends when the client disconnects.
 func (c *Control) verify(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -167,7 +168,7 @@ func (c *Control) export(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// manageKeys is manageKeys of the serving process.
+// manageKeys is command.ManageKeys for the serving process.
 func (c *Control) manageKeys(ctx context.Context, q command.KeysRequest) (*[]command.SealKey, error) {
 	keys, err := command.ManageKeysIn(ctx, c.Served.Now().Set.Store(config.SealKeyStore), q)
 	if err == nil && q.Rotate {
@@ -176,7 +177,7 @@ func (c *Control) manageKeys(ctx context.Context, q command.KeysRequest) (*[]com
 	return &keys, err
 }
 
-// importSecrets is ImportSecrets of the serving process.
+// importSecrets is command.ImportSecrets for the serving process.
 func (c *Control) importSecrets(w http.ResponseWriter, r *http.Request) {
 	now := c.Served.Now()
 	var reply hold.Answer[command.Imported]

@@ -25,8 +25,8 @@ const (
 	startRetryMax = 10 * time.Second
 )
 
-// backend calls open until its backend is available. It does not wait for a folder, which does not recover by itself.
-func (a Awaiter) Backend(ctx context.Context, c *config.Config, backend string, open func() error) error {
+// Await calls open until its backend is available. It does not wait for a folder, which does not recover by itself.
+func (a Awaiter) Await(ctx context.Context, c *config.Config, backend string, open func() error) error {
 	said := ""
 	for delays := backoff.New(startRetryMin, startRetryMax); ; {
 		err := open()

@@ -1,3 +1,5 @@
+// Package data is the parts of a process that open its data and keep it in order: the lock of the data folder, backends, stores with the
+// keys for sealing, storages of binaries, claims of unique values, the purge of tombstones.
 package data
 
 import (
@@ -27,7 +29,7 @@ type Backends struct {
 	all map[string]driver.Backend
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (b *Backends) Part() serving.Part {
 	return serving.Part{
 		Name: "the backends", Start: b.start, Reload: b.reload,
@@ -38,7 +40,7 @@ func (b *Backends) Part() serving.Part {
 func (b *Backends) start(ctx context.Context, first *serving.Generation) (err error) {
 	b.all, err = open.Backends(ctx, first.Plan, func(ctx context.Context, name string, of config.Backend) (opened driver.Backend, err error) {
 		space := b.space(ctx, name)
-		err = b.Backend(ctx, first.Config, name, func() (err error) { opened, err = open.Backend(ctx, of, b.Log, space); return err })
+		err = b.Await(ctx, first.Config, name, func() (err error) { opened, err = open.Backend(ctx, of, b.Log, space); return err })
 		return opened, err
 	})
 	first.Backends = b.all
@@ -82,7 +84,7 @@ type Stores struct {
 	running part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (s *Stores) Part() serving.Part {
 	return serving.Part{Name: "stores", Start: s.start, Reload: s.reload, Stop: s.running.Stop}
 }
@@ -106,7 +108,7 @@ func (s *Stores) complete(g *serving.Generation, o *store.Options) {
 // start opens all stores.
 func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
 	set, err := open.Stores(ctx, first.Plan, first.Backends, func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
-		err = s.Backend(ctx, first.Config, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
+		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
 		if err == nil && o.Name == config.SealKeyStore {
 			err = s.openSealer(ctx, first, opened)
 		}

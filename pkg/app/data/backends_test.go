@@ -35,7 +35,7 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		{"default", []error{down}, 1, errs.Unavailable},
 	} {
 		attempts := 0
-		err := wait.Backend(t.Context(), c, try.backend, func() error { attempts++; return try.results[attempts-1] })
+		err := wait.Await(t.Context(), c, try.backend, func() error { attempts++; return try.results[attempts-1] })
 		if attempts != try.attempts || !errors.Is(err, try.want) {
 			t.Errorf("%s: %d attempts ended with %v, want %d and %v", try.backend, attempts, err, try.attempts, try.want)
 		}
@@ -51,7 +51,7 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		t.Errorf("%d waits are logged, want one for each start that waits:\n%s", n, log)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := wait.Backend(ctx, c, "away", func() error { cancel(); return down }); !errors.Is(err, errs.Unavailable) {
+	if err := wait.Await(ctx, c, "away", func() error { cancel(); return down }); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("a start that was interrupted ended with %v", err)
 	}
 }

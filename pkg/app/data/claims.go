@@ -18,7 +18,7 @@ type Claims struct {
 	filler *fill.Filler // nil until it is started
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (c *Claims) Part() serving.Part {
 	return serving.Part{Name: "collecting unique values", Start: c.start, Check: c.incomplete, Stop: func(context.Context) error {
 		if c.filler != nil {

@@ -24,7 +24,7 @@ type Folder struct {
 	lock *hold.DataLock // nil until the process holds it
 }
 
-// lockPart is the part that locks the folder. While a command holds it, waitPart does that.
+// LockPart is the part that locks the folder. While a command holds it, WaitPart does that.
 func (d *Folder) LockPart() serving.Part {
 	return serving.Part{
 		Name: "the lock of the data folder",
@@ -45,7 +45,7 @@ func (d *Folder) LockPart() serving.Part {
 	}
 }
 
-// waitPart is the part that waits for a command that holds the folder.
+// WaitPart is the part that waits for a command that holds the folder.
 func (d *Folder) WaitPart() serving.Part {
 	return serving.Part{
 		Name:  "the wait for the data folder",
@@ -53,7 +53,7 @@ func (d *Folder) WaitPart() serving.Part {
 	}
 }
 
-// publish has commands find the process at an address, with a token.
+// Publish has commands find the process at an address, with a token.
 func (d *Folder) Publish(address, token string) error { return d.lock.Publish(address, token) }
 
 func (d *Folder) take(folder string) (err error) {

@@ -22,7 +22,7 @@ type FolderWatch struct {
 	running part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (w *FolderWatch) Part() serving.Part {
 	return serving.Part{Name: "the watch of folders", Start: w.start, Stop: w.running.Stop}
 }

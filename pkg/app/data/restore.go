@@ -14,7 +14,7 @@ import (
 func RestoreCheck(wait Awaiter) serving.Part {
 	return serving.Part{Name: "the check of a restore", Start: func(ctx context.Context, first *serving.Generation) error {
 		var state backup.State
-		err := wait.Backend(ctx, first.Config, first.Config.Stores[config.PositionStore].Backend, func() (err error) {
+		err := wait.Await(ctx, first.Config, first.Config.Stores[config.PositionStore].Backend, func() (err error) {
 			state, err = open.BackupStates(first.Set).Get(ctx)
 			return err
 		})

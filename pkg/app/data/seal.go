@@ -12,7 +12,7 @@ import (
 // openSealer reads the keys for sealing once their store is available. All processes that share the stores have
 // the same.
 func (s *Stores) openSealer(ctx context.Context, first *serving.Generation, keys *store.Store) error {
-	err := s.Backend(ctx, first.Config, first.Config.Stores[config.SealKeyStore].Backend, func() (err error) {
+	err := s.Await(ctx, first.Config, first.Config.Stores[config.SealKeyStore].Backend, func() (err error) {
 		first.Sealer, err = command.LoadSealer(ctx, keys)
 		return err
 	})

@@ -20,7 +20,7 @@ type Storages struct {
 	all map[string]storage.Storage
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (b *Storages) Part() serving.Part {
 	return serving.Part{
 		Name: "the storages of binaries", Start: b.start, Reload: b.reload,

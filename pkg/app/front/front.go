@@ -1,3 +1,5 @@
+// Package front is the parts of a process that serve HTTP: the listener, which replies from the beginning of the start, TLS with its
+// certificates and redirects, the port of metrics, and the receiver of traces.
 package front
 
 import (
@@ -41,7 +43,7 @@ func (f *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now.Handler.ServeHTTP(w, r)
 }
 
-// waits returns what the start waits for; nil once requests are served.
+// Waits returns what the start waits for; nil once requests are served.
 func (f *HTTP) Waits() error {
 	if f.starting.Load() == nil {
 		return nil
@@ -49,7 +51,7 @@ func (f *HTTP) Waits() error {
 	return f.Startup.Err()
 }
 
-// listenPart is the part that listens for HTTP and replies that belfry is starting.
+// ListenPart is the part that listens for HTTP and replies that belfry is starting.
 func (f *HTTP) ListenPart() serving.Part {
 	return serving.Part{Name: "HTTP while starting", Start: f.listen, Stop: func(context.Context) error {
 		if f.server == nil {
@@ -82,7 +84,7 @@ func (f *HTTP) listen(ctx context.Context, first *serving.Generation) error {
 	return nil
 }
 
-// servePart is the part that serves requests.
+// ServePart is the part that serves requests.
 func (f *HTTP) ServePart() serving.Part {
 	return serving.Part{
 		Name: "HTTP",

@@ -69,7 +69,7 @@ func (l securing) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// redirects is the part that serves the port which redirects to HTTPS.
+// Redirects is the part that serves the port which redirects to HTTPS.
 func (s *TLS) Redirects() serving.Part {
 	return serving.Part{
 		Name: "redirects",
@@ -128,7 +128,7 @@ func (s *TLS) listen(ctx context.Context, g *serving.Generation) (*port.Port, er
 	}), nil
 }
 
-// certificates is the part that makes certificates available, before connections are served.
+// Certificates is the part that makes certificates available, before connections are served.
 func (s *TLS) Certificates() serving.Part {
 	return serving.Part{
 		Name: "the certificates",
@@ -201,7 +201,7 @@ func (s *TLS) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, g.Config.RedirectTarget(kit.WithoutPort(r.Host), g.Address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
-// renew uses the certificate of another plan, and returns the key if it is another one.
+// Renew uses the certificate of another plan, and returns the key if it is another one.
 func (s *TLS) Renew(p *plan.Plan) (changed []string) {
 	now := s.now.Load()
 	if now == nil || now.files == nil || p.Certificate == nil {

@@ -18,7 +18,7 @@ type Traces struct {
 	current *tracing.Tracer // nil: none
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (t *Traces) Part() serving.Part {
 	return serving.Part{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
 		if t.current == nil {
@@ -57,7 +57,7 @@ func closeTracer(ctx context.Context, t *tracing.Tracer) {
 	}
 }
 
-// open starts a tracer; nil where none is configured.
+// Open starts a tracer; nil where none is configured.
 func (t *Traces) Open(ctx context.Context, c *config.Config) (*tracing.Tracer, error) {
 	if c.Tracing.Endpoint == "" {
 		return nil, nil

@@ -1,3 +1,4 @@
+// Package health is whether a process is ready, for probes, metrics and the doctor.
 package health
 
 import (
@@ -30,7 +31,7 @@ type Health struct {
 	Shortcomings func() []string // what an operator should know about although everything works
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (h *Health) Part() serving.Part {
 	return serving.Part{
 		Name: "the checks of what the process depends on",
@@ -80,7 +81,7 @@ func outboxWorks(r *outbox.Relay) error {
 	return nil
 }
 
-// ready returns why this process is not ready, or what is degraded although it is.
+// Ready returns why this process is not ready, or what is degraded although it is.
 //
 // A front is ready as long as it can read and write objects: taken out of a load balancer for anything else, all
 // fronts would be at once, since they share what is unavailable. Nobody sends requests to other processes, so these
@@ -92,7 +93,7 @@ func (h *Health) Ready(ctx context.Context) (degraded []string, err error) {
 	return h.readyWith(h.States(ctx))
 }
 
-// states asks all that the process depends on, at once.
+// States asks all that the process depends on, at once.
 func (h *Health) States(ctx context.Context) []probe.State {
 	return probe.Ask(ctx, h.Served.Now().Depends)
 }
@@ -141,7 +142,7 @@ func (h *Health) requires(p *probe.Dependency) bool {
 	return p.Kind != probe.Binaries || h.Roles.Has(sweep.Name)
 }
 
-// unavailable returns an error if a backend, a storage or the bus is unavailable now.
+// Unavailable returns an error if a backend, a storage or the bus is unavailable now.
 func (h *Health) Unavailable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probe.Timeout)
 	defer cancel()

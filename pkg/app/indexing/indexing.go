@@ -1,3 +1,4 @@
+// Package indexing is the part of a process that indexes the text of stores and answers searches.
 package indexing
 
 import (
@@ -38,7 +39,7 @@ type Indexing struct {
 	service *search.Service // nil: no store is searched
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (s *Indexing) Part() serving.Part {
 	return serving.Part{Name: "the search indexes", Start: s.start, Reload: s.reload, Check: s.unsearchable, Stop: func(context.Context) error {
 		if s.service != nil {

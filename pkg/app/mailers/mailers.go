@@ -1,3 +1,4 @@
+// Package mailers sends mails as a configuration says, and knows whether that works.
 package mailers
 
 import (
@@ -48,6 +49,7 @@ const (
 	mailFailed   = "failed"   // as every mail would be now; it is retried
 )
 
+// New returns mailers of which nothing is known yet.
 func New(served *serving.Current, log *slog.Logger, metrics *serving.Metrics) *Mailers {
 	m := &Mailers{served: served, log: log, metrics: metrics, states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_mails_total",
@@ -57,7 +59,7 @@ func New(served *serving.Current, log *slog.Logger, metrics *serving.Metrics) *M
 	return m
 }
 
-// part has operators know of mailers that do not work.
+// Part has operators know of mailers that do not work.
 func (m *Mailers) Part() serving.Part {
 	return serving.Part{Name: "the mailers", Check: m.failingMailer, Start: func(context.Context, *serving.Generation) error {
 		m.metrics.Asked.MustRegister(m.collector())
@@ -112,7 +114,7 @@ func (m *Mailers) note(name string, err error) {
 	}
 }
 
-// failing returns since when a mailer does not work, and why; "" if it does, or nothing was sent yet.
+// Failing returns since when a mailer does not work, and why; "" if it does, or nothing was sent yet.
 func (m *Mailers) Failing(name string) (says string, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +135,7 @@ func (f Failure) String() string {
 	return "since " + f.Since.UTC().Format(time.DateTime) + " UTC: " + f.Says
 }
 
-// allFailing returns those of some mailers that do not work.
+// AllFailing returns those of some mailers that do not work.
 func (m *Mailers) AllFailing(configured map[string]config.Mailer) map[string]Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +190,7 @@ func (w watched) Send(ctx context.Context, m mail.Message) error {
 	return err
 }
 
-// sender returns a mailer of a configuration.
+// Sender returns a mailer of a configuration.
 func (m *Mailers) Sender(g *serving.Generation, name string) mail.Sender {
 	of := g.Config.Mailers[name]
 	m.use(name, of)
@@ -211,7 +213,7 @@ func (m *Mailers) unwatched(g *serving.Generation, of config.Mailer) mail.Sender
 	})
 }
 
-// test is command.TestMail for a process that serves.
+// Test is command.TestMail for a process that serves.
 func (m *Mailers) Test(ctx context.Context, g *serving.Generation, q command.MailTest) (*command.MailTested, error) {
 	return command.SendTest(ctx, g.Plan, q, func(name string, _ config.Mailer) mail.Sender { return m.Sender(g, name) })
 }

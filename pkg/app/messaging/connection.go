@@ -1,3 +1,5 @@
+// Package messaging is the parts of a process that are about the bus: the connection, the relay of events, the consumers that are
+// narrowed, the check of settings; and requests to the bus that end at once where there is no connection or no permission.
 package messaging
 
 import (
@@ -22,7 +24,7 @@ type Connection struct {
 	bus *bus.Bus // nil until it is open
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (c *Connection) Part() serving.Part {
 	return serving.Part{Name: "the bus", Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
 		if c.bus == nil {

@@ -38,7 +38,7 @@ const (
 
 // Narrowing narrows consumers of the log that would receive events about the security of accounts although they don't
 // name them: those of an earlier release, and of programs in other languages. It does so at the start, as soon as a consumer is
-// created, and every SettingsInterval. Without the permission it logs which they are.
+// created, and every CheckInterval. Without the permission it logs which they are.
 type Narrowing struct {
 	Log *slog.Logger
 
@@ -46,7 +46,7 @@ type Narrowing struct {
 	running part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (n *Narrowing) Part() serving.Part {
 	return serving.Part{Name: "the narrowing of consumers", Stop: n.running.Stop, Start: func(_ context.Context, first *serving.Generation) error {
 		n.bus = first.Bus

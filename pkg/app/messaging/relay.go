@@ -22,7 +22,7 @@ type Relay struct {
 	outbox *outbox.Relay // nil until it is started
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (r *Relay) Part() serving.Part {
 	return serving.Part{Name: "the relay", Stop: r.stop, Check: r.stuck, Start: func(_ context.Context, first *serving.Generation) error {
 		r.outbox = outbox.NewRelay(outbox.Options{Publisher: first.Bus, Logger: r.Log})

@@ -36,7 +36,7 @@ type SettingsCheck struct {
 	lacks   []string // what of the bus is not as belfry's promises need it
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (c *SettingsCheck) Part() serving.Part {
 	return serving.Part{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get}
 }

@@ -1,3 +1,4 @@
+// Package port serves HTTP on a port beside that for clients: for metrics, for redirects, for commands.
 package port
 
 import (
@@ -36,7 +37,7 @@ func Serve(server *http.Server, listener net.Listener, failed func(error)) *Port
 	return p
 }
 
-// at is the address of the port; "" for none.
+// Address is the address of the port; "" for none.
 func (p *Port) Address() string {
 	if p == nil {
 		return ""
@@ -44,7 +45,7 @@ func (p *Port) Address() string {
 	return p.listener.Addr().String()
 }
 
-// close ends the port and its requests. p may be nil.
+// Close ends the port and its requests. p may be nil.
 func (p *Port) Close() error {
 	if p == nil {
 		return nil

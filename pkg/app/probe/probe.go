@@ -1,3 +1,5 @@
+// Package probe asks whether what a process depends on works: backends, storages, the bus. Probes, which anybody can send, share the
+// result of a check, and none waits for one that hangs.
 package probe
 
 import (
@@ -22,7 +24,7 @@ const (
 	// send, cost at most a check a second.
 	freshTime = time.Second
 
-	// hangTime is for how long a check may run while the result of the one before counts: longer than partTimeout,
+	// hangTime is for how long a check may run while the result of the one before counts: longer than Timeout,
 	// after which a check ends unless it hangs. A result is not too old by itself: who asks twice a minute, and gets
 	// the reply of a part that takes a second, would never get another one.
 	hangTime = 5 * time.Second
@@ -52,7 +54,7 @@ type Dependency struct {
 	running chan struct{} // closed when that ends; nil: none runs
 }
 
-// title is the name of a part for people: "Backend default".
+// Title is the name of a part for people: "Backend default".
 func (p *Dependency) Title() string {
 	return strings.TrimSpace(strings.ToUpper(p.Kind[:1]) + p.Kind[1:] + " " + p.Name)
 }
@@ -66,7 +68,7 @@ func (p *Dependency) ask(ctx context.Context) error {
 	return err
 }
 
-// state returns the result of a check that was made a moment ago, or of one that it makes. If ctx ends before that, the
+// State returns the result of a check that was made a moment ago, or of one that it makes. If ctx ends before that, the
 // last result counts, unless the check hangs. A check that hangs, in a call that no context ends, is the only one.
 func (p *Dependency) State(ctx context.Context) error {
 	p.mu.Lock()
@@ -93,7 +95,7 @@ func (p *Dependency) State(ctx context.Context) error {
 	return p.err
 }
 
-// lastTook returns how long the last check took.
+// LastTook returns how long the last check took.
 func (p *Dependency) LastTook() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,3 +1,4 @@
+// Package roster is the list of the processes that share stores: what each says of itself, and what is wrong with them together.
 package roster
 
 import (
@@ -69,7 +70,7 @@ type List struct {
 	running part.Background
 }
 
-// part has the process say now and then that it runs, and as which version, where others may run as well.
+// Part has the process say now and then that it runs, and as which version, where others may run as well.
 func (l *List) Part() serving.Part {
 	return serving.Part{
 		Name: "the list of processes",
@@ -125,7 +126,7 @@ func (l *List) enroll(ctx context.Context) {
 	}
 }
 
-// ask reports whether all processes are of one version, and whether one has another time.
+// Ask reports whether all processes are of one version, and whether one has another time.
 func (l *List) Ask(ctx context.Context) []doctor.Finding {
 	if !l.Served.Now().Plan.Shared() {
 		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
@@ -149,7 +150,7 @@ func neededRoles(g *serving.Generation) (all []string) {
 	return all
 }
 
-// failsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
+// FailsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
 // written within the last minutes, and nothing if that can't be read.
 func (l *List) FailsElsewhere(ctx context.Context, mailer string) string {
 	if !l.Served.Now().Plan.Shared() {

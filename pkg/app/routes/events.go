@@ -19,7 +19,7 @@ type Streams struct {
 	Metrics *prometheus.Registry
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (s *Streams) Part() serving.Part {
 	return serving.Part{
 		Name:   "events for browsers",

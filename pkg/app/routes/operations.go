@@ -34,7 +34,7 @@ type Operations struct {
 	running part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (o *Operations) Part() serving.Part {
 	return serving.Part{Name: "operations over the bus", Start: o.start, Reload: o.reload, Stop: func(ctx context.Context) error {
 		return errors.Join(stopOperations(ctx, o.Served.Now()), o.running.Stop(ctx))

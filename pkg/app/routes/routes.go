@@ -1,3 +1,5 @@
+// Package routes is the parts of a process that serve clients of a configuration: the routes of HTTP with the options of each, events for
+// browsers, and operations of stores over the bus.
 package routes
 
 import (
@@ -38,7 +40,7 @@ type Routes struct {
 	kept    *idempotent.Kept // for clients of requests with a key
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (r *Routes) Part() serving.Part {
 	return serving.Part{
 		Name: "routes",

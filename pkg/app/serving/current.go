@@ -17,14 +17,14 @@ type Current struct {
 // NewCurrent returns the first generation as what is served.
 func NewCurrent(first *Generation) *Current { return &Current{generation: first} }
 
-// now returns what is served. Whoever needs what ends with it uses use; everything else stays usable after a reload.
+// Now returns what is served. Whoever needs what ends with it calls Use; everything else stays usable after a reload.
 func (c *Current) Now() *Generation {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.generation
 }
 
-// use returns what is served, which stays complete until done is called.
+// Use returns what is served, which stays complete until done is called.
 func (c *Current) Use() (g *Generation, done func()) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -32,14 +32,14 @@ func (c *Current) Use() (g *Generation, done func()) {
 	return c.generation, c.generation.inUse.Done
 }
 
-// replace has another generation served. Nothing begins with the one before any more.
+// Replace has another generation served. Nothing begins with the one before any more.
 func (c *Current) Replace(next *Generation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation = next
 }
 
-// retire calls end once nothing uses a generation that was replaced.
+// Retire calls end once nothing uses a generation that was replaced.
 func (c *Current) Retire(before *Generation, end func(context.Context)) {
 	c.retiring.Go(func() {
 		before.inUse.Wait()
@@ -47,7 +47,7 @@ func (c *Current) Retire(before *Generation, end func(context.Context)) {
 	})
 }
 
-// retired waits until all generations that were replaced are retired, or until ctx ends.
+// Retired waits until all generations that were replaced are retired, or until ctx ends.
 func (c *Current) Retired(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -62,7 +62,7 @@ func (c *Current) Retired(ctx context.Context) error {
 	}
 }
 
-// part has a stop wait for what was replaced, before what that needs is closed.
+// Part has a stop wait for what was replaced, before what that needs is closed.
 func (c *Current) Part() Part {
 	return Part{
 		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil }, Stop: c.Retired,

@@ -1,3 +1,10 @@
+// Package serving is what the parts of a process share: the generations of what it serves, of which one is served now, its roles and its
+// metrics, what its start waits for, and how it ends.
+//
+//	Generation  all that one configuration serves; parts complete it, and a reload makes the next one
+//	Process     what parts make at the start, and all generations have
+//	Current     the generation that is served now, and those that are still in use
+//	Lifetime    the contexts of the stop, and the error after which a process can't continue
 package serving
 
 import (
@@ -33,8 +40,8 @@ import (
 // Part is a part of a process that serves.
 type Part = part.Part[*Generation]
 
-// process is what parts make at the start and no reload replaces.
-type process struct {
+// Process is what parts make at the start and no reload replaces.
+type Process struct {
 	Address string // of HTTP
 	Bus     *bus.Bus
 	Relay   *outbox.Relay
@@ -43,11 +50,13 @@ type process struct {
 }
 
 // Generation is what a process serves with one configuration: the stores with their rules, the services over them,
-// the workers and the routes. The parts of a process make the first at the start; a reload has them make another beside it, which then
-// takes its place. Whatever has begun with one ends with it: a request, an
-// event, an operation over the bus. A field is nil where the roles of the process do not need it.
+// the workers and the routes. The parts of a process make the first at the start. A reload has them make another beside it, which then
+// takes its place. Whatever has begun with one ends with it: a request, an event, an operation over the bus.
+//
+// Each part sets the fields that it makes, and reads those of parts that start before it. A field is nil where the roles of the process
+// do not need it.
 type Generation struct {
-	*process
+	*Process
 
 	Config         *config.Config
 	Plan           *plan.Plan
@@ -69,7 +78,7 @@ type Generation struct {
 	Search     *search.Service // nil: this process answers no searches
 	Limits     *kit.Limits
 	API        *api.Server
-	Handler    http.Handler // api, with what all of its routes have
+	Handler    http.Handler // API, with what all of its routes have
 	Depends    []*probe.Dependency
 	Unbuilt    []string // indexes that only a restart makes, as Books.user
 
@@ -78,23 +87,23 @@ type Generation struct {
 
 // NewGeneration returns what the parts of a process that starts complete.
 func NewGeneration(c *config.Config, p *plan.Plan) *Generation {
-	return &Generation{process: &process{}, Config: c, Plan: p}
+	return &Generation{Process: &Process{}, Config: c, Plan: p}
 }
 
-// next returns what the parts of a process complete for another configuration.
+// Next returns what the parts of a process complete for another configuration.
 func (g *Generation) Next(c *config.Config, p *plan.Plan) *Generation {
-	return &Generation{process: g.process, Config: c, Plan: p}
+	return &Generation{Process: g.Process, Config: c, Plan: p}
 }
 
-// base is where clients reach belfry.
+// Base is where clients reach belfry.
 func (g *Generation) Base() baseurl.URL { return baseurl.Parse(g.Config.BaseURLAt(g.Address)) }
 
-// hosts returns the hosts that requests may name.
+// Hosts returns the hosts that requests may name.
 func (g *Generation) Hosts() *kit.Hosts {
 	return kit.NewHosts(g.Config.BaseURLAt(g.Address), g.Config.Hosts...)
 }
 
-// searchStatus returns the states of the indexes of this process.
+// SearchStatus returns the states of the indexes of this process.
 func (g *Generation) SearchStatus() []search.Status {
 	if s := g.Search; s != nil {
 		return s.Status()

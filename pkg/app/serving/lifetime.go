@@ -11,21 +11,22 @@ type Lifetime struct {
 	Draining context.Context // ends when no more requests are accepted
 	Cut      context.Context // ends when bodies of requests that have not arrived are given up
 
-	Stop, Drain, CutOff context.CancelFunc
+	Stop, Drain, CutOff context.CancelFunc // end these contexts
 
-	Failed chan error
-	ended  atomic.Pointer[error] // the first of failed
+	Failed chan error            // receives the first error of Fail
+	ended  atomic.Pointer[error] // that error
 }
 
+// NewLifetime returns the lifetime of a process that starts.
 func NewLifetime() *Lifetime {
 	l := &Lifetime{Failed: make(chan error, 1)}
-	l.Stopping, l.Stop = context.WithCancel(context.Background())
-	l.Draining, l.Drain = context.WithCancel(context.Background())
-	l.Cut, l.CutOff = context.WithCancel(context.Background())
+	l.Stopping, l.Stop = context.WithCancel(context.Background())  //nolint:gosec // a stop of the process calls all three
+	l.Draining, l.Drain = context.WithCancel(context.Background()) //nolint:gosec // as above
+	l.Cut, l.CutOff = context.WithCancel(context.Background())     //nolint:gosec // as above
 	return l
 }
 
-// fail says that belfry can't continue and must be stopped. Only the first error is received, since others follow from it.
+// Fail says that belfry can't continue and must be stopped. Only the first error is received, since others follow from it.
 func (l *Lifetime) Fail(err error) {
 	l.ended.CompareAndSwap(nil, &err)
 	select {
@@ -34,7 +35,7 @@ func (l *Lifetime) Fail(err error) {
 	}
 }
 
-// err returns why only a restart of the process helps; nil if it can continue.
+// Err returns why only a restart of the process helps; nil if it can continue.
 func (l *Lifetime) Err() error {
 	if err := l.ended.Load(); err != nil {
 		return *err

@@ -9,10 +9,10 @@ import (
 // Roles are those of a process; none: all.
 type Roles []string
 
-// has reports whether a process has a role.
+// Has reports whether a process has a role.
 func (r Roles) Has(role string) bool { return len(r) == 0 || slices.Contains(r, role) }
 
-// names returns the names of all roles that a process has.
+// Names returns the names of all roles that a process has.
 func (r Roles) Names() []string {
 	if len(r) == 0 {
 		return plan.Roles()

@@ -11,7 +11,7 @@ import (
 	listenertracing "belfry/pkg/listener/tracing"
 )
 
-// traced makes a span of each request, if there is tracing.
+// Traced makes a span of each request, if there is tracing.
 func (g *Generation) Traced(next http.Handler) http.Handler {
 	if g.Tracer == nil {
 		return next
@@ -19,7 +19,7 @@ func (g *Generation) Traced(next http.Handler) http.Handler {
 	return g.Tracer.Handler(next, append(system.ProbePaths(), "/metrics")...)
 }
 
-// traceEvents makes a span of each attempt of a listener, if there is tracing. What the attempt causes is a part of it.
+// TraceEvents makes a span of each attempt of a listener, if there is tracing. What the attempt causes is a part of it.
 func (g *Generation) TraceEvents(s *listener.Spec) {
 	if g.Tracer != nil {
 		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(g.Tracer.Provider(), s.Name), caused}, s.Middleware...)
@@ -35,7 +35,7 @@ func caused(next listener.Handler) listener.Handler {
 	}
 }
 
-// spans returns what makes the spans of operations over the bus; nil for none.
+// Spans returns what makes the spans of operations over the bus; nil for none.
 func (g *Generation) Spans() trace.TracerProvider {
 	if g.Tracer == nil {
 		return nil

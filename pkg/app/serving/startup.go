@@ -9,15 +9,15 @@ import (
 // Startup is why a process does not serve yet. The zero value says that it starts.
 type Startup struct{ waits atomic.Pointer[errs.Error] }
 
-// wait says what the start waits for.
+// Wait says what the start waits for.
 func (s *Startup) Wait(what string) {
 	s.waits.Store(errs.New(errs.Unavailable, "belfry is starting and waits for %s", what))
 }
 
-// resume says that the start waits for nothing any more.
+// Resume says that the start waits for nothing any more.
 func (s *Startup) Resume() { s.waits.Store(nil) }
 
-// err returns why the process does not serve yet.
+// Err returns why the process does not serve yet.
 func (s *Startup) Err() error {
 	if err := s.waits.Load(); err != nil {
 		return err

@@ -1,3 +1,4 @@
+// Package views is what the console shows: it fills console.Options, keeps metrics of the last hour, and has the runs that admins start.
 package views
 
 import (
@@ -49,7 +50,7 @@ type measured struct {
 	schemas *schemaChecks
 }
 
-// part ends what the views do beside requests, which the first console of the process begins.
+// Part ends what the views do beside requests, which the first console of the process begins.
 func (v *Views) Part() serving.Part {
 	return serving.Part{Name: "the console", Start: func(context.Context, *serving.Generation) error { return nil }, Stop: func(ctx context.Context) error {
 		if v.end != nil {
@@ -77,7 +78,7 @@ func (v *Views) measure(relay *outbox.Relay) {
 	v.measured = measured{history: h, workers: workers, verify: newVerifications(ctx, v), schemas: newSchemaChecks(ctx, v)}
 }
 
-// options returns the options of the console, nil for none.
+// Options returns the options of the console, nil for none.
 func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *console.Options {
 	if !g.Config.Console.Enabled {
 		return nil

@@ -25,7 +25,7 @@ type Filling struct {
 	filler *fill.Filler // nil until it is started
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (f *Filling) Part() serving.Part {
 	return serving.Part{Name: "the filling of arrays", Start: f.start, Reload: f.reload, Stop: func(context.Context) error {
 		if f.filler != nil {

@@ -118,6 +118,7 @@ func (m *Missing) set(consumer string, err error) {
 	m.reasons[consumer] = err
 }
 
+// Err returns why a built-in listener can't receive events; nil if all can.
 func (m *Missing) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

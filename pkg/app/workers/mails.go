@@ -15,7 +15,7 @@ type Mails struct {
 	Served *serving.Current
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (m *Mails) Part() serving.Part {
 	return serving.Part{
 		Name: "the listener of mails",

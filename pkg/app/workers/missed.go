@@ -33,7 +33,7 @@ type LogWatch struct {
 	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (w *LogWatch) Part() serving.Part {
 	return serving.Part{Name: "the watch of the log", Start: w.start, Check: w.missedEvents, Stop: func(context.Context) error {
 		if w.watch != nil {
@@ -76,7 +76,7 @@ func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err erro
 	return err
 }
 
-// repairAll corrects whatever the events that workers have missed would have changed, beside the workers.
+// RepairAll corrects whatever the events that workers have missed would have changed, beside the workers.
 func (w *LogWatch) RepairAll(ctx context.Context) error {
 	report, err := verify.Run(ctx, w.Served.Now().Set, verify.Options{Repair: true, RecheckFor: command.DifferenceTimeout})
 	if err != nil {

@@ -26,7 +26,7 @@ type Sweeper struct {
 	background part.Background
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (w *Sweeper) Part() serving.Part {
 	return serving.Part{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
 		if err := w.background.Stop(ctx); err != nil {

@@ -1,3 +1,5 @@
+// Package workers is the parts of a process that handle events: the built-in listeners for mappings, cascades, mails and contents, the
+// filling of arrays over existing data, and the repair of what listeners have missed.
 package workers
 
 import (
@@ -33,7 +35,7 @@ type Workers struct {
 	sharing  *route.Group
 }
 
-// part is the part of a process.
+// Part is how a process starts, changes and stops it.
 func (w *Workers) Part() serving.Part {
 	return serving.Part{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
 }
