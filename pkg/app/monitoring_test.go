@@ -25,8 +25,8 @@ func (p *place) described(a *App) map[string][]string {
 	all := map[string][]string{}
 	descs := make(chan *prometheus.Desc)
 	go func() {
-		a.registry.Describe(descs)
-		a.asked.Describe(descs)
+		a.wiring.metrics.Registry.Describe(descs)
+		a.wiring.metrics.Asked.Describe(descs)
 		close(descs)
 	}()
 	for d := range descs {
@@ -58,7 +58,7 @@ func TestDeadLettersAreInTheMetrics(t *testing.T) {
 	}
 	ctx := t.Context()
 	for range 2 {
-		if _, err := a.bus.JetStream().Publish(ctx, "dead.thumbnails", []byte("{}")); err != nil {
+		if _, err := a.Bus().JetStream().Publish(ctx, "dead.thumbnails", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 	}
 	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"), time.Now().Add(-time.Hour), until, "x.example")
 	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
-	if last := latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
+	if last := examine.Latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
 		t.Errorf("the latest certificate is %+v", last)
 	}
 }
