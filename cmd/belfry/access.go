@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
@@ -45,7 +45,7 @@ func (c *accessCheckCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	answer, err := app.CheckAccess(ctx, loaded, app.Question{User: c.User, AAL: c.AAL, Age: c.Age, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
+	answer, err := command.CheckAccess(ctx, loaded, command.Question{User: c.User, AAL: c.AAL, Age: c.Age, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *accessCheckCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *accessCheckCmd) print(w io.Writer, a *app.Access) {
+func (c *accessCheckCmd) print(w io.Writer, a *command.Access) {
 	result := "denied"
 	if a.Granted() {
 		result = "allowed"

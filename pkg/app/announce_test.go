@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/app/command"
 	"belfry/pkg/event"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -77,7 +78,7 @@ authentication:
 	send("GET", "/books", "", http.StatusOK)
 	send("PUT", "/binary/upload/Authors/lem/covers/add", "a cover", http.StatusCreated)
 	send("GET", "/binary/Authors/lem/covers/0", "", http.StatusOK)
-	p.mustAsk(UserRequest{Act: CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
+	p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
 	_, token := p.logIn(a, "ada@example.com", "correct horse battery")
 	p.me(a, token)
 	if err := a.repairAll(t.Context()); err != nil {

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,27 +18,22 @@ import (
 
 	"belfry/config"
 	"belfry/internal/seal"
-	"belfry/listeners/mapping/route"
-	"belfry/pkg/api"
 	"belfry/pkg/api/applied"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/api/pagememory"
-	"belfry/pkg/app/tracing"
-	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
-	"belfry/pkg/errs"
-	"belfry/pkg/mapping"
-	"belfry/pkg/mapping/fill"
 	"belfry/pkg/missed"
 	"belfry/pkg/object"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/outbox"
-	"belfry/pkg/search"
 	"belfry/pkg/store"
-	"belfry/pkg/store/driver"
 	"belfry/pkg/store/idempotent"
 )
 
@@ -49,76 +44,57 @@ type App struct {
 	asked    *prometheus.Registry // metrics for which backends and the bus are asked
 	roles    []string             // none: all
 
-	lock           *DataLock
-	backends       map[string]driver.Backend
-	bus            *bus.Bus
-	relay          *outbox.Relay
-	sealer         *seal.Sealer
-	pages          *pagememory.Budget // of lists, over HTTP and over the bus
-	uploads        *files.Memory      // of uploads in flight
-	waiter         *applied.Waiter
-	storages       map[string]storage.Storage
-	front          front
-	secure         secure
-	metricsPort    atomic.Pointer[api.Server] // nil: the metrics have no port of their own
-	metricsAddress string                     // "": the same
-	missing        missingConsumers
-	busSettings    busSettings
-	missed         *missed.Watch   // nil in a process without the roles mapping, cascade and mail
-	tracer         *tracing.Tracer // nil: none
-	filler         *fill.Filler
-	claims         *fill.Filler     // of unique values
-	kept           *idempotent.Kept // for clients of requests with a key
-	search         *search.Service  // nil: this process answers no searches
-	sharing        *route.Group     // nil: the mapping worker shares no targets
-	pace           *mapping.Pace    // of the mapping worker
-	overflow       overflow
-	mailers        *mailers
-	parts          []*part                      // that probes ask
-	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
-	run            string                       // unique
-	began          time.Time
-	onFull         func(m *store.Mapping, target string)
-	measured       measured
-	stopping       context.Context // ends when the stop begins
-	stop           context.CancelFunc
-	draining       context.Context // ends when no more requests are accepted
-	drain          context.CancelFunc
-	cut            context.Context // ends when bodies of requests that have not arrived are given up
-	cutOff         context.CancelFunc
-	failed         chan error
-	ended          atomic.Pointer[error] // the first of failed
+	lock        *hold.DataLock
+	bus         *bus.Bus
+	relay       *outbox.Relay
+	sealer      *seal.Sealer
+	pages       *pagememory.Budget // of lists, over HTTP and over the bus
+	uploads     *files.Memory      // of uploads in flight
+	waiter      *applied.Waiter
+	front       front
+	opened      backends
+	secure      secure
+	metricsPort metricsPort
+	missing     missingConsumers
+	busSettings busSettings
+	missed      *missed.Watch // nil in a process without the roles mapping, cascade and mail
+	fills       fills
+	kept        *idempotent.Kept // for clients of requests with a key
+	overflow    overflow
+	mailers     *mailers
+	lastBackup  atomic.Pointer[backup.State] // nil: unknown, or no place is configured
+	run         string                       // unique
+	began       time.Time
+	measured    measured
+	stopping    context.Context // ends when the stop begins
+	stop        context.CancelFunc
+	draining    context.Context // ends when no more requests are accepted
+	drain       context.CancelFunc
+	cut         context.Context // ends when bodies of requests that have not arrived are given up
+	cutOff      context.CancelFunc
+	failed      chan error
+	ended       atomic.Pointer[error] // the first of failed
 
-	mu       sync.RWMutex
-	current  *serving
-	retiring sync.WaitGroup // what was served before, and is still in use
+	served
 
 	changing   sync.Mutex // held by a reload, and by the stop
 	reload     Reloading
 	lastReload atomic.Pointer[console.Reload] // nil: none was requested
 
-	stops []stop // in the order of starting
-}
-
-// unavailableStopTimeout limits how long a stop tries to publish while a backend or the bus is unavailable.
-const unavailableStopTimeout = 2 * time.Second
-
-// stop ends one part.
-type stop struct {
-	name string
-	do   func(ctx context.Context) error
+	parts       *part.List[*serving]
+	registering *stops // of the part that starts
 }
 
 // Start starts the parts of belfry that a configuration enables, or those of the given roles, and
 // returns once it serves. If one fails, it stops those that were started.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...string) (*App, error) {
-	p, err := compileFor(c, roles)
+	p, err := plan.CompileFor(c, roles)
 	if err != nil {
 		return nil, err
 	}
 	a := newApp(c, p, log, roles)
-	for _, step := range a.current.steps() {
-		if err := step(ctx); err != nil {
+	for _, p := range a.processParts() {
+		if err := a.parts.Start(ctx, p, a.current); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}
@@ -127,15 +103,18 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	return a, nil
 }
 
-func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
+func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *App {
 	a := &App{
 		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
 	}
 	a.mailers = newMailers(a.registry)
+	a.secure.ready = make(chan struct{})
+	a.opened.app, a.secure.app, a.metricsPort.app, a.fills.app = a, a, a, a
 	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.cut, a.cutOff = context.WithCancel(context.Background())
+	a.parts = part.NewList[*serving](log)
 	a.current = &serving{App: a, config: c, plan: p}
 	return a
 }
@@ -164,19 +143,7 @@ func (a *App) Stop(ctx context.Context) error {
 	defer a.changing.Unlock()
 	defer a.drain()
 	defer a.cutOff()
-	var all []error
-	for i := len(a.stops) - 1; i >= 0; i-- {
-		s := a.stops[i]
-		switch err := s.do(ctx); {
-		case err == nil:
-		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			a.log.Warn("a part did not end in time, and was aborted; nothing that was acknowledged is lost", "part", s.name, "error", err)
-		default:
-			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", s.name))
-		}
-	}
-	a.stops = nil
-	return errors.Join(all...)
+	return a.parts.Stop(ctx)
 }
 
 // Failed receives an error after which belfry can't continue and must be stopped. Only the first is
@@ -205,7 +172,7 @@ func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 func (a *App) Banner(firstAdmin string) string {
 	var b strings.Builder
 	b.WriteString("belfry is ready\n")
-	for _, f := range a.served(firstAdmin) {
+	for _, f := range a.facts(firstAdmin) {
 		b.WriteString("  " + f.name + strings.Repeat(" ", 8-len(f.name)) + f.value + "\n")
 	}
 	return b.String()
@@ -214,7 +181,7 @@ func (a *App) Banner(firstAdmin string) string {
 // Served is what Banner says, as attributes of a log record.
 func (a *App) Served(firstAdmin string) []any {
 	var attributes []any
-	for _, f := range a.served(firstAdmin) {
+	for _, f := range a.facts(firstAdmin) {
 		attributes = append(attributes, slog.String(strings.ToLower(cmp.Or(f.name, "redirect")), f.value))
 	}
 	return attributes
@@ -222,40 +189,36 @@ func (a *App) Served(firstAdmin string) []any {
 
 type fact struct{ name, value string }
 
-func (a *App) served(firstAdmin string) []fact {
+func (a *App) facts(firstAdmin string) []fact {
 	scheme := "http://"
 	if a.secures() {
 		scheme = "https://"
 	}
-	facts := []fact{{"HTTP", scheme + a.HTTPAddress()}}
-	if a.secure.redirect != "" {
-		facts = append(facts, fact{"", "http://" + a.secure.redirect + " redirects to it"})
+	all := []fact{{"HTTP", scheme + a.HTTPAddress()}}
+	if a.secure.address != "" {
+		all = append(all, fact{"", "http://" + a.secure.address + " redirects to it"})
 	}
-	if a.metricsAddress != "" {
-		facts = append(facts, fact{"metrics", "http://" + a.metricsAddress + "/metrics"})
+	if a.now().metricsAddress != "" {
+		all = append(all, fact{"metrics", "http://" + a.now().metricsAddress + "/metrics"})
 	}
-	facts = append(facts, fact{"bus", cmp.Or(a.bus.ClientURL(), "inside this process only (bus.listen is empty)")})
+	all = append(all, fact{"bus", cmp.Or(a.bus.ClientURL(), "inside this process only (bus.listen is empty)")})
 	if len(a.roles) > 0 {
-		facts = append(facts, fact{"roles", strings.Join(a.roles, ", ")})
+		all = append(all, fact{"roles", strings.Join(a.roles, ", ")})
 	}
 	if firstAdmin != "" {
-		facts = append(facts, fact{"admin", firstAdmin})
+		all = append(all, fact{"admin", firstAdmin})
 	}
-	return append(facts, fact{"data", a.now().config.Data})
-}
-
-func (a *App) onStop(name string, do func(ctx context.Context) error) {
-	a.stops = append(a.stops, stop{name, do})
+	return append(all, fact{"data", a.now().config.Data})
 }
 
 func (a *App) openBus(ctx context.Context) error {
-	o, err := a.now().plan.busOptions()
+	o, err := a.now().plan.BusOptions()
 	if err != nil {
 		return err
 	}
 	o.Logger = a.log
 	if o.URL == "" {
-		server := embeddedBus(a.now().config)
+		server := plan.EmbeddedBus(a.now().config)
 		server.Logger = a.log
 		o.Server = embedded.New(server)
 	}
@@ -278,9 +241,9 @@ func (a *App) startRelay(context.Context) error {
 // records and are published after the next start. While the bus or a backend is unavailable, the stop
 // does not use up its whole timeout for them.
 func (a *App) stopRelay(ctx context.Context) error {
-	if a.dependencies(ctx) != nil {
+	if a.unavailable(ctx) != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, unavailableStopTimeout)
+		ctx, cancel = context.WithTimeout(ctx, open.UnavailableStopTimeout)
 		defer cancel()
 	}
 	if err := a.relay.Close(ctx); err != nil {
@@ -290,7 +253,7 @@ func (a *App) stopRelay(ctx context.Context) error {
 }
 
 func (a *App) startWaiter(context.Context) (err error) {
-	a.waiter, err = applied.NewWaiter(a.bus.Conn(), a.now().set.Workers) // by the mappings, which no reload changes
+	a.waiter, err = applied.NewWaiter(a.bus.Conn(), func(c store.Cause) []string { return a.now().set.Workers(c) })
 	if err == nil {
 		a.onStop("waiting", func(context.Context) error { return a.waiter.Close() })
 	}
@@ -299,7 +262,7 @@ func (a *App) startWaiter(context.Context) (err error) {
 
 func (a *serving) apiObjects() []objects.Options {
 	var all []objects.Options
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		e := a.config.Stores[name].Expose
 		if e == nil {
 			continue
@@ -328,9 +291,28 @@ func (a *serving) expandable(s *store.Store) map[string]*store.Store {
 	return all
 }
 
-func readSeed(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	return strings.TrimSpace(string(data)), err
-}
-
 var _ store.Announcer = (*bus.Bus)(nil)
+
+// reloadBus has the bus as another configuration says: its log's limits, and what a next connection proves who it is with.
+func reloadBus(ctx context.Context, before, next *serving) (part.Change, error) {
+	was, err := before.plan.BusOptions()
+	if err != nil {
+		return part.Change{}, err
+	}
+	is, err := next.plan.BusOptions()
+	if err != nil {
+		return part.Change{}, err
+	}
+	change := part.Change{Apply: func() { next.bus.SetAuth(is.Auth) }}
+	if was.Events != is.Events || was.Replicas != is.Replicas {
+		if _, err := bus.SetupStreams(ctx, next.bus, is.Events, is.Replicas, false); err != nil {
+			return part.Change{}, err
+		}
+		change.Cancel = func() {
+			if _, err := bus.SetupStreams(context.WithoutCancel(ctx), next.bus, was.Events, was.Replicas, false); err != nil {
+				next.log.Warn("the log keeps the limits of a configuration that is not served", "error", err)
+			}
+		}
+	}
+	return change, nil
+}

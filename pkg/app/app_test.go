@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/test/kit"
@@ -114,7 +115,7 @@ func (p *place) send(req *http.Request) (status int, text string) {
 // metrics reads the metrics from their own port.
 func (p *place) metrics(a *App) string {
 	p.Helper()
-	res, err := http.Get("http://" + a.metricsAddress + "/metrics")
+	res, err := http.Get("http://" + a.now().metricsAddress + "/metrics")
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func TestAStopPublishesEveryEvent(t *testing.T) {
 		p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
 	}
 	p.stop(a)
-	report, err := Verify(t.Context(), p.config, VerifyOptions{})
+	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
 	if err != nil || report.Pending != 0 {
 		t.Errorf("events are pending: %+v, %v", report, err)
 	}
@@ -242,7 +243,7 @@ func TestAStopSucceedsWhileTheBusIsUnavailable(t *testing.T) {
 	if !strings.Contains(p.logged.String(), "events are not published; they stay in their records") {
 		t.Errorf("it is not logged: %s", p.logged)
 	}
-	report, err := Verify(t.Context(), p.config, VerifyOptions{})
+	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
 	if err != nil || report.Pending == 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -338,7 +339,9 @@ func (broken) Ping(context.Context) error {
 func TestAFailedFolderEndsBelfry(t *testing.T) {
 	p := newPlace(t, books)
 	a := newApp(p.config, nil, p.log(), nil)
-	a.backends = map[string]driver.Backend{"default": broken{}}
+	a.registering = &stops{}
+	defer func() { _ = a.registering.stop(context.Background()) }()
+	a.current.backends = map[string]driver.Backend{"default": broken{}}
 	if err := a.startWatch(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,134 +1,69 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
 	"belfry/config"
 	"belfry/internal/backoff"
-	"belfry/pkg/app/certificate"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/dynamostore"
-	"belfry/pkg/store/filestore"
-	"belfry/pkg/store/mongostore"
 )
 
-// openBackend opens one backend. Only a folder must be available at once; awaitSpace is called while its disk is
-// full, and may be nil.
-func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
-	switch b.Type {
-	case "mongodb":
-		roots, err := certificate.Trusted(b.MongoDB.CA)
-		if err != nil {
-			return nil, err
-		}
-		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database, RootCAs: roots})
-	case "dynamodb":
-		d := b.DynamoDB
-		roots, err := certificate.Trusted(d.CA)
-		if err != nil {
-			return nil, err
-		}
-		return dynamostore.Open(ctx, dynamostore.Options{
-			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log, RootCAs: roots,
-		})
-	default:
-		return filestore.Open(b.File.Folder, filestore.Options{CacheBytes: cacheBytes(b.File.Cache), AwaitSpace: awaitSpace})
+// backends opens the backends that stores use. One that is opened stays so until the process ends: the relay may still publish
+// events of stores that a reload has removed.
+type backends struct {
+	app *App
+	all map[string]driver.Backend
+}
+
+func (b *backends) part() part.Part[*serving] {
+	return part.Part[*serving]{
+		Name: "the backends", Start: b.start, Reload: b.reload,
+		Stop: func(context.Context) error { return open.CloseBackends(b.all) },
 	}
 }
 
-// commandCache is the default cache of a command, in place of a part of the memory.
-const commandCache = 16 << 20
-
-// openBackendOnce opens one backend for a command that neither waits nor logs. It reads what there is once, or little of it: a large
-// cache would be memory for nothing, of which the collector needs as much again.
-func openBackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backend, error) {
-	if b.File != nil {
-		file := *b.File
-		file.Cache = cmp.Or(file.Cache, commandCache)
-		b.File = &file
-	}
-	return openBackend(ctx, b, slog.New(slog.DiscardHandler), nil)
+func (b *backends) start(ctx context.Context, first *serving) (err error) {
+	b.all, err = open.Backends(ctx, first.plan, b.app.openBackendWithRetry)
+	first.backends = b.all
+	return err
 }
 
-// openBackends opens the backends that stores use.
-func (p *plan) openBackends(ctx context.Context, open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend, error) {
-	backends := map[string]driver.Backend{}
-	for _, s := range p.config.Stores {
-		if backends[s.Backend] != nil {
+// reload opens the backends that no store has used before.
+func (b *backends) reload(ctx context.Context, _, next *serving) (part.Change, error) {
+	opened := map[string]driver.Backend{}
+	next.backends = map[string]driver.Backend{}
+	for _, s := range next.config.Stores {
+		name := s.Backend
+		if next.backends[name] != nil {
 			continue
 		}
-		b, err := open(ctx, s.Backend, p.config.Backends[s.Backend])
-		if err != nil {
-			return nil, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", s.Backend), closeBackends(backends))
+		d := b.all[name]
+		if d == nil {
+			var err error
+			if d, err = open.Backend(ctx, next.config.Backends[name], b.app.log, nil); err != nil {
+				return part.Change{}, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", name), open.CloseBackends(opened))
+			}
+			opened[name] = d
 		}
-		backends[s.Backend] = b
+		next.backends[name] = d
 	}
-	return backends, nil
-}
-
-func closeBackends(all map[string]driver.Backend) error { return closeAll(all, "backend ") }
-
-// closeAll closes all values, and returns an error that names those that failed.
-func closeAll[T io.Closer](all map[string]T, kind string) error {
-	var failed []error
-	for name, each := range all {
-		if err := each.Close(); err != nil {
-			failed = append(failed, fmt.Errorf("closing %s%s: %w", kind, name, err))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// opener opens one store in its backend.
-type opener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
-
-func openOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
-	s, err := store.Open(ctx, b, o)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
-	}
-	return s, nil
-}
-
-// openStores opens every store, that of the key for sealing first; complete adds the options that only a running
-// belfry has.
-func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
-	var stores []*store.Store
-	ordered := slices.Clone(p.stores)
-	if i := slices.IndexFunc(ordered, func(o store.Options) bool { return o.Name == config.SealKeyStore }); i > 0 {
-		ordered[0], ordered[i] = ordered[i], ordered[0]
-	}
-	for _, o := range ordered {
-		complete(&o)
-		name := p.config.Stores[o.Name].Backend
-		s, err := open(ctx, name, backends[name], o)
-		if err != nil {
-			return nil, err
-		}
-		stores = append(stores, s)
-	}
-	return store.NewSet(stores, p.mappings), nil
-}
-
-func (a *App) openBackends(ctx context.Context) error {
-	backends, err := a.now().plan.openBackends(ctx, a.openBackendWithRetry)
-	if err != nil {
-		return err
-	}
-	a.backends = backends
-	a.onStop("the backends", func(context.Context) error { return closeBackends(backends) })
-	return nil
+	return part.Change{
+		Apply: func() {
+			merged := maps.Clone(b.all)
+			maps.Copy(merged, opened)
+			b.all = merged
+		},
+		Cancel: func() { _ = open.CloseBackends(opened) },
+	}, nil
 }
 
 // spaceInterval is how often a write is tried again while the disk is full at the start.
@@ -166,8 +101,9 @@ func (a *serving) complete(o *store.Options) {
 	}
 }
 
+// openStores opens all stores.
 func (a *serving) openStores(ctx context.Context) error {
-	set, err := a.plan.openStores(ctx, a.backends, a.openStore, a.complete)
+	set, err := open.Stores(ctx, a.plan, a.backends, a.openStore, a.complete)
 	if err != nil {
 		return err
 	}
@@ -176,6 +112,35 @@ func (a *serving) openStores(ctx context.Context) error {
 		a.relay.Add(name, s.Driver())
 	}
 	return nil
+}
+
+// reloadStores makes the stores of another configuration: over the same records, and new ones.
+func reloadStores(ctx context.Context, before, next *serving) (part.Change, error) {
+	var stores []*store.Store
+	var added []*store.Store
+	for _, o := range next.plan.Stores {
+		next.complete(&o)
+		if known := before.set.Store(o.Name); known != nil {
+			s, without := known.Reconfigured(o)
+			stores = append(stores, s)
+			for _, i := range without {
+				next.unbuilt = append(next.unbuilt, o.Name+"."+i.Name)
+			}
+			continue
+		}
+		backend := next.config.Stores[o.Name].Backend
+		s, err := open.StoreOnce(ctx, backend, next.backends[backend], o)
+		if err != nil {
+			return part.Change{}, err
+		}
+		stores, added = append(stores, s), append(added, s)
+	}
+	next.set = store.NewSet(stores, next.plan.Mappings)
+	return part.Change{Apply: func() {
+		for _, s := range added {
+			next.relay.Add(s.Name(), s.Driver())
+		}
+	}}, nil
 }
 
 // openStore opens one store, and reads the key for sealing from its store.
@@ -197,13 +162,13 @@ const (
 // may have to be resolved.
 func (a *App) openBackendWithRetry(ctx context.Context, name string, b config.Backend) (opened driver.Backend, err error) {
 	space := a.awaitSpace(ctx, name)
-	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = openBackend(ctx, b, a.log, space); return err })
+	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = open.Backend(ctx, b, a.log, space); return err })
 	return opened, err
 }
 
 // openWithRetry opens a store once its backend is available.
 func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
-	err = a.awaitBackend(ctx, backend, func() (err error) { opened, err = openOnce(ctx, backend, b, o); return err })
+	err = a.awaitBackend(ctx, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
 	return opened, err
 }
 

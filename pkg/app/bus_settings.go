@@ -66,7 +66,7 @@ func (a *App) checkBus(ctx context.Context) {
 	var lacks, details []string
 	err := a.askBus(ctx, func(ctx context.Context) error {
 		p := a.now().plan
-		o, err := p.busOptions()
+		o, err := p.BusOptions()
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (a *App) checkBus(ctx context.Context) {
 			return err
 		}
 		mine := map[string]bool{}
-		for _, spec := range p.specs() {
+		for _, spec := range p.Specs() {
 			if !a.has(spec.Name) {
 				continue
 			}

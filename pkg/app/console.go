@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"belfry/config"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -16,7 +20,7 @@ func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 		return nil
 	}
 	a.measure()
-	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: console.NewAPI(openAPI)}
+	o := &console.Options{Version: plan.Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: console.NewAPI(openAPI)}
 	o.Account = a.config.PageLink("account")
 	o.Workers, o.Verify, o.Schemas = a.measured.workers, a.measured.verify, a.consoleSchemas()
 	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
@@ -32,8 +36,8 @@ func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 
 // consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
 func (a *serving) consoleObjects() *console.Objects {
-	o := &console.Objects{Set: a.set, Files: inOrder(a.binaries), History: a.history}
-	for _, name := range names(a.config.Stores) {
+	o := &console.Objects{Set: a.set, Files: open.InOrder(a.binaries), History: a.history}
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if config.Internal(name) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	"belfry/internal/schedule"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/open"
 )
 
 // consoleBackups returns what the view System shows of backups: one object is read.
@@ -15,7 +16,7 @@ func (a *serving) consoleBackups(ctx context.Context) console.Backups {
 	if configured != nil {
 		out.Place = configured.String()
 	}
-	state, err := backupStates(a.set).Get(ctx)
+	state, err := open.BackupStates(a.set).Get(ctx)
 	if err != nil {
 		out.Error = saysOf(err)
 		return out

@@ -1,6 +1,8 @@
 package app
 
-import "belfry/pkg/mail"
+import (
+	"belfry/pkg/mail"
+)
 
 // writtenMails are the mails in the folder of a mailer of type file.
 type writtenMails string

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"belfry/config"
@@ -44,12 +46,12 @@ func (a *serving) consoleGraph() *console.Graph {
 	if a.has(mapping.Name) { // other processes count what they leave out
 		g.Overflow = a.overflow.of
 	}
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if !config.Internal(name) {
 			g.Stores = append(g.Stores, name)
 		}
 	}
-	for _, m := range a.plan.mappings {
+	for _, m := range a.plan.Mappings {
 		if config.Internal(m.Source) || config.Internal(m.Target) {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/account"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -110,15 +111,15 @@ func startPopulation(t *testing.T) *population {
 	c := &population{place: &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}}
 	c.write("child.json", `{"required": ["birthday"]}`)
 	c.config = c.load(populated)
-	c.app = newApp(c.config, must(compile(c.config)), c.log(), nil)
+	c.app = newApp(c.config, must(plan.Compile(c.config)), c.log(), nil)
 	t.Cleanup(func() { _ = c.app.Stop(context.Background()) })
-	for _, step := range c.app.current.steps() {
-		if err := step(t.Context()); err != nil {
+	for _, p := range c.app.processParts() {
+		if err := c.app.parts.Start(t.Context(), p, c.app.current); err != nil {
 			t.Fatal(err)
 		}
-		for name, b := range c.app.backends {
+		for name, b := range c.app.current.backends {
 			if _, done := b.(countedBackend); !done {
-				c.app.backends[name] = countedBackend{b}
+				c.app.current.backends[name] = countedBackend{b}
 			}
 		}
 	}

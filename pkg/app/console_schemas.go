@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"belfry/config"
@@ -92,7 +94,7 @@ func (c *schemaChecks) Last(ctx context.Context) (*console.SchemaCheck, error) {
 // consoleSchemas returns what the view Schemas needs.
 func (a *serving) consoleSchemas() *console.Schemas {
 	s := &console.Schemas{Checks: a.measured.schemas, Set: a.set}
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if !config.Internal(name) && a.config.Stores[name].Schema != "" {
 			s.Stores = append(s.Stores, name)
 		}

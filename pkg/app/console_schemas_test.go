@@ -65,7 +65,9 @@ type checking struct {
 	schema  *refusing
 }
 
-const checkedBooks = 600 // more than a page
+const checkedBooks = 600
+
+// more than a page
 
 func newChecking(t *testing.T) *checking {
 	t.Helper()

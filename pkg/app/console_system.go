@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"belfry/internal/count"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/search"
 )
@@ -60,7 +65,7 @@ func (a *serving) consoleSystem() *console.System {
 
 // facts describes the process.
 func (a *serving) facts() []console.Fact {
-	facts := []console.Fact{{Name: "Version", Value: Version()}}
+	facts := []console.Fact{{Name: "Version", Value: plan.Version()}}
 	add := func(name, value string) {
 		if value != "" {
 			facts = append(facts, console.Fact{Name: name, Value: value})
@@ -80,22 +85,28 @@ func (a *serving) facts() []console.Fact {
 	add("Started", a.began.UTC().Format("2006-01-02 15:04:05")+" UTC")
 	roles := a.roles
 	if len(roles) == 0 {
-		roles = Roles()
+		roles = plan.Roles()
 	}
 	add("Roles", strings.Join(roles, ", "))
 	add("HTTP", a.HTTPAddress())
 	add("Base URL", a.auth.BaseURL())
-	add("Metrics", a.metricsAddress)
+	add("Metrics", a.now().metricsAddress)
 	add("Bus", a.bus.ClientURL())
 	add("Data", a.config.Data)
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	unused, _ := open.UnusedStores(ctx, a.config, a.backends) // the checks say why a backend does not reply
+	for _, u := range unused {
+		add("Not in the configuration", u.String())
+	}
 	return facts
 }
 
 // checks asks all parts at once whether they work, as probes do: one that hangs delays the page no longer than ctx.
 func (a *App) checks(ctx context.Context) []console.Check {
-	all := make([]console.Check, 0, len(a.parts))
+	all := make([]console.Check, 0, len(a.now().depends))
 	var asked sync.WaitGroup
-	for _, p := range a.parts {
+	for _, p := range a.now().depends {
 		if p.kind == partOutbox {
 			continue // it follows, with what waits in it
 		}
@@ -149,7 +160,7 @@ func saysOf(err error) string {
 func (a *serving) disks() []console.Disk {
 	var all []console.Disk
 	add := func(what, folder string) {
-		if free, total, ok := space(folder); ok {
+		if free, total, ok := examine.Space(folder); ok {
 			all = append(all, console.Disk{What: what, Folder: folder, Free: free, Total: total})
 		}
 	}
@@ -158,12 +169,12 @@ func (a *serving) disks() []console.Disk {
 		below, err := filepath.Rel(a.config.Data, folder)
 		return err != nil || !filepath.IsLocal(below)
 	}
-	for _, name := range names(a.backends) {
+	for _, name := range slices.Sorted(maps.Keys(a.backends)) {
 		if f := a.config.Backends[name].File; f != nil && elsewhere(f.Folder) {
 			add("backend "+name, f.Folder)
 		}
 	}
-	for _, name := range names(a.config.Binaries) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Binaries)) {
 		if f := a.config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
 			add("binaries "+name, f.Folder)
 		}

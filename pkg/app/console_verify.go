@@ -4,13 +4,15 @@ import (
 	"context"
 
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/open"
 	"belfry/pkg/mapping/verify"
 )
 
 // verifications implements console.Verifier.
 type verifications struct {
 	*runs[console.Verified]
-	run func(ctx context.Context, o VerifyOptions, into *Report) error
+	run func(ctx context.Context, o command.VerifyOptions, into *command.Report) error
 }
 
 var _ console.Verifier = (*verifications)(nil)
@@ -18,9 +20,9 @@ var _ console.Verifier = (*verifications)(nil)
 func (a *App) newVerifications() *verifications {
 	return &verifications{
 		runs: newRuns(a, "verification", "verification", shortVerified),
-		run: func(ctx context.Context, o VerifyOptions, into *Report) error {
+		run: func(ctx context.Context, o command.VerifyOptions, into *command.Report) error {
 			now := a.now()
-			return verifyAll(ctx, now.set, inOrder(now.binaries), o, verify.Options{RecheckFor: differenceTimeout}, into)
+			return command.VerifyAll(ctx, now.set, open.InOrder(now.binaries), o, verify.Options{RecheckFor: command.DifferenceTimeout}, into)
 		},
 	}
 }
@@ -28,8 +30,8 @@ func (a *App) newVerifications() *verifications {
 // Start implements console.Verifier.
 func (v *verifications) Start(request context.Context, by, id string, repair, deep bool) error {
 	return v.start(request, by, id, console.Verified{Repair: repair, Deep: deep}, func(ctx context.Context, change func(func(*console.Verified))) error {
-		report := &Report{}
-		err := v.run(ctx, VerifyOptions{Repair: repair, Deep: deep, Progress: func(p verify.Progress) {
+		report := &command.Report{}
+		err := v.run(ctx, command.VerifyOptions{Repair: repair, Deep: deep, Progress: func(p verify.Progress) {
 			change(func(now *console.Verified) { now.Progress = p })
 		}}, report)
 		if err == nil {

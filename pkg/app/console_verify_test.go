@@ -12,6 +12,7 @@ import (
 
 	"belfry/internal/logctx"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
@@ -23,7 +24,7 @@ import (
 type verifying struct {
 	*testing.T
 	records *store.Store
-	began   chan VerifyOptions
+	began   chan command.VerifyOptions
 	finish  chan error
 	result  *verify.Report
 }
@@ -34,13 +35,13 @@ func newVerifying(t *testing.T) *verifying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &verifying{T: t, records: records, began: make(chan VerifyOptions, 1), finish: make(chan error), result: &verify.Report{Repaired: 3}}
+	return &verifying{T: t, records: records, began: make(chan command.VerifyOptions, 1), finish: make(chan error), result: &verify.Report{Repaired: 3}}
 }
 
 func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verifications {
 	return &verifications{
 		runs: testRuns(ctx, "verification", log, f.records, shortVerified),
-		run: func(ctx context.Context, o VerifyOptions, into *Report) error {
+		run: func(ctx context.Context, o command.VerifyOptions, into *command.Report) error {
 			f.began <- o
 			select {
 			case err := <-f.finish:

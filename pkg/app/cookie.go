@@ -9,6 +9,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -43,7 +44,7 @@ func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 
 // findFormerCookies finds the names that the cookie of sessions had, and remembers its name if that is a new one.
 func (g *serving) findFormerCookies(ctx context.Context) error {
-	if !g.has(roleFront) {
+	if !g.has(plan.RoleFront) {
 		return nil
 	}
 	name := g.config.Authentication.Cookie
@@ -57,7 +58,7 @@ func (g *serving) findFormerCookies(ctx context.Context) error {
 func (g *serving) keepFormerCookies(before *serving) {
 	name, was := g.config.Authentication.Cookie, before.config.Authentication.Cookie
 	g.formerCookies = before.formerCookies
-	if name == was || !g.has(roleFront) {
+	if name == was || !g.has(plan.RoleFront) {
 		return
 	}
 	now := time.Now()

@@ -19,6 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
 	"belfry/pkg/mail"
 	"belfry/pkg/operations/doctor"
@@ -29,17 +33,17 @@ import (
 )
 
 // examined returns what is found in a place.
-func (p *place) examined(change ...func(*examination)) *doctor.Report {
+func (p *place) examined(change ...func(*examine.Examination)) *doctor.Report {
 	p.Helper()
-	compiled, err := compile(p.config)
+	compiled, err := plan.Compile(p.config)
 	if err != nil {
-		return DoctorConfig(err)
+		return examine.DoctorConfig(err)
 	}
-	e := newExamination(compiled, DoctorOptions{})
+	e := examine.NewExamination(compiled, examine.DoctorOptions{})
 	for _, c := range change {
 		c(e)
 	}
-	return e.run(p.Context(), kit.Limit)
+	return e.Run(p.Context(), kit.Limit)
 }
 
 // finding returns the first finding of a name, nil for none.
@@ -105,7 +109,7 @@ func (p *place) productionOf(file, text string, setUp bool) (url string) {
 			p.Fatal(err)
 		}
 		p.Cleanup(admin.Close)
-		if _, err := SetupBus(p.Context(), p.config, admin, nil, false); err != nil {
+		if _, err := command.SetupBus(p.Context(), p.config, admin, nil, false); err != nil {
 			p.Fatal(err)
 		}
 	}
@@ -123,11 +127,11 @@ bus: {url: %q, user: belfry, password: pw-of-all}
 func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 	secret := "s3cret-of-this-test"
 	for name, c := range map[string]struct {
-		text  string               // of the configuration
-		spoil func(p *place)       // before; p.config is that of text, if there is one
-		with  func(e *examination) // changes how it is asked
-		want  string               // the name of the finding
-		level doctor.Level         // Problem by default
+		text  string                       // of the configuration
+		spoil func(p *place)               // before; p.config is that of text, if there is one
+		with  func(e *examine.Examination) // changes how it is asked
+		want  string                       // the name of the finding
+		level doctor.Level                 // Problem by default
 		says  string
 	}{
 		"a rule that can't be compiled": {text: strings.Replace(lone, "policy: owner", "policy: {get: x +}", 1), want: "configuration.invalid", says: "stores.Books.policy.get"},
@@ -242,7 +246,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 		"no worker runs": {spoil: func(p *place) {
 			p.production(strings.NewReplacer("user: belfry", "user: admin", "pw-of-all", "pw-of-admin").Replace(onNATS), true)
 		}, want: "bus.noWorker", level: doctor.Unseen, says: "no belfry"},
-		"the clock is an hour ahead": {spoil: func(p *place) { p.production(onNATS, true) }, with: func(e *examination) { e.now = func() time.Time { return time.Now().Add(time.Hour) } }, want: "clock.differs", says: "behind"},
+		"the clock is an hour ahead": {spoil: func(p *place) { p.production(onNATS, true) }, with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(time.Hour) } }, want: "clock.differs", says: "behind"},
 		"a wrong password of the mail server": {
 			spoil: func(p *place) {
 				s := mailbox.Start(p, mailbox.Login("belfry", "another"))
@@ -287,11 +291,11 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			text: lone + "backup: {folder: backups, schedule: '@daily'}",
 			spoil: func(p *place) {
 				p.stop(p.start())
-				if _, err := Backup(p.Context(), p.config, BackupOptions{}); err != nil {
+				if _, err := command.Backup(p.Context(), p.config, command.BackupOptions{}); err != nil {
 					p.Fatal(err)
 				}
 			},
-			with: func(e *examination) { e.now = func() time.Time { return time.Now().Add(72 * time.Hour) } }, want: "backup.old",
+			with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(72 * time.Hour) } }, want: "backup.old",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +306,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(p)
 			}
-			var with []func(*examination)
+			var with []func(*examine.Examination)
 			if c.with != nil {
 				with = append(with, c.with)
 			}
@@ -348,7 +352,7 @@ func TestTheDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 	p := newPlace(t, lone+"binaries: {files: {map: {Books: cover}}}\nbackup: {folder: backups}\n")
 	a := p.start()
 	p.want(a, "GET", "/readyz", "", http.StatusOK)
-	if _, err := Backup(t.Context(), p.config, BackupOptions{}); err != nil {
+	if _, err := command.Backup(t.Context(), p.config, command.BackupOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p.healthy(p.examined(), "configuration.ok", "process.ready", "process.parts", "bus.connected", "bus.inSync", "bus.publishes", "listener.ok", "clock.ok", "version.ok", "binaries.ok", "disk.ok", "backup.ok")
@@ -380,7 +384,7 @@ func TestTheDoctorWorksWithTheUsersOfNATS(t *testing.T) {
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
 	p.healthy(p.examined(), "process.ready", "bus.connected", "bus.inSync", "bus.publishes", "bus.works", "listener.ok", "clock.ok")
 	admin := bus.Options{URL: url, Auth: bus.Auth{User: "admin", Password: "pw-of-admin"}}
-	r := p.examined(func(e *examination) { e.bus = &admin })
+	r := p.examined(func(e *examine.Examination) { e.Bus = &admin })
 	p.healthy(r, "bus.inSync", "listener.ok", "listener.complete")
 	if f := finding(r, "bus.denied"); f != nil {
 		t.Errorf("the admin may not see %+v", f)
@@ -418,7 +422,7 @@ func TestTheDoctorAsksTheProcessThatServes(t *testing.T) {
 // Another command that has the data folder is named, and not taken for a fault.
 func TestTheDoctorNamesWhoHoldsTheData(t *testing.T) {
 	p := newPlace(t, lone)
-	lock, err := LockData(p.config.Data, "export")
+	lock, err := hold.LockData(p.config.Data, "export")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +442,7 @@ func TestSpaceIsJudged(t *testing.T) {
 		{100 << 30, 200 << 30, "disk.ok"}, {2 << 30, 200 << 30, "disk.ok"}, {900 << 20, 200 << 30, "disk.low"},
 		{900 << 20, 2 << 30, "disk.ok"}, {100 << 20, 200 << 30, "disk.full"}, {0, 1 << 20, "disk.full"},
 	} {
-		if f := judgeDisk("data", "/data", c.free, c.total); f.Name != c.want || (f.Do == "") != (f.Level == doctor.OK) {
+		if f := examine.JudgeDisk("data", "/data", c.free, c.total); f.Name != c.want || (f.Do == "") != (f.Level == doctor.OK) {
 			t.Errorf("%d of %d: %+v, want %s", c.free, c.total, f, c.want)
 		}
 	}
@@ -510,7 +514,7 @@ func TestProcessesAreListed(t *testing.T) {
 	other.mailers.note("removed", refused, p.log())
 	other.enroll(t.Context())
 	r, _, err := a.sharedRoster().Get(t.Context())
-	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.run].Version != Version() {
+	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.run].Version != plan.Version() {
 		t.Fatalf("listed are %+v, %v", r, err)
 	}
 	if says := r.failsElsewhere(a.run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
@@ -546,7 +550,7 @@ func TestTheDoctorEndsInTime(t *testing.T) {
 	p := newPlace(t, lone+fmt.Sprintf("mailers: {m: {type: smtp, host: 127.0.0.1, port: %d}}", port))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := Doctor(ctx, p.config, DoctorOptions{Within: 50 * time.Millisecond})
+	r := examine.Doctor(ctx, p.config, examine.DoctorOptions{Within: 50 * time.Millisecond})
 	if f := finding(r, "mailer.unavailable"); f == nil || !strings.Contains(f.Says, "greeting did not end in time") {
 		t.Errorf("found %s", shownReport(r))
 	}

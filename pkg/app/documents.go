@@ -1,63 +1,15 @@
 package app
 
 import (
-	"runtime/debug"
-	"sync"
-
-	"belfry/config"
-	"belfry/pkg/account"
-	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
-	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/app/plan"
 )
-
-// Version is the version that this program was built as.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "development"
-}
-
-// writer encodes a document.
-type writer func(*model.Contract) ([]byte, error)
-
-// OpenAPI returns the document that describes HTTP.
-func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, openapi.Document) }
-
-// OpenAPI30 is OpenAPI in version 3.0 of the specification.
-func OpenAPI30(c *config.Config) ([]byte, error) { return describe(c, openapi.Lowered) }
-
-// AsyncAPI returns the document that describes the bus.
-func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, asyncapi.Document) }
-
-// describe returns a document of a valid configuration.
-func describe(c *config.Config, write writer) ([]byte, error) {
-	if err := Check(c); err != nil {
-		return nil, err
-	}
-	k, err := model.Of(c, methodsOf(c), Version(), c.BaseURL)
-	if err != nil {
-		return nil, err
-	}
-	return write(k)
-}
-
-// methodsOf are the methods by which users of a configuration prove who they are.
-func methodsOf(c *config.Config) []about.Configured {
-	return account.About(c.Authentication.Email != nil, c.Authentication.Passkeys != nil)
-}
 
 // contract is what the documents of this process describe.
 func (a *serving) contract() (*model.Contract, error) {
-	return model.Of(a.config, methodsOf(a.config), Version(), a.config.BaseURLAt(a.HTTPAddress()))
-}
-
-// documentOf returns a document, which is written when it is first asked for: most processes never are, and start sooner.
-func documentOf(k *model.Contract, write writer) func() ([]byte, error) {
-	return sync.OnceValues(func() ([]byte, error) { return write(k) })
+	return model.Of(a.config, plan.MethodsOf(a.config), plan.Version(), a.config.BaseURLAt(a.HTTPAddress()))
 }
 
 // documents returns the documents that are served.
@@ -66,7 +18,7 @@ func (a *serving) documents(k *model.Contract, openAPI func() ([]byte, error)) (
 		all = append(all, system.Document{Path: "/openapi.json", Body: openAPI})
 	}
 	if a.config.Documents.AsyncAPI {
-		all = append(all, system.Document{Path: "/asyncapi.json", Body: documentOf(k, asyncapi.Document)})
+		all = append(all, system.Document{Path: "/asyncapi.json", Body: plan.DocumentOf(k, asyncapi.Document)})
 	}
 	return all
 }

@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"belfry/config"
 	"belfry/pkg/api/sse"
+	"belfry/pkg/app/part"
 	"belfry/pkg/store"
 )
 
@@ -35,7 +38,7 @@ func (a *serving) startEvents(context.Context) error {
 // event holds what a get returns. An interceptor of get can't be called for each event and client, so stores
 // with one have no events for browsers. getOnly are the stores that are configured so.
 func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly []string) {
-	for _, name := range names(c.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		if e := s.Expose; e != nil && e.Events && !e.Restrict.Get && len(s.Intercept["get"]) == 0 {
 			all = append(all, set.Store(name))
@@ -45,4 +48,14 @@ func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly 
 		}
 	}
 	return all, getOnly
+}
+
+// reloadEvents makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for
+// its rules to decide.
+func reloadEvents(_ context.Context, before, next *serving) (part.Change, error) {
+	next.newEvents()
+	return part.Change{
+		Apply: func() { before.live.Retire(next.live) }, Cancel: func() { next.live.Close() },
+		Retire: func(context.Context) { before.live.Close() },
+	}, nil
 }

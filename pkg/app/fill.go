@@ -2,34 +2,64 @@ package app
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/listeners/mapping"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/part"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
 )
 
-// startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the
+// fills fills what is derived from the objects that were there before the configuration said so, or, in a process without the
 // role mapping, records by which configuration it serves.
-func (a *serving) startFill(ctx context.Context) error {
-	f, err := fill.Start(ctx, fill.Options{
-		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
-		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
-	})
-	if err != nil {
-		return err
+type fills struct {
+	app    *App
+	former atomic.Int64 // targets that were filled for configurations before
+}
+
+func (f *fills) part() part.Part[*serving] {
+	return part.Part[*serving]{
+		Name: "the filling of arrays",
+		Start: func(ctx context.Context, first *serving) (err error) {
+			first.filler, err = fill.Start(ctx, f.options(first))
+			return err
+		},
+		Reload: func(ctx context.Context, before, next *serving) (part.Change, error) {
+			filler, change, err := refill(ctx, before.filler, f.options(next))
+			next.filler = filler
+			if err != nil {
+				return part.Change{}, err
+			}
+			end := change.Retire
+			change.Retire = func(ctx context.Context) {
+				end(ctx)
+				f.former.Add(before.filler.Targets())
+			}
+			return change, nil
+		},
+		Stop: func(context.Context) error {
+			if filler := f.app.now().filler; filler != nil {
+				filler.Close()
+			}
+			return nil
+		},
 	}
-	a.filler = f
-	a.onStop("the filling of arrays", func(context.Context) error { f.Close(); return nil })
-	return nil
+}
+
+func (f *fills) options(g *serving) fill.Options {
+	return fill.Options{
+		Works: fill.Derived(g.set, config.Internal), Store: g.set.Store(config.PositionStore), Logger: g.log, Alone: !g.plan.Shared(),
+		Fills: g.has(mapping.Name), Prepare: g.prepareFill, Rate: g.config.FillRate,
+	}
 }
 
 // prepareFill has the consumer of the mapping worker receive the events of all mappings.
 func (a *serving) prepareFill(ctx context.Context) error {
-	spec := a.plan.mappingSpec()
+	spec := a.plan.MappingSpec()
 	if len(spec.Filters) == 0 {
 		return nil
 	}
@@ -58,7 +88,7 @@ func merged(all []fill.Status) (out []fill.Status) {
 // consoleFill returns how far the arrays of a mapping are filled, for the view Map.
 func (a *App) consoleFill() func(source, target, array string) console.Fill {
 	return func(source, target, array string) console.Fill {
-		for _, s := range merged(a.filler.Status()) {
+		for _, s := range merged(a.now().filler.Status()) {
 			if s.Source == source && s.Target == target && s.Array == array {
 				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Others, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
 			}
@@ -75,12 +105,12 @@ var (
 
 // collectFill adds the metrics of filling.
 func (a *App) collectFill(ch chan<- prometheus.Metric) {
-	for _, s := range merged(a.filler.Status()) {
+	for _, s := range merged(a.now().filler.Status()) {
 		if s.Source == "" {
 			ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Target)
 			continue
 		}
 		ch <- prometheus.MustNewConstMetric(filledDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Source, s.Target, s.Array)
 	}
-	ch <- prometheus.MustNewConstMetric(fillsDesc, prometheus.CounterValue, float64(a.filler.Targets()))
+	ch <- prometheus.MustNewConstMetric(fillsDesc, prometheus.CounterValue, float64(a.fills.former.Load()+a.now().filler.Targets()))
 }

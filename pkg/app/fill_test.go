@@ -41,7 +41,7 @@ stores:
 	a = p.start()
 	p.want(a, "POST", "/books", `{"uuid":"later","author":"a0","title":"T"}`, http.StatusCreated)
 	kit.WaitUntil(p, func() error {
-		for _, s := range a.filler.Status() {
+		for _, s := range a.now().filler.Status() {
 			if !s.Filled {
 				return fmt.Errorf("%+v\n%s", s, p.logged)
 			}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/plan"
 )
 
 // FirstAdmin says how the first admin is made: by a link, which works once, or by a command; "" where there are users
@@ -12,7 +13,7 @@ import (
 // the eyes of whoever starts belfry, and never for the log. Without printLink none is made.
 func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 	now := a.now()
-	if now.auth == nil || !a.has(roleFront) || !now.config.Console.Enabled {
+	if now.auth == nil || !a.has(plan.RoleFront) || !now.config.Console.Enabled {
 		return "", nil
 	}
 	if !printLink {

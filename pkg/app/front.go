@@ -15,6 +15,8 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/idempotent"
 )
@@ -37,8 +39,7 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	now, done := a.use()
 	defer done()
-	now.announceTLS(w, r)
-	now.api.ServeHTTP(w, r)
+	now.handler.ServeHTTP(w, r)
 }
 
 func errStarting() *errs.Error { return errs.New(errs.Unavailable, "belfry is starting") }
@@ -58,19 +59,9 @@ func (a *App) listen(ctx context.Context) error {
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()
 	f.server.Handler = a
-	a.traceRequests()
-	serve := func() error { return f.server.Serve(listener) }
-	if a.secures() {
-		if err := a.startTLS(ctx); err != nil {
-			_ = listener.Close()
-			return err
-		}
-		f.server.TLSConfig = a.secure.config
-		serve = func() error { return f.server.ServeTLS(listener, "", "") }
-	}
 	go func() {
 		defer close(f.done)
-		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+		if err := f.server.Serve(securing{listener, &a.secure}); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server has failed"))
 		}
 	}()
@@ -105,12 +96,12 @@ func (a *serving) newAPI() error {
 	o := api.Options{
 		Stopping: a.draining, Cut: a.cut, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Base: a.base(), Pages: a.pages,
 	}
-	if a.has(roleFront) {
+	if a.has(plan.RoleFront) {
 		contract, err := a.contract()
 		if err != nil {
 			return err
 		}
-		openAPI := documentOf(contract, openapi.Document)
+		openAPI := plan.DocumentOf(contract, openapi.Document)
 		a.kept.SetMax(a.config.Limits.Idempotency)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones, Kept: a.kept})
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
@@ -120,16 +111,38 @@ func (a *serving) newAPI() error {
 		o.Site, o.Static = a.site(), a.static()
 	}
 	a.api = api.New(o)
+	a.handler = a.traced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.announceTLS(w, r)
+		a.api.ServeHTTP(w, r)
+	}))
 	return nil
 }
 
-// serveHTTP serves requests.
-func (a *serving) serveHTTP(context.Context) error {
-	a.parts = a.newParts()
+// startRoutes makes the routes.
+func (a *serving) startRoutes(context.Context) error {
+	a.depends = a.newDependencies()
 	if err := a.newAPI(); err != nil {
 		return err
 	}
 	a.watch()
+	return nil
+}
+
+// reloadRoutes makes the routes of another configuration. Requests in flight end with those with which they began.
+func reloadRoutes(_ context.Context, before, next *serving) (part.Change, error) {
+	next.depends = next.newDependencies()
+	next.newLimits(before.limits)
+	if err := next.newAPI(); err != nil {
+		return part.Change{}, err
+	}
+	return part.Change{
+		Apply: func() { before.api.Retire() }, Cancel: func() { next.api.Close() },
+		Retire: func(context.Context) { before.api.Close() }, // else the contexts of the stop would keep the routes
+	}, nil
+}
+
+// serveHTTP serves requests.
+func (a *serving) serveHTTP(context.Context) error {
 	f := &a.front
 	f.server.RegisterOnShutdown(a.drain)
 	f.starting.Store(nil)

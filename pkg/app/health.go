@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
@@ -37,7 +40,7 @@ func (m *missingConsumers) set(consumer string, err error) {
 func (m *missingConsumers) err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, consumer := range names(m.reasons) {
+	for _, consumer := range slices.Sorted(maps.Keys(m.reasons)) {
 		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
 	}
 	return nil
@@ -59,11 +62,11 @@ func (a *App) startWatch(context.Context) error {
 
 // failedFolder returns the error of a backend whose folder has failed.
 func (a *App) failedFolder(ctx context.Context) error {
-	for _, name := range names(a.backends) {
+	for _, name := range slices.Sorted(maps.Keys(a.now().backends)) {
 		if a.now().config.Backends[name].Type != "file" {
 			continue
 		}
-		if err := a.backends[name].Ping(ctx); err != nil {
+		if err := a.now().backends[name].Ping(ctx); err != nil {
 			return errs.Wrap(err, errs.Unavailable, "backend %s has failed", name)
 		}
 	}
@@ -72,24 +75,24 @@ func (a *App) failedFolder(ctx context.Context) error {
 
 // warn logs settings that are easily overlooked.
 func (a *serving) warn() {
-	for _, name := range names(a.plan.open) {
+	for _, name := range slices.Sorted(maps.Keys(a.plan.Open)) {
 		a.log.Warn("everyone has access to a store: it has no policy for these operations",
-			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
+			"store", name, "operations", strings.Join(a.plan.Open[name], ", "))
 	}
-	for _, unknown := range checkNames(a.config).unknown {
+	for _, unknown := range plan.CheckNames(a.config).Unknown {
 		a.log.Warn("the configuration names a property that the schema does not have: `belfry config check` refuses it",
 			"key", unknown.Key, "line", unknown.Line, "problem", unknown.Message)
 	}
-	for _, limit := range unjudged(a.config) {
+	for _, limit := range plan.Unjudged(a.config) {
 		a.log.Warn("a schema limits what it does not judge", "problem", limit)
 	}
-	for _, writable := range writableIdents(a.config) {
+	for _, writable := range plan.WritableIdents(a.config) {
 		a.log.Warn("anybody can write idents", "problem", writable)
 	}
-	for _, refused := range refusedUUIDs(a.config) {
+	for _, refused := range plan.RefusedUUIDs(a.config) {
 		a.log.Warn("a schema refuses all new objects", "problem", refused)
 	}
-	if host, _, err := net.SplitHostPort(a.HTTPAddress()); err == nil && a.has(roleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
+	if host, _, err := net.SplitHostPort(a.HTTPAddress()); err == nil && a.has(plan.RoleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
 		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
 			a.log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", a.config.Listen)
 		}

@@ -105,10 +105,10 @@ func TestAFrontIsReadyAsLongAsABackendThatClientsUseWorks(t *testing.T) {
 	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackends: {default: {}, second: {folder: second}, third: {folder: third}}\nstores:\n  Notes: {backend: second, expose: {}}\n  Own: {backend: third}", 1))
 	off := map[string]*atomic.Bool{}
 	a := p.startWith(nil, func(a *App) {
-		for name, b := range a.backends {
+		for name, b := range a.current.backends {
 			if off[name] == nil {
 				off[name] = &atomic.Bool{}
-				a.backends[name] = away{b, off[name]}
+				a.current.backends[name] = away{b, off[name]}
 			}
 		}
 	})
@@ -147,7 +147,7 @@ func TestAProcessThatHasFailedIsNotAlive(t *testing.T) {
 func TestProbesShareAChecksResult(t *testing.T) {
 	var checks atomic.Int32
 	begun, release := make(chan struct{}, 100), make(chan struct{})
-	part := &part{kind: partBackend, name: "b", failed: "backend b is unavailable", check: func(context.Context) error {
+	part := &dependency{kind: partBackend, name: "b", failed: "backend b is unavailable", check: func(context.Context) error {
 		checks.Add(1)
 		begun <- struct{}{}
 		<-release

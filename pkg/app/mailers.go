@@ -181,7 +181,7 @@ func (a *serving) sender(name string) mail.Sender {
 
 func (a *serving) unwatched(m config.Mailer) mail.Sender {
 	if m.SMTP != nil {
-		return mail.NewSMTP(a.plan.smtpOptions(m.SMTP))
+		return mail.NewSMTP(a.plan.SMTPOptions(m.SMTP))
 	}
 	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
 	// are logged only where they lead to this machine.

@@ -88,7 +88,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	a.collectBackups(gauge)
 	a.collectFill(ch)
 	a.collectSharing(ch)
-	for _, spec := range []listener.Spec{now.plan.mappingSpec(), now.plan.cascadeSpec()} {
+	for _, spec := range []listener.Spec{now.plan.MappingSpec(), now.plan.CascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {
 			continue // the permissions on the bus may not allow it
 		}

@@ -2,10 +2,11 @@ package app
 
 import (
 	"crypto/x509"
-	"path/filepath"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/plan"
 )
 
 var (
@@ -17,36 +18,30 @@ var (
 
 // collectMachine adds what only the machine of a process has: its version, its disks and its certificates.
 func (a *App) collectMachine(gauge func(*prometheus.Desc, float64, ...string)) {
-	gauge(buildDesc, 1, Version())
+	gauge(buildDesc, 1, plan.Version())
 	now := a.now()
-	for _, at := range writtenFolders(now.config) {
-		if free, size, known := space(existing(at.folder)); known {
-			gauge(diskFreeDesc, float64(free), at.name)
-			gauge(diskSizeDesc, float64(size), at.name)
+	for _, at := range examine.WrittenFolders(now.config) {
+		if free, size, known := examine.Space(examine.Existing(at.Folder)); known {
+			gauge(diskFreeDesc, float64(free), at.Name)
+			gauge(diskSizeDesc, float64(size), at.Name)
 		}
 	}
-	if files := a.secure.files; files != nil {
-		gauge(expiryDesc, float64(files.Leaf().NotAfter.Unix()), "http.tls")
+	if secured := a.secure.now.Load(); secured != nil && secured.files != nil {
+		gauge(expiryDesc, float64(secured.files.Leaf().NotAfter.Unix()), "http.tls")
 	}
 	if acme := now.config.HTTP.ACME; acme != nil && a.secures() {
 		for _, domain := range acme.Domains {
-			if last := latest(acmeFiles(acme.Storage, domain)); last != nil {
+			if last := latest(examine.AcmeFiles(acme.Storage, domain)); last != nil {
 				gauge(expiryDesc, float64(last.NotAfter.Unix()), domain)
 			}
 		}
 	}
 }
 
-// acmeFiles are those of the certificates for a domain, one of each authority.
-func acmeFiles(storage, domain string) []string {
-	found, _ := filepath.Glob(filepath.Join(storage, "certificates", "*", strings.ReplaceAll(domain, "*", "wildcard_"), "*.crt"))
-	return found
-}
-
 // latest returns the certificate of some files that is valid for the longest; nil for none.
 func latest(files []string) (last *x509.Certificate) {
 	for _, file := range files {
-		if all, err := certificatesIn(file); err == nil && (last == nil || all[0].NotAfter.After(last.NotAfter)) {
+		if all, err := examine.CertificatesIn(file); err == nil && (last == nil || all[0].NotAfter.After(last.NotAfter)) {
 			last = all[0]
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/missed"
@@ -22,7 +23,7 @@ import (
 // needs no repair: it reads all contents by itself now and then.
 func (a *App) startMissed(context.Context) error {
 	var names []string
-	for _, spec := range a.now().plan.specs() {
+	for _, spec := range a.now().plan.Specs() {
 		if spec.Name != sweep.Name {
 			names = append(names, spec.Name)
 		}
@@ -49,7 +50,7 @@ func (a *App) startMissed(context.Context) error {
 
 // repairAll corrects whatever the events that workers have missed would have changed, beside the workers.
 func (a *App) repairAll(ctx context.Context) error {
-	report, err := verify.Run(ctx, a.now().set, verify.Options{Repair: true, RecheckFor: differenceTimeout})
+	report, err := verify.Run(ctx, a.now().set, verify.Options{Repair: true, RecheckFor: command.DifferenceTimeout})
 	if err != nil {
 		return err
 	}

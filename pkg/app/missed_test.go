@@ -17,12 +17,14 @@ import (
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/missed"
 	"belfry/test/kit"
 )
 
 // startFront starts a belfry without workers: what it writes reaches the log, and stays there.
-func (p *place) startFront() *App { return p.startRoles(roleFront) }
+func (p *place) startFront() *App { return p.startRoles(plan.RoleFront) }
 
 // startRoles starts a belfry of some roles, which need not be able to share what they use with other processes.
 func (p *place) startRoles(roles ...string) *App {
@@ -33,13 +35,13 @@ func (p *place) startRoles(roles ...string) *App {
 // startWith calls a function after each step of the start.
 func (p *place) startWith(roles []string, change func(*App)) *App {
 	p.Helper()
-	plan, err := compile(p.config)
+	plan, err := plan.Compile(p.config)
 	if err != nil {
 		p.Fatal(err)
 	}
 	a := newApp(p.config, plan, p.log(), roles)
-	for _, step := range a.now().steps() {
-		if err := step(p.Context()); err != nil {
+	for _, each := range a.processParts() {
+		if err := a.parts.Start(p.Context(), each, a.current); err != nil {
 			p.Fatal(err)
 		}
 		change(a)
@@ -66,7 +68,7 @@ func (p *place) repaired(a *App, listener string) missed.Missed {
 // differences waits until a belfry that is stopped would find so many.
 func (p *place) differences() int {
 	p.Helper()
-	r, err := Verify(p.Context(), p.config, VerifyOptions{})
+	r, err := command.Verify(p.Context(), p.config, command.VerifyOptions{})
 	if err != nil {
 		p.Fatal(err)
 	}

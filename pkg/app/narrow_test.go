@@ -257,7 +257,11 @@ func (r *refusals) Errorf(format string, v ...any) {
 }
 
 func (*refusals) Noticef(string, ...any) {}
-func (*refusals) Warnf(string, ...any)   {}
-func (*refusals) Fatalf(string, ...any)  {}
-func (*refusals) Debugf(string, ...any)  {}
-func (*refusals) Tracef(string, ...any)  {}
+
+func (*refusals) Warnf(string, ...any) {}
+
+func (*refusals) Fatalf(string, ...any) {}
+
+func (*refusals) Debugf(string, ...any) {}
+
+func (*refusals) Tracef(string, ...any) {}

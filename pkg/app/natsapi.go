@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/store/idempotent"
 )
@@ -16,17 +18,6 @@ const (
 	forgetAtOnce   = 10_000
 )
 
-// onBus returns the stores with operations over the bus.
-func (p *plan) onBus() []string {
-	var all []string
-	for _, name := range names(p.config.Stores) {
-		if p.config.Stores[name].Bus {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
 // newOperations makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
 // for nothing.
 func (a *serving) newOperations(before *natsapi.Server) (err error) {
@@ -35,7 +26,7 @@ func (a *serving) newOperations(before *natsapi.Server) (err error) {
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
 		Pages: a.pages, Previous: before, Tracing: a.spans(),
 	}
-	for _, name := range a.plan.onBus() {
+	for _, name := range a.plan.OnBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))
 	}
 	if len(o.Stores) > 0 {
@@ -64,13 +55,34 @@ func (a *serving) serveBus(context.Context) error {
 	return nil
 }
 
-// retireOperations accepts no more operations: what replaces it does.
-func (a *serving) retireOperations(ctx context.Context) error {
-	if a.operations == nil {
-		return nil
+// reloadOperations has the operations of another configuration served. They begin on the same connection before those of the
+// configuration before end, so that no request finds nobody.
+func reloadOperations(ctx context.Context, before, next *serving) (part.Change, error) {
+	if err := next.newOperations(before.operations); err != nil {
+		return part.Change{}, err
 	}
-	return a.operations.Retire(ctx)
+	return part.Change{
+		Apply: func() {
+			if before.operations == nil {
+				return
+			}
+			if err := before.operations.Retire(context.WithoutCancel(ctx)); err != nil {
+				next.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
+			}
+		},
+		Cancel: func() { _ = next.stopOperations(context.WithoutCancel(ctx)) },
+		Retire: func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
+			defer cancel()
+			if err := before.stopOperations(ctx); err != nil {
+				next.log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
+			}
+		},
+	}, nil
 }
+
+// retireTimeout is how long requests over the bus that a reload finds in flight may take.
+const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
 
 // stopOperations accepts no more operations, and returns when those in flight have their replies.
 func (a *serving) stopOperations(ctx context.Context) error {
@@ -82,7 +94,7 @@ func (a *serving) stopOperations(ctx context.Context) error {
 
 // semantic returns Version as a semantic version, which services on the bus need.
 func semantic() string {
-	v, found := strings.CutPrefix(Version(), "v")
+	v, found := strings.CutPrefix(plan.Version(), "v")
 	if !found || strings.Count(v, ".") < 2 {
 		return "0.0.0"
 	}
@@ -96,7 +108,7 @@ func (a *serving) openOverBus() []string {
 		return nil
 	}
 	var all []string
-	for _, name := range a.plan.onBus() {
+	for _, name := range a.plan.OnBus() {
 		s := a.config.Stores[name]
 		if s.Policy != (config.Policy{}) || s.Expose == nil || s.Expose.Restrict != (config.Restrict{}) {
 			all = append(all, name)

@@ -13,6 +13,8 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/operations/doctor"
 	"belfry/pkg/store"
 )
@@ -82,6 +84,9 @@ func (a *serving) startRoster(context.Context) error {
 // enroll writes the entry of this process, and removes those of processes that are gone. A list that can't be written has
 // no consequence but that `belfry doctor` does not know of this process.
 func (a *App) enroll(ctx context.Context) {
+	if !a.now().plan.Shared() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
 	host, _ := os.Hostname()
@@ -91,7 +96,7 @@ func (a *App) enroll(ctx context.Context) {
 		if r.Processes == nil {
 			r.Processes = map[string]rosterEntry{}
 		}
-		r.Processes[a.run] = rosterEntry{Version: Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now, Mailers: a.mailers.allFailing(a.now().config.Mailers)}
+		r.Processes[a.run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: a.roles, Began: a.began.UTC(), Seen: now, Mailers: a.mailers.allFailing(a.now().config.Mailers)}
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
@@ -101,12 +106,12 @@ func (a *App) enroll(ctx context.Context) {
 
 // askRoster reports whether all processes are of one version, and whether one has another time.
 func (a *App) askRoster(ctx context.Context) []doctor.Finding {
-	if !a.now().plan.shared() {
-		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + Version()}}
+	if !a.now().plan.Shared() {
+		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
 	}
 	r, _, err := a.sharedRoster().Get(ctx)
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: messageOf(err), Do: "see what is wrong with the backends"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see what is wrong with the backends"}}
 	}
 	now := time.Now()
 	return slices.Concat(judgeRoster(r, now), missingRoles(r, a.neededRoles(), now), r.failingMailers(a.run, now))
@@ -115,11 +120,11 @@ func (a *App) askRoster(ctx context.Context) []doctor.Finding {
 // neededRoles are the roles that some process must have, besides the front.
 func (a *App) neededRoles() (all []string) {
 	now := a.now()
-	for _, spec := range now.plan.specs() {
+	for _, spec := range now.plan.Specs() {
 		all = append(all, spec.Name)
 	}
 	if len(now.searched()) > 0 {
-		all = append(all, roleSearch)
+		all = append(all, plan.RoleSearch)
 	}
 	return all
 }
@@ -139,14 +144,14 @@ func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []doctor.Finding{{Level: doctor.Problem, Area: areaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
+	return []doctor.Finding{{Level: doctor.Problem, Area: examine.AreaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
 		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
 		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and whether it has the same backends"}}
 }
 
 // failsElsewhere says that a process besides this one can't send mails with a mailer.
 func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
-	for _, id := range names(r.Processes) {
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
 		e := r.Processes[id]
 		if f, fails := e.Mailers[mailer]; fails && id != own && now.Sub(e.Seen) <= rosterGone {
 			return f.String() + ", as " + e.String() + " says"
@@ -157,13 +162,13 @@ func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
 
 // failingMailers reports with which mailers other processes can't send mails. That of this process is among what is degraded.
 func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding) {
-	for _, id := range names(r.Processes) {
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
 		e := r.Processes[id]
 		if id == own || now.Sub(e.Seen) > rosterGone {
 			continue
 		}
-		for _, name := range names(e.Mailers) {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaMailer, Name: "mailer.failing", Subject: name,
+		for _, name := range slices.Sorted(maps.Keys(e.Mailers)) {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Area: examine.AreaMailer, Name: "mailer.failing", Subject: name,
 				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "its log has the words of the server; `belfry mail test ADDRESS` there tries it at once. Mails are retried for about a day"})
 		}
 	}
@@ -181,13 +186,13 @@ func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 			continue
 		}
 		versions[e.Version] = append(versions[e.Version], e.String())
-		if ahead := e.Seen.Sub(now); ahead > clockSkew {
-			all = append(all, judgeClock(e.String(), e.Seen, now, now))
+		if ahead := e.Seen.Sub(now); ahead > examine.ClockSkew {
+			all = append(all, examine.JudgeClock(e.String(), e.Seen, now, now))
 		}
 	}
 	if len(versions) > 1 {
 		var says []string
-		for _, v := range names(versions) {
+		for _, v := range slices.Sorted(maps.Keys(versions)) {
 			says = append(says, v+": "+strings.Join(versions[v], ", "))
 		}
 		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md says which versions work together"})

@@ -9,6 +9,7 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/internal/schedule"
+	"belfry/pkg/app/command"
 	"belfry/pkg/operations/backup"
 )
 
@@ -21,9 +22,6 @@ const (
 // startBackups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
 // when a backup is due makes it. Without a schedule it reads the results of commands, for metrics and alerts.
 func (a *App) startBackups(context.Context) error {
-	if a.now().config.Backup == nil {
-		return nil
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	s := &scheduled{app: a, retries: backoff.New(backupRetryMin, backupRetryMax)}
@@ -57,24 +55,29 @@ func (s *scheduled) run(ctx context.Context) {
 
 // poll makes a backup that is due, and returns when to poll again.
 func (s *scheduled) poll(ctx context.Context) time.Duration {
+	configured := s.app.now().config.Backup
+	if configured == nil {
+		s.app.lastBackup.Store(nil)
+		return scheduleInterval
+	}
 	m := s.app.backups()
-	state, err := m.states().Get(ctx)
+	state, err := m.States().Get(ctx)
 	if err != nil {
 		return scheduleInterval // the backend is unavailable, as other parts say
 	}
 	s.app.lastBackup.Store(&state)
-	if s.app.now().config.Backup.Schedule == (schedule.Schedule{}) {
+	if configured.Schedule == (schedule.Schedule{}) {
 		return scheduleInterval
 	}
 	now := time.Now()
-	if next := later(s.next(&state), s.retryAt); next.After(now) {
+	if next := later(nextBackup(&state, configured.Schedule), s.retryAt); next.After(now) {
 		return min(next.Sub(now), scheduleInterval)
 	}
-	stored, taken, err := m.states().Take(ctx, m.holder, s.due)
+	stored, taken, err := m.States().Take(ctx, m.Holder, func(state *backup.State) bool { return !nextBackup(state, configured.Schedule).After(time.Now()) })
 	if err != nil || !taken {
 		return scheduleInterval
 	}
-	_, err = m.makeTaken(ctx, stored.Installation, BackupOptions{})
+	_, err = m.MakeTaken(ctx, stored.Installation, command.BackupOptions{})
 	switch {
 	case err == nil:
 		s.retries.Reset()
@@ -97,15 +100,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// next is when the next backup is due: at once if there was none.
-func (s *scheduled) next(state *backup.State) time.Time {
+// nextBackup is when the next backup of a schedule is due: at once if there was none.
+func nextBackup(state *backup.State, of schedule.Schedule) time.Time {
 	if state.Due.IsZero() {
 		return state.Due
 	}
-	return s.app.now().config.Backup.Schedule.Next(state.Due.Local())
+	return of.Next(state.Due.Local())
 }
-
-func (s *scheduled) due(state *backup.State) bool { return !s.next(state).After(time.Now()) }
 
 // failedBackup says that the latest backup of the schedule has failed, which the log explains.
 func (a *App) failedBackup() []string {

@@ -3,17 +3,19 @@ package app
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"maps"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/config"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/search"
 )
 
 // searched returns the stores whose text is indexed.
 func (a *serving) searched() (stores []search.Indexed) {
-	for _, name := range names(a.config.Stores) {
+	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
 		if s := a.config.Stores[name]; len(s.Search.Fields) > 0 {
 			of := a.set.Store(name)
 			stores = append(stores, search.Indexed{
@@ -24,29 +26,66 @@ func (a *serving) searched() (stores []search.Indexed) {
 	return stores
 }
 
-// startSearch indexes the text of the stores that are searched, and answers searches.
-func (a *serving) startSearch(context.Context) error {
-	stores := a.searched()
-	if stores == nil {
+// searching indexes the text of the stores that are searched, and answers searches.
+type searching struct {
+	app     *App
+	service *search.Service // nil: no store is searched
+}
+
+func (s *searching) part() part.Part[*serving] {
+	return part.Part[*serving]{Name: "the search indexes", Start: s.start, Reload: s.reload, Stop: func(context.Context) error {
+		if s.service != nil {
+			s.service.Close()
+		}
 		return nil
+	}, Check: s.app.unsearchable}
+}
+
+func (s *searching) start(_ context.Context, first *serving) (err error) {
+	s.service, err = s.open(first)
+	first.search = s.service
+	return err
+}
+
+// open starts the service; nil where no store is searched.
+func (s *searching) open(g *serving) (*search.Service, error) {
+	stores := g.searched()
+	if stores == nil {
+		return nil, nil
 	}
-	s, err := search.Start(search.Options{
-		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: searchFolder(a.config), Stores: stores, Logger: a.log,
+	return search.Start(search.Options{
+		Conn: s.app.bus.Conn(), JetStream: s.app.bus.JetStream(), Folder: plan.SearchFolder(g.config), Stores: stores, Logger: s.app.log,
 	})
-	if err != nil {
-		return err
+}
+
+// reload has the service index what another configuration says. Indexes of stores that are not searched any more stay in their folders.
+func (s *searching) reload(_ context.Context, _, next *serving) (part.Change, error) {
+	next.search = s.service
+	if s.service != nil {
+		return part.Change{Apply: func() {
+			if err := s.service.Reload(next.searched()); err != nil {
+				next.log.Error("a store can't be searched until the next reload or start", "error", err)
+			}
+		}}, nil
 	}
-	a.search = s
-	a.onStop("the search indexes", func(context.Context) error { s.Close(); return nil })
-	return nil
+	opened, err := s.open(next)
+	if err != nil {
+		return part.Change{}, err
+	}
+	next.search = opened
+	return part.Change{Apply: func() { s.service = opened }, Cancel: func() {
+		if opened != nil {
+			opened.Close()
+		}
+	}}, nil
 }
 
 // searchStatus returns the states of the indexes of this process.
 func (a *App) searchStatus() []search.Status {
-	if a.search == nil {
-		return nil
+	if s := a.now().search; s != nil {
+		return s.Status()
 	}
-	return a.search.Status()
+	return nil
 }
 
 // unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.
@@ -76,6 +115,3 @@ func (a *App) collectSearch(gauge func(*prometheus.Desc, float64, ...string)) {
 		gauge(searchBehindDesc, float64(s.Behind), s.Store)
 	}
 }
-
-// searchFolder is the folder of the indexes of a process.
-func searchFolder(c *config.Config) string { return filepath.Join(c.Data, "search") }

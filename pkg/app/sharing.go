@@ -8,23 +8,26 @@ import (
 
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
+	"belfry/pkg/app/plan"
 )
 
-// newSharing prepares the mapping worker to share targets with those of other processes, if there can be any. No reload
-// changes mappings, so it lasts as long as the process.
-func (a *serving) newSharing() {
-	if !a.has(mapping.Name) || !a.plan.shared() || len(a.plan.mappingSpec().Filters) == 0 {
-		return
+// newSharing prepares the mapping worker to share targets with those of other processes that have the same mappings, if there can be any.
+func (a *App) newSharing(g *serving) *route.Group {
+	definition := sharingDefinition(g)
+	if definition == "" {
+		return nil
 	}
-	a.sharing = route.New(route.Options{
-		Bus: a.bus, Logger: a.log, Definition: mapping.Definition(a.set), Silence: workerAckWait, Run: a.runForAnother,
+	return route.New(route.Options{
+		Bus: a.bus, Logger: a.log, Definition: definition, Silence: plan.WorkerAckWait, Run: a.runForAnother,
 	})
 }
 
-func (a *App) startSharing() {
-	if a.sharing != nil {
-		a.sharing.Start()
+// sharingDefinition identifies the mappings of a configuration whose targets are shared; "" if none are.
+func sharingDefinition(g *serving) string {
+	if !g.has(mapping.Name) || !g.plan.Shared() || len(g.plan.MappingSpec().Filters) == 0 {
+		return ""
 	}
+	return mapping.Definition(g.set)
 }
 
 // runForAnother runs a round that another process asks for, with what is served now.
@@ -39,16 +42,16 @@ func (a *App) runForAnother(r route.Round, done func(error)) {
 // leaveTimeout is how long a stop waits for rounds that run for other processes. These run what is canceled then.
 const leaveTimeout = 2 * time.Second
 
-// stopMapping stops the mapping worker once no events wait for it.
-func (a *App) stopMapping(ctx context.Context) error {
-	if a.sharing != nil {
+// closeMapper ends a mapping worker once no events wait for it, and leaves the group with which it shares targets: rounds that run for
+// other processes end, or these run them.
+func closeMapper(ctx context.Context, w *mapping.Worker, g *route.Group) {
+	if g != nil {
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
-		a.sharing.Leave(ctx)
-		defer a.sharing.Close() // reports what is canceled
+		g.Leave(ctx)
+		defer g.Close() // reports what is canceled
 	}
-	a.now().mapper.Close()
-	return nil
+	w.Close()
 }
 
 var (
@@ -60,10 +63,11 @@ var (
 
 // collectSharing adds the metrics of shared targets.
 func (a *App) collectSharing(ch chan<- prometheus.Metric) {
-	if a.sharing == nil {
+	sharing := a.now().sharing
+	if sharing == nil {
 		return
 	}
-	s := a.sharing.Stats()
+	s := sharing.Stats()
 	ch <- prometheus.MustNewConstMetric(sharingDesc, prometheus.GaugeValue, float64(s.Members))
 	ch <- prometheus.MustNewConstMetric(forwardedDesc, prometheus.CounterValue, float64(s.Forwarded))
 	ch <- prometheus.MustNewConstMetric(fallbacksDesc, prometheus.CounterValue, float64(s.Fallbacks))

@@ -1,26 +1,20 @@
 package app
 
 import (
+	"maps"
+	"slices"
+
 	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/api/static"
 )
 
-// compilePages compiles the templates of the pages for people.
-func (p *plan) compilePages() config.Problems {
-	var err error
-	if p.pages, err = pages.Load(p.config.Pages.Folder); err != nil {
-		return config.Problems{p.config.Problem("pages.folder", "%v", err)}
-	}
-	return nil
-}
-
 // site returns the options of the pages for people.
 func (a *serving) site() *pages.Options {
 	c := a.config
 	o := &pages.Options{
-		Templates: a.plan.pages, Paths: c.Pages.Paths,
+		Templates: a.plan.Pages, Paths: c.Pages.Paths,
 		Links: pages.Links{
 			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),
@@ -40,7 +34,7 @@ func (a *serving) site() *pages.Options {
 	}
 	if c.Documents.OpenAPI {
 		o.Links.OpenAPI = "/openapi.json"
-		for _, name := range names(c.Stores) {
+		for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 			if e := c.Stores[name].Expose; e != nil {
 				o.Stores = append(o.Stores, pages.Store{Name: name, URL: e.URL, List: e.List})
 			}

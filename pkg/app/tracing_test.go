@@ -245,7 +245,7 @@ func TestASlowReceiverOfTracesDelaysNothing(t *testing.T) {
 	a := p.start()
 	text := strings.Repeat("x", 1<<20)
 	for range 3000 { // more than wait for it at most
-		_, span := a.spans().Tracer("test").Start(t.Context(), "one")
+		_, span := a.now().spans().Tracer("test").Start(t.Context(), "one")
 		span.SetAttributes(attribute.String("text", text))
 		if recorded, ok := span.(interface{ Attributes() []attribute.KeyValue }); !ok || len(recorded.Attributes()[0].Value.AsString()) > 256 {
 			t.Fatal("the text of an attribute is not bounded")
@@ -260,8 +260,9 @@ func TestASlowReceiverOfTracesDelaysNothing(t *testing.T) {
 func TestWithoutAReceiverNothingIsTraced(t *testing.T) {
 	a := newPlace(t, books).start()
 	var s listener.Spec
-	a.traceEvents(&s)
-	if a.front.server.Handler != http.Handler(a) || len(s.Middleware) > 0 || a.spans() != nil {
+	a.now().traceEvents(&s)
+	plain := http.NewServeMux()
+	if a.now().traced(plain) != http.Handler(plain) || len(s.Middleware) > 0 || a.now().spans() != nil {
 		t.Error("there is a layer for tracing")
 	}
 }

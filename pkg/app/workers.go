@@ -7,94 +7,108 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
+	"belfry/listeners/mapping/route"
 	"belfry/pkg/api/applied"
-	"belfry/pkg/errs"
+	"belfry/pkg/app/part"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	protocol "belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
-// How many events a worker has in flight. The mapping worker groups them by target, so that many of them
-// cost one write.
-const (
-	mappingConcurrency = 1024
-	cascadeConcurrency = 16
-)
-
-// workerAckWait is how soon events that were in flight in a process that crashed are redelivered. A running
-// worker sends heartbeats more often.
-const workerAckWait = 10 * time.Second
-
-// newWorkers makes the workers of mappings and cascades.
-func (a *serving) newWorkers() {
-	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull, Sharing: a.sharing, Pace: a.pace})
-	a.cascader = cascade.NewWorker(a.set, cascade.Options{})
+// workers are the listeners of mappings and cascades.
+type workers struct {
+	app       *App
+	listeners *listeners
+	pace      *protocol.Pace
+	onFull    func(m *store.Mapping, target string)
+	mapper    *mapping.Worker
+	sharing   *route.Group
 }
 
-// startWorkers starts the listeners of mappings and cascades.
-func (a *serving) startWorkers(context.Context) error {
-	a.onFull = a.countFull()
-	a.pace = protocol.NewPace(0)
-	a.newSharing()
-	a.newWorkers()
-	a.onStop("the mapping worker", a.stopMapping)
-	a.startSharing()
+func newWorkers(a *App) *workers { return &workers{app: a, listeners: newListeners(a)} }
 
-	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
-	applyMaps := applied.Reporting(a.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
-		now, done := a.use()
+func (w *workers) part() part.Part[*serving] {
+	return part.Part[*serving]{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
+}
+
+// make makes the workers of a configuration, beside those that share targets now.
+func (w *workers) make(g *serving, sharing *route.Group) {
+	g.sharing = sharing
+	g.mapper = mapping.NewWorker(g.set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
+	g.cascader = cascade.NewWorker(g.set, cascade.Options{})
+}
+
+func (w *workers) start(_ context.Context, first *serving) error {
+	w.onFull, w.pace = w.app.countFull(), protocol.NewPace(0)
+	w.make(first, w.app.newSharing(first))
+	w.mapper, w.sharing = first.mapper, first.sharing
+	if w.sharing != nil {
+		w.sharing.Start()
+	}
+	w.listeners.run(first, w.specs(first))
+	return nil
+}
+
+// reload makes the workers of another configuration. Those with other mappings share targets among themselves.
+func (w *workers) reload(ctx context.Context, before, next *serving) (part.Change, error) {
+	sharing := before.sharing
+	another := sharingDefinition(before) != sharingDefinition(next)
+	if another {
+		sharing = w.app.newSharing(next)
+	}
+	w.make(next, sharing)
+	change, err := w.listeners.reload(ctx, next, w.specs(before), w.specs(next))
+	if err != nil {
+		return part.Change{}, err
+	}
+	listen := change.Apply
+	change.Apply = func() {
+		w.mapper, w.sharing = next.mapper, sharing
+		if another && sharing != nil {
+			sharing.Start()
+		}
+		listen()
+	}
+	change.Retire = func(ctx context.Context) {
+		former := before.sharing
+		if !another {
+			former = nil
+		}
+		closeMapper(ctx, before.mapper, former)
+	}
+	return change, nil
+}
+
+func (w *workers) stop(ctx context.Context) error {
+	err := w.listeners.stop(ctx)
+	if w.mapper != nil {
+		closeMapper(ctx, w.mapper, w.sharing)
+	}
+	return err
+}
+
+// specs are the listeners of the roles of this process.
+func (w *workers) specs(g *serving) (mine []listener.Spec) {
+	maps, cascades := g.plan.MappingSpec(), g.plan.CascadeSpec()
+	applyMaps := applied.Reporting(w.app.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.app.use()
 		defer done()
 		return now.mapper.Handle(ctx, e)
 	})
 	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) } // a write of an array causes nothing
-	applyCascades := applied.Reporting(a.bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
-		now, done := a.use()
+	applyCascades := applied.Reporting(w.app.bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.app.use()
 		defer done()
 		return now.cascader.Handle(ctx, e)
 	})
 	cascades.Handler = func(ctx context.Context, e *listener.Event) error { return applyCascades(ctx, &e.Envelope, e.Attempt) }
-	var mine []listener.Spec
 	for _, spec := range []listener.Spec{maps, cascades} {
-		if a.has(spec.Name) {
+		if w.app.has(spec.Name) {
 			mine = append(mine, spec)
 		}
 	}
-	a.startListeners(mine...)
-	return nil
-}
-
-// startListeners runs listeners concurrently. They also stop concurrently: the events that they hold are
-// handled, or redelivered later if the timeout ends first.
-func (a *App) startListeners(specs ...listener.Spec) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, spec := range specs {
-		if len(spec.Filters) == 0 {
-			continue
-		}
-		spec.OnSetupError = a.missing.set
-		a.traceEvents(&spec)
-		running.Go(func() {
-			if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
-				a.fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))
-			}
-		})
-	}
-	a.onStop("the listeners", func(ctx context.Context) error {
-		cancel()
-		done := make(chan struct{})
-		go func() {
-			running.Wait()
-			close(done)
-		}()
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in flight; they are redelivered later")
-		}
-	})
+	return mine
 }
 
 // Tombstones are purged in batches.

@@ -43,6 +43,11 @@ const claimSuffix = ".claims"
 // generationUUID is the record of the generation. Those of claims are 64 hexadecimal digits.
 const generationUUID = "generation"
 
+// ClaimsOf returns the store whose claims a store of a backend has; false for one that has objects.
+func ClaimsOf(name string) (store string, isOf bool) {
+	return strings.CutSuffix(name, claimSuffix)
+}
+
 func openClaims(ctx context.Context, backend driver.Backend, name string) (*claims, error) {
 	d, err := backend.Open(ctx, driver.Spec{Name: name + claimSuffix})
 	if err != nil {

@@ -224,7 +224,7 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 }
 
 // Reconfigured returns a store of the same records with the options of another configuration,
-// whose Name, Maps, Unique and IndexBinaries are the same. s is unchanged, and both can be used at once.
+// whose Name, keys of Maps, Unique and IndexBinaries are the same. s is unchanged, and both can be used at once.
 // Of the indexes it has those that Open made; missing are the others.
 func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	same := func(i query.Index) func(query.Index) bool {
@@ -242,6 +242,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
 		now.Private, now.ReadOnly, now.Reserved, now.Maintained, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.Maintained, o.MaxSize
 		now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, has, o.Unindexed
+		now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 	}), missing
 }

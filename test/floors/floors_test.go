@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"belfry/test/kit/gotest"
 )
 
 // floors from the ground up: a package may import those on floors below its
@@ -19,7 +21,7 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/pkg/store/schema/format"},
-	{"belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/api/problem", "belfry/pkg/wire"},
+	{"belfry/pkg/app/tracing", "belfry/pkg/app/part", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/api/problem", "belfry/pkg/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/oauth", "belfry/pkg/account/secret", "belfry/pkg/account/method/about"},
 	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
 	{"belfry/pkg/computed"},
@@ -45,7 +47,12 @@ var floors = [][]string{
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/api/console"},
 	{"belfry/pkg/api"},
-	{"belfry/pkg/app", "belfry/pkg/api/apitest"},
+	{"belfry/pkg/app/plan", "belfry/pkg/api/apitest"},
+	{"belfry/pkg/app/hold"},
+	{"belfry/pkg/app/open"},
+	{"belfry/pkg/app/command"},
+	{"belfry/pkg/app/examine"},
+	{"belfry/pkg/app"},
 	{
 		"belfry/cmd/belfry",
 		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail", "belfry/listeners/examples/welcome",
@@ -84,23 +91,40 @@ type pkg struct {
 	Imports    []string
 }
 
-func packages(t *testing.T) []pkg {
+// root is the folder of the project.
+const root = "../.."
+
+// modules returns the modules of the project.
+func modules(t *testing.T) []gotest.Module {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "belfry/...")
-	out, err := cmd.Output()
+	all, err := gotest.Modules(root)
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
-	var all []pkg
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
+	return all
+}
+
+// packages returns the packages of all modules.
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	for _, m := range modules(t) {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "./...")
+		cmd.Dir = filepath.Join(root, m.Folder)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list in %s: %v", m.Folder, err)
 		}
-		all = append(all, p)
+		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+			var p pkg
+			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, p)
+		}
 	}
+	return all
 }
 
 func floorOf(path string) int {
@@ -109,7 +133,7 @@ func floorOf(path string) int {
 
 func TestImportsGoDownward(t *testing.T) {
 	for _, p := range packages(t) {
-		if strings.HasPrefix(p.ImportPath, "belfry/test/") {
+		if strings.HasPrefix(p.ImportPath, "belfry/test/") || strings.HasPrefix(p.ImportPath, "belfry/bench/") {
 			continue
 		}
 		floor := floorOf(p.ImportPath)

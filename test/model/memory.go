@@ -68,6 +68,13 @@ func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, erro
 	return s, nil
 }
 
+// Stores implements driver.Backend.
+func (m *Memory) Stores(ctx context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.stores)), canceled(ctx)
+}
+
 // Ping implements driver.Backend.
 func (m *Memory) Ping(ctx context.Context) error { return canceled(ctx) }
 

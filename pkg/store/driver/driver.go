@@ -30,6 +30,9 @@ type Backend interface {
 	// A store may be opened again once the store returned before is idle.
 	Open(ctx context.Context, spec Spec) (Store, error)
 
+	// Stores returns the names of all stores that were ever opened, in any order. Nothing removes a store.
+	Stores(ctx context.Context) ([]string, error)
+
 	// Ping reports whether the backend is available.
 	Ping(ctx context.Context) error
 

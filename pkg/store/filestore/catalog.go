@@ -147,6 +147,23 @@ func (b *Backend) load(name string) (def definition, known bool, err error) {
 	return definition{ID: last + 1}, false, err
 }
 
+// Stores implements driver.Backend.
+func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
+	defer b.health.recoverFatal(&err)
+	if err := b.ready(ctx); err != nil {
+		return nil, err
+	}
+	prefix := appendPrefix(nil, catalog, 's')
+	it, err := b.db.NewIter(prefixBounds(prefix))
+	if err != nil {
+		return nil, wrapReadError(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		names = append(names, string(it.Key()[len(prefix):]))
+	}
+	return names, wrapReadError(it.Close())
+}
+
 // lastStore returns the highest store number.
 func (b *Backend) lastStore() (last uint32, err error) {
 	it, err := b.db.NewIter(prefixBounds(appendPrefix(nil, catalog, 's')))
