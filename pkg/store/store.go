@@ -102,10 +102,10 @@ type Options struct {
 	Binaries      []string         // properties that hold nothing but records of binaries
 	IndexBinaries bool             // objects are indexed by the binaries they hold
 	Indexes       []query.Index    // for listing
-	Unindexed     bool             // for development: a list without an index reads up to 10,000 objects, and says which one to declare
+	Unindexed     bool             // for development: a list without an index reads all of up to 10,000 objects
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
-	SearchRule    *policy.Selector // of the rule of lists, so that a search goes through no object that the caller may not list; nil: it goes through all
+	SearchRule    *policy.Selector // of the rule of lists: a search goes through what it allows; nil: through all objects
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer   // nil: no announcements
@@ -146,8 +146,9 @@ func (o Options) normalized() Options {
 // rules returns the options of the rules, without an interceptor.
 func (o *Options) rules() access.Options {
 	return access.Options{
-		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields, Private: o.Private, ReadOnly: o.ReadOnly,
-		Reserved: o.Reserved, Maintained: o.Maintained, Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
+		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields,
+		Private: o.Private, ReadOnly: o.ReadOnly, Reserved: o.Reserved, Maintained: o.Maintained,
+		Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
 		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
 }
@@ -205,7 +206,9 @@ func newStore(o Options, made opened) *Store {
 	checked := newChecks(&o, c.rules, x)
 	*r = reader{
 		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
-		interception: &interception{store: o.Name, arrays: o.Arrays, by: o.Interceptor, rules: c.rules, checks: checked},
+		interception: &interception{
+			store: o.Name, arrays: o.Arrays, interceptor: o.Interceptor, rules: c.rules, checks: checked,
+		},
 	}
 	claims := newClaims(&o, c, made.claims, x)
 	return &Store{
@@ -241,8 +244,9 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		}
 	}
 	return s.WithOptions(func(now *Options) {
-		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
-		now.Private, now.ReadOnly, now.Reserved, now.Maintained, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.Maintained, o.MaxSize
+		now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
+		now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
+		now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
 		now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, has, o.Unindexed
 		now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
