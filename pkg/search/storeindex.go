@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 )
@@ -37,6 +39,10 @@ type storeIndex struct {
 
 	using   sync.RWMutex              // held for reading while current is searched
 	current atomic.Pointer[textIndex] // nil: there is none yet
+
+	sub    *nats.Subscription
+	cancel context.CancelFunc // of what follows the log
+	done   chan struct{}      // closed when that has ended
 
 	built    chan built // by the build in progress; nil: there is none. Used by run alone
 	building sync.WaitGroup

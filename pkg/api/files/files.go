@@ -88,7 +88,9 @@ func NewHandler(calls *kit.Calls, k *model.Contract, f model.Files, o Options) *
 	}
 	for st := range o.Service.Stores() {
 		_, exposed := h.left[st.Name()]
-		h.stores[st.Name()] = !st.HidesForbidden() && (exposed || st.Policy() != nil || o.Service.Properties(st.Name()) != nil)
+		rules := st.Rules()
+		h.stores[st.Name()] = !rules.HidesForbidden() &&
+			(exposed || rules.Policy() != nil || o.Service.Properties(st.Name()) != nil)
 	}
 	return h
 }

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -35,7 +36,7 @@ func (q Question) input() (object.Object, error) {
 
 // Answer is the answer to a Question.
 type Answer struct {
-	store.Explanation
+	access.Explanation
 	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "": it does
 }
 
@@ -74,7 +75,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if err != nil {
 			return nil, err
 		}
-		if call.User, err = users.Visible(stored).Object(); err != nil { // as rules see who is logged in
+		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil { // as rules see who is logged in
 			return nil, err
 		}
 		account.SetReserved(call.User, user)
@@ -90,7 +91,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	e.Hide(users.Hidden, "user")
+	e.Hide(users.Rules().Hidden, "user")
 	a := &Answer{Explanation: e, NoRoute: plan.WhyNoRoute(c.Stores[q.Store], q.Operation)}
 	if disabled {
 		a.NoRoute = "the user is disabled, and can't log in"

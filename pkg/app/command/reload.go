@@ -20,7 +20,7 @@ type Reloaded struct {
 
 // Reload has the process that serves read its configuration again.
 var Reload = Operation[none, Reloaded, none]{
-	Name: "reload", Path: "/reload",
+	Name: "reload", Path: "/reload", Storeless: true,
 	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },
 }
 
@@ -32,7 +32,7 @@ type Examined struct {
 
 // Examine asks the process that serves how it is.
 var Examine = Operation[none, Examined, none]{
-	Name: "doctor", Path: "/doctor",
+	Name: "doctor", Path: "/doctor", Storeless: true,
 	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Examined, error) { return at.Examine(ctx) },
 }
 

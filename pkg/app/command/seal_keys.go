@@ -26,7 +26,8 @@ const (
 	SealKeysInterval = 5 * time.Second
 	// SealKeyDelay is after how long a new key is used.
 	SealKeyDelay = time.Minute
-	MaxSealKeys  = 16
+	// MaxSealKeys is how many keys there are at most.
+	MaxSealKeys = 16
 )
 
 // StoredKey is a key as it is stored.

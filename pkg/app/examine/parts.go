@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"belfry/config"
@@ -20,6 +21,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
 	"belfry/pkg/operations/doctor"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 )
 
@@ -44,15 +46,27 @@ func (e *Examination) backendChecks() (all []doctor.Check) {
 // askBackend reports whether a backend replies and takes the credentials. It opens no store, which would create it.
 func (e *Examination) askBackend(ctx context.Context, name string, b config.Backend) []doctor.Finding {
 	opened, err := open.BackendOnce(ctx, name, b)
+	var unused []open.Unused
 	if err == nil {
-		err = opened.Ping(ctx)
+		if err = opened.Ping(ctx); err == nil {
+			unused, err = open.UnusedStores(ctx, e.config, map[string]driver.Backend{name: opened})
+		}
 		_ = opened.Close()
 	}
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.unavailable", Says: MessageOf(err),
 			Do: "check that its server runs, and the address and the credentials in backends." + name}}
 	}
-	return []doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: b.Type + " replies and takes the credentials"}}
+	return append([]doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: b.Type + " replies and takes the credentials"}}, UnusedFindings(unused)...)
+}
+
+// UnusedFindings says which stores have data that the configuration does not use.
+func UnusedFindings(all []open.Unused) (found []doctor.Finding) {
+	for _, u := range all {
+		found = append(found, doctor.Finding{Level: doctor.OK, Area: areaBackend, Name: "backend.unused", Subject: u.Backend,
+			Says: "the configuration does not have " + strings.Join(u.Stores, ", ") + ", whose objects stay here", Do: "add a store of this name and backend, and its objects are served again"})
+	}
+	return found
 }
 
 // askFolder looks at a folder that nobody serves, and writes nothing into it.

@@ -55,6 +55,10 @@ type Options struct {
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
 
+	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload: until then the
+	// Filler does not fill. nil: that is so from the beginning.
+	Ready <-chan struct{}
+
 	Rate     int           // see SetRate
 	Interval time.Duration // between polls; 0: 10 s
 	Now      func() time.Time
@@ -76,7 +80,11 @@ type Filler struct {
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	targets atomic.Int64 // that this process has filled
+	yielded atomic.Bool
+	filling atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
+	noticed bool                               // that Ready is closed; used by run alone
+	targets atomic.Int64                       // that this process has filled
+	polls   atomic.Int64
 	rate    atomic.Int64
 
 	changing sync.Mutex                      // of the state: what is read later is also applied later
@@ -167,6 +175,31 @@ func (f *Filler) complete() bool {
 // limit. A fill in progress continues with it.
 func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
 
+// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still see that the
+// process works by these definitions, until Close.
+func (f *Filler) Yield() {
+	f.yielded.Store(true)
+	if end := f.filling.Load(); end != nil {
+		(*end)()
+	}
+	if f.opts.Alone { // nobody else has to know
+		f.cancel()
+	}
+}
+
+// mayFill reports whether this Filler may fill.
+func (f *Filler) mayFill() bool {
+	if !f.opts.Fills || f.yielded.Load() {
+		return false
+	}
+	select {
+	case <-f.opts.Ready:
+	default:
+		return f.opts.Ready == nil
+	}
+	return true
+}
+
 // Close ends a fill that is in progress: the next start continues it.
 func (f *Filler) Close() {
 	f.cancel()
@@ -185,6 +218,8 @@ func (f *Filler) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case f.yielded.Load():
+			f.end(ctx) // else the next Filler would wait for the lease
 		case err != nil:
 			f.report(err)
 			_ = retries.Wait(ctx)
@@ -192,7 +227,23 @@ func (f *Filler) run(ctx context.Context) {
 		}
 		retries.Reset()
 		f.report(nil)
-		_ = backoff.Sleep(ctx, f.opts.Interval)
+		f.await(ctx)
+	}
+}
+
+// await waits for the next poll, or until it may fill.
+func (f *Filler) await(ctx context.Context) {
+	timer := time.NewTimer(f.opts.Interval)
+	defer timer.Stop()
+	ready := f.opts.Ready
+	if f.noticed {
+		ready = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-ready:
+		f.noticed = true
 	}
 }
 
@@ -201,7 +252,7 @@ func (f *Filler) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	// Without it, another process takes the lease somewhat later.
-	_ = f.change(ctx, func(s *state) bool { return s.release(f.process) })
+	_ = f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
 }
 
 // report logs an error when it is another one than before.
@@ -231,6 +282,7 @@ func (f *Filler) poll(ctx context.Context) error {
 	err := f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
 	others := f.watcher.others()
 	f.others.Store(&others)
+	f.polls.Add(1)
 	return err
 }
 
@@ -263,7 +315,7 @@ func (f *Filler) skipEmpty(ctx context.Context) error {
 
 // fillDue fills what is to be filled, unless another process does.
 func (f *Filler) fillDue(ctx context.Context) error {
-	if !f.opts.Fills {
+	if !f.mayFill() {
 		return nil
 	}
 	due := f.due()
@@ -275,9 +327,16 @@ func (f *Filler) fillDue(ctx context.Context) error {
 			return err
 		}
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	f.filling.Store(&end)
+	defer f.filling.Store(nil)
+	if !f.mayFill() { // it has yielded meanwhile
+		return nil
+	}
 	claimed := false
 	err := f.change(ctx, func(s *state) bool {
-		claimed = s.claim(f.process, f.watcher)
+		claimed = s.lease(f.watcher).Claim(f.process, f.opts.Now())
 		return claimed
 	})
 	if err != nil || !claimed {
@@ -291,7 +350,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.change(ctx, func(s *state) bool { return s.release(f.process) })
+	return f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
 }
 
 // mayBegin reports whether what has to be done before a work is done.
