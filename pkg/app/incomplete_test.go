@@ -50,10 +50,8 @@ var dataCommands = map[string]func(context.Context, *config.Config) error{
 		return err
 	},
 	"user": func(ctx context.Context, c *config.Config) error {
-		return command.Users.With(ctx, c, false, func(ask command.AskUsers) error {
-			_, err := ask(ctx, command.UserRequest{Act: command.ListUsers})
-			return err
-		})
+		_, err := command.Users.Do(ctx, c, command.UserRequest{Act: command.ListUsers})
+		return err
 	},
 	"migrate": func(ctx context.Context, c *config.Config) error {
 		_, err := command.Migrate(ctx, c, c, nil)

@@ -81,7 +81,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		"expected a readable file":        func() { _ = os.Remove(p.path("city.mmdb")) },
 	} {
 		change()
-		if _, err := command.ReloadServed(t.Context(), p.config.Data); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
+		if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -32,7 +32,7 @@ func (p *place) reloadable() (a *App, applied *[]*config.Config) {
 func (p *place) reload(a *App, text string) []string {
 	p.Helper()
 	p.write("belfry.yaml", text)
-	r, err := command.ReloadServed(p.Context(), p.config.Data)
+	r, err := command.Reload.Do(p.Context(), p.config, struct{}{})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -175,7 +175,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		"authentication.userStore: can't": func() string { return text + "authentication: {userStore: Authors}\n" },
 	} {
 		p.write("belfry.yaml", change())
-		_, err := command.ReloadServed(t.Context(), p.config.Data)
+		_, err := command.Reload.Do(t.Context(), p.config, struct{}{})
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", key, err)
 		}
@@ -206,10 +206,10 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("after the stop: %v", err)
 	}
-	if _, err := command.ReloadServed(t.Context(), p.config.Data); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
+	if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
 		t.Errorf("nobody serves: %v", err)
 	}
-	if _, err := command.ReloadServed(context.Background(), p.path("none")); !errors.Is(err, errs.Invalid) {
+	if _, err := command.Reload.Do(context.Background(), &config.Config{Data: p.path("none")}, struct{}{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("no folder: %v", err)
 	}
 }

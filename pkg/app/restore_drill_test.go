@@ -77,12 +77,9 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 }
 
 // makeKey makes an API key of a user.
-func (p *place) makeKey(login string) (key *command.UserReply) {
+func (p *place) makeKey(login string) *command.UserReply {
 	p.Helper()
-	err := command.Users.With(p.Context(), p.config, false, func(ask command.AskUsers) (err error) {
-		key, err = ask(p.Context(), command.UserRequest{Act: command.CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
-		return err
-	})
+	key, err := command.Users.Do(p.Context(), p.config, command.UserRequest{Act: command.CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
 	if err != nil {
 		p.Fatal(err)
 	}

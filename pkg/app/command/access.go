@@ -45,7 +45,7 @@ func (a *Answer) Granted() bool { return a.Explanation.Granted() && a.NoRoute ==
 
 // Access answers a Question. Errors: Invalid; NotFound for the user or the object.
 var Access = Operation[Question, Answer, none]{
-	Name: "access check", Path: "/access", Max: 4 << 20,
+	Name: "access check", Max: 4 << 20,
 	Check: func(c *config.Config, q Question) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)
@@ -56,6 +56,9 @@ var Access = Operation[Question, Answer, none]{
 	Run: func(ctx context.Context, at *Place, q Question, _ func(none)) (*Answer, error) {
 		return decide(ctx, at.Plan.Config, at.Set, q)
 	},
+	Commands: []Command[Question, Answer]{{
+		Words: "access check", Help: "Explain whether a user may do something with an object: the rule, its values, its result.", Flags: &accessFlags{},
+	}},
 }
 
 // decide answers a question about access with open stores.

@@ -47,7 +47,7 @@ type BackupRequest struct {
 
 // Backup makes a backup. A command that makes it itself gives way to a belfry that waits for the data.
 var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
-	Name: "backup", Path: "/backup", Max: 1 << 16, Broken: ", and the backup was not completed",
+	Name: "backup", Max: 1 << 16, Broken: ", and the backup was not completed",
 	Check: func(c *config.Config, q BackupRequest) error {
 		_, err := NewBackupPlace(c, q.To)
 		return err
@@ -65,6 +65,8 @@ var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 		})
 		return result, err
 	},
+	Show:     func(s Streams, _ BackupRequest) (func(backup.Progress), func(error)) { return showBackup(s) },
+	Commands: []Command[BackupRequest, BackupResult]{{Words: "backup make", Help: "Make a backup (default).", Default: true, Flags: &backupFlags{}}},
 }
 
 // Maker makes the backups of a process.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	netmail "net/mail"
 	"net/url"
@@ -38,7 +39,7 @@ type MailTested struct {
 // Mail sends a mail. A belfry that serves the data folder does it with the configuration and the environment that it has. Errors:
 // Invalid for a wrong address or mailer; Unavailable with what the server replies.
 var Mail = Operation[MailTest, MailTested, none]{
-	Name: "mail test", Path: "/mail", Storeless: true,
+	Name: "mail test", Storeless: true,
 	Run: func(ctx context.Context, at *Place, q MailTest, _ func(none)) (*MailTested, error) {
 		tested, err := sendTest(ctx, at.Plan, q, at.Sender)
 		if err == nil {
@@ -46,6 +47,31 @@ var Mail = Operation[MailTest, MailTested, none]{
 		}
 		return tested, err
 	},
+	Commands: []Command[MailTest, MailTested]{{Words: "mail test", Help: "Send a mail, and print what the mail server replies.", Flags: &mailFlags{}}},
+}
+
+type mailFlags struct {
+	Address string `arg:"" help:"Address to which the mail is sent."`
+	Mailer  string `help:"The mailer, instead of that of authentication.providers.email." placeholder:"NAME"`
+	JSON    bool   `name:"json" help:"Print the result as JSON."`
+}
+
+// Request implements Flags.
+func (f *mailFlags) Request(context.Context, Streams) (MailTest, error) {
+	return MailTest{To: f.Address, Mailer: f.Mailer}, nil
+}
+
+// Print implements Flags.
+func (f *mailFlags) Print(s Streams, t *MailTested) error {
+	if f.JSON {
+		return encoder(s.Out).Encode(t)
+	}
+	by := "by this command, since no belfry serves the data folder here"
+	if t.Served {
+		by = "by the belfry that serves, with the configuration that it has read"
+	}
+	_, err := fmt.Fprintf(s.Out, "%s\n(%s)\n", t.Done(), by)
+	return err
 }
 
 // sendTest sends a mail by the mailer of a plan, or by the sender that is given for it.

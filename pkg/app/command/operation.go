@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"strings"
 
 	"belfry/config"
 	"belfry/pkg/app/hold"
@@ -20,28 +22,32 @@ import (
 // Operation is the work of a command. The process that serves the stores does it, if there is one, and otherwise the command itself, with
 // the stores open. The control request comes from this value, too:
 //
-//	command ──► Operation.Do ──► POST /{path} of the process that serves ──► Run
+//	command ──► Operation.Do ──► POST /{name} of the process that serves ──► Run
 //	                         └─► the stores, opened ───────────────────────► Run
 //
 // The request has In as JSON. The reply has a line of JSON for each report of progress, P, and at last one with Out or the failure.
 type Operation[In, Out, P any] struct {
-	Name string // of the work: in the lock of the data folder, and in the log
-	Path string // of the control request
-	Max  int64  // bytes of In as JSON; 0: 4 KiB
+	Name      string // of the work: in the lock of the data folder, in the log, and in the path of the control request
+	Storeless bool   // no store is opened
+	Own       bool   // every command does it itself, without the stores, whoever serves them
+	Served    string // only the process that serves does it; says of a data folder that nobody serves what that means
+	Max       int64  // bytes of In as JSON; 0: 4 KiB
 
-	Check func(c *config.Config, in In) error // refuses what no store is opened for; nil: nothing
-	Run   func(ctx context.Context, at *Place, in In, report func(P)) (*Out, error)
-	Doing func(in In) string // the name in the log; nil: Name
+	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
+	Check   func(c *config.Config, in In) error // refuses what no store is opened for; nil: nothing
+	Run     func(ctx context.Context, at *Place, in In, report func(P)) (*Out, error)
+	Doing   func(in In) string // the name in the log; nil: Name
 
 	Input  func(*In) *io.Reader // what follows In in the request; nil: nothing
 	Output func(*In) *io.Writer // takes the place of the lines of the reply; nil: nothing
+	Broken string               // says of a reply that ends too early what that means; "": nothing
 
-	// Of a command that is no more than this operation: In has its flags. The output is Out as JSON, or its text.
-	Help string                                                                    // "": the command is in cmd/belfry
-	Show func(w io.Writer, terminal bool, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
-
-	Storeless bool   // no store is opened
-	Broken    string // says of a reply that ends too early what that means; "": nothing
+	// Of the command line. With a Help there is a command of the same name: its flags are the fields of In, with tags of kong, and it prints
+	// Out as JSON, or by Text.
+	Help     string
+	Text     func(w io.Writer, in In, out *Out) error
+	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
+	Commands []Command[In, Out]                                       // with flags of their own
 }
 
 // none is the progress of work that reports none, and the request of what needs none.
@@ -49,56 +55,59 @@ type none = struct{}
 
 // Request is an Operation, of whatever types.
 type Request interface {
+	// Route is that of the control request, "" for none.
 	Route() string
 	Handle(log *slog.Logger, at func() *Place) http.HandlerFunc
-	Line() Line
+	Lines() []Line
 }
 
-// Operations are those that the process serves.
+// Operations are all of them, in the order of their commands.
 func Operations() []Request {
-	return []Request{&Verify, &Backup, &Export, &Import, &Access, &Schema, &Users, &Mail, &Keys, &Examine, &Reload}
+	return []Request{
+		&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
+	}
 }
-
-// Ask does an Operation.
-type Ask[In, Out, P any] func(ctx context.Context, in In, report ...func(P)) (*Out, error)
 
 // Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if the process that
 // serves does not reply.
 func (o *Operation[In, Out, P]) Do(ctx context.Context, c *config.Config, in In, report ...func(P)) (out *Out, err error) {
+	if o.Served != "" {
+		return o.askServer(ctx, c.Data, in, report)
+	}
 	if o.Check != nil {
 		if err := o.Check(c, in); err != nil {
 			return nil, err
 		}
 	}
-	err = o.With(ctx, c, false, func(ask Ask[In, Out, P]) error {
-		out, err = ask(ctx, in, report...)
-		return err
-	})
-	return out, err
-}
-
-// With calls do with what does the operation, as often as it likes. mayCreate says that the stores need not exist yet.
-func (o *Operation[In, Out, P]) With(ctx context.Context, c *config.Config, mayCreate bool, do func(Ask[In, Out, P]) error) error {
 	p, err := plan.Compile(c)
-	if err == nil && !mayCreate && !o.Storeless {
+	if err == nil && !o.Storeless && !o.Own && (o.Creates == nil || !o.Creates(in)) {
 		err = open.HasData(p)
 	}
 	if err != nil {
+		return nil, err
+	}
+	direct := func(set *store.Set) (err error) {
+		out, err = o.Run(ctx, placeOf(p, set), in, all(report))
 		return err
 	}
-	direct := func(set *store.Set) error {
-		at := placeOf(p, set)
-		return do(func(ctx context.Context, in In, report ...func(P)) (*Out, error) {
-			return o.Run(ctx, at, in, all(report))
-		})
+	served := func(h hold.Holder) (err error) {
+		out, err = o.Ask(ctx, h, in, report...)
+		return err
 	}
-	served := func(h hold.Holder) error {
-		return do(func(ctx context.Context, in In, report ...func(P)) (*Out, error) { return o.Ask(ctx, h, in, report...) })
+	switch {
+	case o.Own:
+		err = direct(nil)
+	case o.Storeless:
+		err = withoutStores(p.Config.Data, direct, served)
+	default:
+		err = open.WithStoresOf(ctx, p, o.Name, direct, served)
 	}
-	if !o.Storeless {
-		return open.WithStoresOf(ctx, p, o.Name, direct, served)
-	}
-	h, err := hold.HolderOf(p.Config.Data)
+	return out, err
+}
+
+// withoutStores is open.WithStoresOf for what needs no store.
+func withoutStores(folder string, direct func(*store.Set) error, served func(hold.Holder) error) error {
+	h, err := hold.HolderOf(folder)
 	switch {
 	case err != nil:
 		return err
@@ -106,6 +115,23 @@ func (o *Operation[In, Out, P]) With(ctx context.Context, c *config.Config, mayC
 		return served(*h)
 	}
 	return direct(nil)
+}
+
+// askServer has the process that serves a data folder do the operation.
+func (o *Operation[In, Out, P]) askServer(ctx context.Context, folder string, in In, report []func(P)) (*Out, error) {
+	if _, err := os.Stat(folder); err != nil {
+		return nil, errs.New(errs.Invalid, "there is no data folder %s; check --config and --data", folder)
+	}
+	h, err := hold.HolderOf(folder)
+	switch {
+	case err != nil:
+		return nil, err
+	case h == nil:
+		return nil, errs.New(errs.Unavailable, "no belfry serves the data folder %s: %s", folder, o.Served)
+	case h.Control == "":
+		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, h)
+	}
+	return o.Ask(ctx, *h, in, report...)
 }
 
 // all is one function that calls all of them.
@@ -134,7 +160,7 @@ func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, r
 	if o.Input != nil {
 		request = io.MultiReader(request, *o.Input(&in))
 	}
-	body, err := hold.Control(ctx, h, o.Path, request)
+	body, err := hold.Control(ctx, h, o.path(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +182,9 @@ func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, r
 		case next.Progress != nil:
 			all(report)(*next.Progress)
 		case next.Answer != nil:
+			if r, may := any(next.Answer).(interface{ refusal(of hold.Holder) error }); may {
+				return next.Answer, r.refusal(h)
+			}
 			return next.Answer, nil
 		default:
 			return nil, next.Err()
@@ -163,8 +192,16 @@ func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, r
 	}
 }
 
-// Route is that of the control request.
-func (o *Operation[In, Out, P]) Route() string { return "POST " + o.Path }
+// path is that of the control request.
+func (o *Operation[In, Out, P]) path() string { return "/" + strings.ReplaceAll(o.Name, " ", "-") }
+
+// Route implements Request.
+func (o *Operation[In, Out, P]) Route() string {
+	if o.Own {
+		return ""
+	}
+	return "POST " + o.path()
+}
 
 // Handle serves the control request. The work ends when its client disconnects.
 func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at func() *Place) http.HandlerFunc {

@@ -2,6 +2,12 @@ package command
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"belfry/internal/count"
 
 	"belfry/config"
 	"belfry/pkg/app/plan"
@@ -20,7 +26,7 @@ type SchemaQuestion struct {
 
 // Schema reads all objects of a store and reports those that a schema would refuse.
 var Schema = Operation[SchemaQuestion, store.SchemaReport, none]{
-	Name: "schema check", Path: "/schema", Max: 1 << 20, // more than the largest schema in base64 has
+	Name: "schema check", Max: 1 << 20, // more than the largest schema in base64 has
 	Check: func(c *config.Config, q SchemaQuestion) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)
@@ -34,6 +40,60 @@ var Schema = Operation[SchemaQuestion, store.SchemaReport, none]{
 	Run: func(ctx context.Context, at *Place, q SchemaQuestion, _ func(none)) (*store.SchemaReport, error) {
 		return checkSchema(ctx, at.Plan.Config, at.Set, q)
 	},
+	Commands: []Command[SchemaQuestion, store.SchemaReport]{{
+		Words: "schema check", Help: "Count the objects of a store that its schema would refuse, and show the first ten.", Flags: &schemaFlags{},
+	}},
+}
+
+type schemaFlags struct {
+	Store   string `required:"" help:"Name of the store." placeholder:"NAME"`
+	Schema  string `help:"A JSON Schema to check instead of that of the configuration." placeholder:"FILE" type:"existingfile"`
+	Formats bool   `help:"With --schema: assert format, as with formats in the configuration."`
+	JSON    bool   `name:"json" help:"Print one JSON object."`
+}
+
+// Request implements Flags.
+func (f *schemaFlags) Request(context.Context, Streams) (SchemaQuestion, error) {
+	q := SchemaQuestion{Store: f.Store, Formats: f.Formats}
+	if f.Schema == "" {
+		if f.Formats {
+			return q, errs.New(errs.Invalid, "--formats is for --schema: the configuration says whether its schema asserts formats")
+		}
+		return q, nil
+	}
+	text, err := schema.Read(f.Schema)
+	if err != nil {
+		return q, errs.Wrap(err, errs.Invalid, "--schema can't be read")
+	}
+	q.Name, q.Schema = filepath.Base(f.Schema), text
+	return q, nil
+}
+
+// Print implements Flags.
+func (f *schemaFlags) Print(s Streams, r *store.SchemaReport) (err error) {
+	if f.JSON {
+		err = json.NewEncoder(s.Out).Encode(r)
+	} else {
+		err = f.write(s.Out, r)
+	}
+	if err == nil && r.Failing > 0 {
+		return ErrFound
+	}
+	return err
+}
+
+func (f *schemaFlags) write(w io.Writer, r *store.SchemaReport) error {
+	for _, o := range r.First {
+		fmt.Fprintf(w, "%s %s: %s\n", f.Store, o.UUID, o.Message)
+		for _, e := range o.Errors {
+			fmt.Fprintf(w, "  %s (%s)\n", e, e.Keyword)
+		}
+	}
+	if more := r.Failing - len(r.First); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	_, err := fmt.Fprintf(w, "%s of %s checked, %s the schema\n", count.Of(r.Objects, "object"), f.Store, count.Of(r.Failing, "does not match", "do not match"))
+	return err
 }
 
 // compile compiles the schema in question. That of the configuration is read again: the file may have changed since it

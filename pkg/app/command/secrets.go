@@ -53,7 +53,7 @@ type ImportRequest struct {
 
 // Import stores the objects of an export with secrets, with the fields that no client may set.
 var Import = Operation[ImportRequest, Imported, none]{
-	Name: "import", Path: "/import", Broken: "; repeat the import, objects that exist are skipped",
+	Name: "import", Broken: "; repeat the import, objects that exist are skipped",
 	Check: func(c *config.Config, q ImportRequest) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)

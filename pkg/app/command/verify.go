@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ const progressInterval = 500 * time.Millisecond
 // Verify verifies the stores and the binaries of their objects. If it ends early, a repair is done in part, and another
 // call repairs the rest.
 var Verify = Operation[VerifyRequest, Report, verify.Progress]{
-	Name: "verify", Path: "/verify", Help: "Compare every mapped array with the objects it copies.", Show: showVerify,
+	Name: "verify", Help: "Compare every mapped array with the objects it copies.",
+	Text: func(w io.Writer, _ VerifyRequest, r *Report) error { return r.WriteText(w) }, Show: showVerify,
 	Run: func(ctx context.Context, at *Place, q VerifyRequest, report func(verify.Progress)) (r *Report, err error) {
 		err = at.Binaries(ctx, func(services []*binary.Service) (err error) {
 			r, err = verifyAll(ctx, at.Set, services, q, verify.Options{RecheckFor: at.RecheckFor, Alone: !at.Served}, report)

@@ -28,8 +28,8 @@ const (
 )
 
 // showVerify shows the progress of a verification.
-func showVerify(w io.Writer, terminal bool, q VerifyRequest) (report func(verify.Progress), end func(error)) {
-	d := newVerifyDisplay(w, terminal)
+func showVerify(s Streams, q VerifyRequest) (report func(verify.Progress), end func(error)) {
+	d := newVerifyDisplay(s.Err, s.Terminal)
 	return d.update, func(err error) {
 		d.end()
 		if err != nil {

@@ -48,7 +48,9 @@ func (c *Control) start(ctx context.Context, _ *serving.Generation) error {
 func (c *Control) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, o := range command.Operations() {
-		mux.HandleFunc(o.Route(), o.Handle(c.Log, func() *command.Place { return c.Here.Place(c.Served.Now()) }))
+		if route := o.Route(); route != "" {
+			mux.HandleFunc(route, o.Handle(c.Log, func() *command.Place { return c.Here.Place(c.Served.Now()) }))
+		}
 	}
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

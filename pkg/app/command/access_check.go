@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -9,18 +9,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
-type accessCmd struct {
-	Check accessCheckCmd `cmd:"" help:"Explain whether a user may do something with an object: the rule, its values, its result."`
-}
-
-type accessCheckCmd struct {
-	configuration
+type accessFlags struct {
 	User  string        `help:"Uuid of the user; without it nobody is logged in." placeholder:"UUID"`
 	AAL   int           `name:"aal" default:"1" help:"Authenticator assurance level of the user's session: 2 with a second factor."`
 	Age   time.Duration `help:"How long ago the user has proven who they are." placeholder:"DURATION"`
@@ -30,42 +24,39 @@ type accessCheckCmd struct {
 	Input string        `help:"What create or update would send." placeholder:"JSON"`
 }
 
-// Run prints the decision. Its exit code is 1 when the user may not.
-func (c *accessCheckCmd) Run(ctx context.Context, s streams) error {
-	op := policy.Op(c.Op)
+// Request implements Flags.
+func (f *accessFlags) Request(context.Context, Streams) (Question, error) {
+	op := policy.Op(f.Op)
 	switch sends := op == policy.Create || op == policy.Update; {
-	case op == policy.Create && c.UUID != "":
-		return errs.New(errs.Invalid, "--uuid: create has no object yet; --input has what it sends")
-	case op != policy.Create && c.UUID == "":
-		return errs.New(errs.Invalid, "--uuid: %s needs the uuid of an object", op)
-	case !sends && c.Input != "":
-		return errs.New(errs.Invalid, "--input: %s sends no object", op)
+	case op == policy.Create && f.UUID != "":
+		return Question{}, errs.New(errs.Invalid, "--uuid: create has no object yet; --input has what it sends")
+	case op != policy.Create && f.UUID == "":
+		return Question{}, errs.New(errs.Invalid, "--uuid: %s needs the uuid of an object", op)
+	case !sends && f.Input != "":
+		return Question{}, errs.New(errs.Invalid, "--input: %s sends no object", op)
 	}
-	loaded, err := c.load("")
-	if err != nil {
-		return err
-	}
-	answer, err := command.Access.Do(ctx, loaded, command.Question{User: c.User, AAL: c.AAL, Age: c.Age, Store: c.Store, Operation: op, UUID: c.UUID, Input: []byte(c.Input)})
-	if err != nil {
-		return err
-	}
-	c.print(s.out, answer)
-	if !answer.Granted() {
-		return errFound
+	return Question{User: f.User, AAL: f.AAL, Age: f.Age, Store: f.Store, Operation: op, UUID: f.UUID, Input: []byte(f.Input)}, nil
+}
+
+// Print implements Flags. The user who may not is what was found.
+func (f *accessFlags) Print(s Streams, a *Answer) error {
+	f.write(s.Out, a)
+	if !a.Granted() {
+		return ErrFound
 	}
 	return nil
 }
 
-func (c *accessCheckCmd) print(w io.Writer, a *command.Answer) {
+func (f *accessFlags) write(w io.Writer, a *Answer) {
 	result := "denied"
 	if a.Granted() {
 		result = "allowed"
 	}
-	what := fmt.Sprintf("%s %s", c.Op, c.Store)
-	if c.UUID != "" {
-		what += " " + c.UUID
+	what := fmt.Sprintf("%s %s", f.Op, f.Store)
+	if f.UUID != "" {
+		what += " " + f.UUID
 	}
-	fmt.Fprintf(w, "%s: %s, %s\n", result, what, cmp.Or(c.User, "nobody logged in"))
+	fmt.Fprintf(w, "%s: %s, %s\n", result, what, cmp.Or(f.User, "nobody logged in"))
 	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
 	if a.NoRoute != "" {
 		fmt.Fprintf(t, "  HTTP\tdoes not offer it: %s\n", a.NoRoute)
@@ -76,9 +67,9 @@ func (c *accessCheckCmd) print(w io.Writer, a *command.Answer) {
 		result = "denies, since it can't be evaluated: " + a.Reason
 	}
 	fmt.Fprintf(t, "  result\t%s\n", result)
-	for _, f := range a.Fields {
-		if f.Refused() {
-			fmt.Fprintf(t, "  refused\tthe field %s\n", f.Field)
+	for _, field := range a.Fields {
+		if field.Refused() {
+			fmt.Fprintf(t, "  refused\tthe field %s\n", field.Field)
 		}
 	}
 	if a.IsOwner != nil {
