@@ -7,7 +7,9 @@ import (
 	"belfry/pkg/api/objects"
 	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/natsapi"
 	"belfry/pkg/op"
+	"belfry/pkg/store"
 )
 
 // Operations returns the operations of a contract for documents alone: none of them can run.
@@ -15,6 +17,7 @@ func Operations(k *model.Contract) *op.Set { return operations(k, handlers{}) }
 
 // handlers are what runs operations.
 type handlers struct {
+	stores    map[string]*store.Store
 	objects   *objects.Resources
 	login     *login.Handler
 	files     map[string]*files.Handler // by the name of the service
@@ -33,6 +36,7 @@ func operations(k *model.Contract, h handlers) *op.Set {
 	}
 	events.Operations(set, h.events)
 	system.Operations(set, h.health, h.documents)
+	natsapi.Operations(set, h.stores)
 	return set
 }
 

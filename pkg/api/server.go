@@ -149,6 +149,7 @@ func New(o Options) *Server {
 	}
 	k := cmp.Or(o.Contract, &model.Contract{})
 	set := operations(k, handlers{
+		stores:    o.Stores,
 		objects:   objects.NewResources(objects.Shared{Calls: calls, Pages: o.Pages, Keyed: o.Keyed}, k, o.Stores),
 		login:     loginHandler(calls, origins, o.Login, site),
 		files:     fileHandlers(calls, k, o.Files),

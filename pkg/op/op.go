@@ -40,6 +40,7 @@ type Set struct {
 	Contract *model.Contract
 
 	operations []Operation
+	requests   []Request
 	tag        string // the last one
 	tags       []any
 	components ordered.Object

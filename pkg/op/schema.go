@@ -46,10 +46,16 @@ func Free(description string) *ordered.Object {
 
 // Object is an object of which the first properties, so many as needed, are required. Its description can be "".
 func Object(description string, needed int, properties ...any) *ordered.Object {
-	o := ordered.Of("type", "object")
-	if description != "" {
-		o.Set("description", description)
+	o := Payload(description, needed, properties...)
+	if description == "" {
+		o.Delete("description")
 	}
+	return o
+}
+
+// Payload is an Object with a description, also if it is "": that of a message.
+func Payload(description string, needed int, properties ...any) *ordered.Object {
+	o := ordered.Of("type", "object", "description", description)
 	all := ordered.Of(properties...)
 	var required []string
 	for _, m := range all.Members()[:needed] {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model/modeltest"
 )
 
@@ -24,7 +23,7 @@ func TestComputedAndUniqueProperties(t *testing.T) {
   C: {expose: {}}
 `
 	for name, document := range map[string]string{
-		"openapi": string(modeltest.OpenAPI(t, config)), "asyncapi": string(modeltest.Write(t, config, asyncapi.Document)),
+		"openapi": string(modeltest.OpenAPI(t, config)), "asyncapi": string(modeltest.AsyncAPI(t, config)),
 	} {
 		for property, kind := range map[string]string{"n": "integer", "label": "string", "any": "", "far": "array", "on": "boolean"} {
 			one := gjson.Get(document, "components.schemas.A.properties."+property)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model/modeltest"
 )
 
@@ -93,7 +92,7 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 		}
 	}
 	// Programs on the bus set what rules forbid clients, and see no more than their events have.
-	document := modeltest.Write(t, fmt.Sprintf(store, file("")), asyncapi.Document)
+	document := modeltest.AsyncAPI(t, fmt.Sprintf(store, file("")))
 	for name, want := range map[string]string{"A": schema["A"], "AInput": "mark! name! phone! pin:w! rank! role! tier!"} {
 		if got := described(t, document, name); got != want {
 			t.Errorf("%s of programs: %s, want %s", name, got, want)

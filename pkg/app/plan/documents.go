@@ -31,7 +31,9 @@ func OpenAPI30(c *config.Config) ([]byte, error) {
 }
 
 // AsyncAPI returns the document that describes the bus.
-func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, asyncapi.Document) }
+func AsyncAPI(c *config.Config) ([]byte, error) {
+	return describe(c, func(k *model.Contract) ([]byte, error) { return asyncapi.Document(api.Operations(k)) })
+}
 
 // describe returns a document of a valid configuration.
 func describe(c *config.Config, write func(*model.Contract) ([]byte, error)) ([]byte, error) {

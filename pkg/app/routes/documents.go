@@ -25,11 +25,11 @@ func contractOf(g *serving.Generation) (*model.Contract, error) {
 	return k, nil
 }
 
-// documentsOf returns the documents of a contract. They are written when they are first asked for: most processes never are, and start
+// documentsOf returns the documents of what a process serves. They are written when they are first asked for: most processes never are, and start
 // sooner.
-func documentsOf(g *serving.Generation, k *model.Contract) system.Documents {
+func documentsOf(g *serving.Generation) system.Documents {
 	return system.Documents{
 		OpenAPI:  sync.OnceValues(func() ([]byte, error) { return openapi.Document(g.API.Operations()) }),
-		AsyncAPI: sync.OnceValues(func() ([]byte, error) { return asyncapi.Document(k) }),
+		AsyncAPI: sync.OnceValues(func() ([]byte, error) { return asyncapi.Document(g.API.Operations()) }),
 	}
 }

@@ -74,7 +74,7 @@ func (r *Routes) open(g *serving.Generation, before *kit.Limits) error {
 		if err != nil {
 			return err
 		}
-		documents := documentsOf(g, contract)
+		documents := documentsOf(g)
 		r.kept.SetMax(l.Idempotency)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore), TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
 		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, loginOptions(g, r.Log), g.Set.Stores(), fileOptions(g, r.uploads), g.Live

@@ -7,6 +7,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/api"
+	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
 )
@@ -39,4 +40,10 @@ func OpenAPI(t testing.TB, text string) []byte {
 func OpenAPI30(t testing.TB, text string) []byte {
 	t.Helper()
 	return Write(t, text, func(k *model.Contract) ([]byte, error) { return openapi.Lowered(api.Operations(k)) })
+}
+
+// AsyncAPI is the AsyncAPI document of a configuration.
+func AsyncAPI(t testing.TB, text string) []byte {
+	t.Helper()
+	return Write(t, text, func(k *model.Contract) ([]byte, error) { return asyncapi.Document(api.Operations(k)) })
 }
