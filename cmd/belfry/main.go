@@ -69,7 +69,7 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	return runWith(ctx, command.Operations(), args, s)
+	return runWith(ctx, command.Operations, args, s)
 }
 
 // runWith is run with other operations.

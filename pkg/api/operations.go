@@ -29,15 +29,24 @@ type handlers struct {
 // operations adds the operations of each domain, in the order of the document.
 func operations(k *model.Contract, h handlers) *op.Set {
 	set := op.NewSet(k)
-	objects.Operations(set, h.objects)
-	login.Operations(set, h.login)
-	for _, f := range k.Files {
-		files.Operations(set, f, h.files[f.Name])
+	for _, add := range domains {
+		add(set, h)
 	}
-	events.Operations(set, h.events)
-	system.Operations(set, h.health, h.documents)
-	natsapi.Operations(set, h.stores)
 	return set
+}
+
+// domains add the operations of each domain.
+var domains = []func(*op.Set, handlers){
+	func(set *op.Set, h handlers) { objects.Operations(set, h.objects) },
+	func(set *op.Set, h handlers) { login.Operations(set, h.login) },
+	func(set *op.Set, h handlers) {
+		for _, f := range set.Contract.Files {
+			files.Operations(set, f, h.files[f.Name])
+		}
+	},
+	func(set *op.Set, h handlers) { events.Operations(set, h.events) },
+	func(set *op.Set, h handlers) { system.Operations(set, h.health, h.documents) },
+	func(set *op.Set, h handlers) { natsapi.Operations(set, h.stores) },
 }
 
 // Operations returns what the Server serves, for documents.

@@ -24,7 +24,7 @@ type addressTokenForm struct {
 }
 
 // addAddress adds the operations of a change of address.
-func (h *Handler) addAddress(set *op.Set) {
+func (h mails) addAddress(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: "/auth/idents/{uuid}/address", ID: "changeAddress", Summary: "Replace an address of one's account", Security: op.Needed(),
 		Description: "Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether that belongs to another account.",
@@ -32,7 +32,7 @@ func (h *Handler) addAddress(set *op.Set) {
 		Body:        op.Form[addressForm](),
 		Replies:     ordered.Of("202", op.Reply("A mail will be sent to the new address, and one to the old.", nil, "Cache-Control")),
 		Problems:    formProblems(404),
-		Limit:       kit.Write, Run: ownerForm(h, never, h.changeAddress),
+		Limit:       kit.Write, Run: ownerForm(h.Handler, never, h.changeAddress),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/idents/{uuid}/address", ID: "changeAddressByForm", Summary: "Replace an address of one's account, by an HTML form", Security: op.Needed(),
@@ -40,7 +40,7 @@ func (h *Handler) addAddress(set *op.Set) {
 		Body:       op.HTMLForm[addressForm](),
 		Replies:    ordered.Of("303", op.Redirect("To the page of the account.")),
 		Problems:   []int{403, 408},
-		Limit:      kit.Write, Run: ownerForm(h, always, h.changeAddress),
+		Limit:      kit.Write, Run: ownerForm(h.Handler, always, h.changeAddress),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/email/address", ID: "finishAddressChange", Summary: "Confirm or undo a change of address", Security: op.Maybe(),
@@ -50,12 +50,12 @@ func (h *Handler) addAddress(set *op.Set) {
 		Replies: ordered.Of("204", writtenReply("It is confirmed; or undone: then every session has ended; or can't be undone any more."),
 			"303", pageRedirect("Preference-Applied")),
 		Problems: formProblems(404),
-		Run:      anybody(h, isHTML, h.finishAddress),
+		Run:      anybody(h.Handler, op.IsHTML, h.finishAddress),
 	})
 }
 
 // changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is taken.
-func (h *Handler) changeAddress(x *kit.Exchange, _ *account.Session, in addressForm) (op.Outcome, error) {
+func (h mails) changeAddress(x *kit.Exchange, _ *account.Session, in addressForm) (op.Outcome, error) {
 	ident, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err
@@ -74,7 +74,7 @@ func (h *Handler) changeAddress(x *kit.Exchange, _ *account.Session, in addressF
 }
 
 // finishAddress confirms or undoes a change of address, or ends the right to undo it, by the token of a mail.
-func (h *Handler) finishAddress(x *kit.Exchange, in addressTokenForm) (o op.Outcome, err error) {
+func (h mails) finishAddress(x *kit.Exchange, in addressTokenForm) (o op.Outcome, err error) {
 	client, err := h.client(x)
 	if err != nil {
 		return o, err

@@ -9,7 +9,7 @@ import (
 )
 
 // addApplications adds the operations of applications that log users in with a code: RFC 6749 and RFC 7636.
-func (h *Handler) addApplications(set *op.Set) {
+func (h applications) addApplications(set *op.Set) {
 	required := func(name string, schema *ordered.Object) *ordered.Object {
 		p := op.Query(name, "", schema)
 		p.Set("required", true)
@@ -48,7 +48,7 @@ func (h *Handler) addApplications(set *op.Set) {
 				op.JSONType, ordered.Of("schema", model.Ref("ProtocolError"))), "Cache-Control", "Link=Help", "Www-Authenticate"),
 		),
 		Problems: []int{403, 408, 413, 415, 429},
-		Run:      h.token,
+		Run:      byProvider{h.Handler}.token,
 	})
 	addMetadata(set)
 }

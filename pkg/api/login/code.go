@@ -37,7 +37,7 @@ type mailLoginForm struct {
 }
 
 // addMailLogin adds the operations of logins by a mail.
-func (h *Handler) addMailLogin(set *op.Set) {
+func (h mails) addMailLogin(set *op.Set) {
 	pending := op.Object("", 2, "binding", op.Text("A secret to send with the code."), "expires", ordered.Of("type", "string", "format", "date-time"))
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Ask for a mail to log in", Security: op.Maybe(),
@@ -51,7 +51,7 @@ func (h *Handler) addMailLogin(set *op.Set) {
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
 		Problems: formProblems(),
-		Run:      anybody(h, isHTML, h.requestLogin),
+		Run:      anybody(h.Handler, op.IsHTML, h.requestLogin),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: codePath, ID: "loginByMail", Summary: "Log in by a mail", Security: op.Maybe(),
@@ -63,12 +63,12 @@ func (h *Handler) addMailLogin(set *op.Set) {
 			"204", sessionReply("Logged in."),
 		),
 		Problems: formProblems(),
-		Run:      anybody(h, never, h.loginByMail),
+		Run:      anybody(h.Handler, never, h.loginByMail),
 	})
 }
 
 // requestLogin requests the mail of a login. The reply is the same whether or not there is an account.
-func (h *Handler) requestLogin(x *kit.Exchange, in mailRequestForm) (op.Outcome, error) {
+func (h mails) requestLogin(x *kit.Exchange, in mailRequestForm) (op.Outcome, error) {
 	asked := withQuery(h.mailLogin, "mail", "sent", "login", in.Login)
 	if in.Code != "" || in.Token != "" {
 		o, err := h.loginByMail(x, mailLoginForm{in.Input, in.Login, in.Code, in.Token, in.Binding})
@@ -102,7 +102,7 @@ type binding struct {
 }
 
 // boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
-func (h *Handler) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
+func (h mails) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
 		client.Binding, client.Cookie = h.binding(x, login), true
@@ -111,12 +111,12 @@ func (h *Handler) boundClient(x *kit.Exchange, login, secret string) (account.Cl
 }
 
 // binding returns the secret of the cookie of a login by mail to an address, "" for none.
-func (h *Handler) binding(x *kit.Exchange, login string) string {
+func (h mails) binding(x *kit.Exchange, login string) string {
 	return h.service.Mails.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
 }
 
 // loginByMail logs in by the code, or the token of the link, of a mail.
-func (h *Handler) loginByMail(x *kit.Exchange, in mailLoginForm) (op.Outcome, error) {
+func (h mails) loginByMail(x *kit.Exchange, in mailLoginForm) (op.Outcome, error) {
 	client, err := h.boundClient(x, in.Login, in.Binding)
 	if err != nil {
 		return op.Outcome{}, err

@@ -10,7 +10,7 @@ import (
 )
 
 // addEmail adds the operations of the provider email.
-func (h *Handler) addEmail(set *op.Set) {
+func (h mails) addEmail(set *op.Set) {
 	unknown := []int{404}
 	if set.Contract.Login.Uniform {
 		unknown = nil
@@ -27,7 +27,7 @@ func (h *Handler) addEmail(set *op.Set) {
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
 		Problems: slices.Concat(formProblems(unknown...), op.InterceptorProblems(set.Contract.Login.Users, "register")),
-		Run:      anybody(h, isHTML, h.email),
+		Run:      anybody(h.Handler, op.IsHTML, h.email),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: "/auth/email", ID: "changePassword", Summary: "Change one's password", Security: op.Needed(),
@@ -38,7 +38,7 @@ func (h *Handler) addEmail(set *op.Set) {
 			"204", op.Reply("It is changed, and the other sessions have ended.", nil, "Cache-Control", "Set-Cookie"),
 		),
 		Problems: formProblems(404),
-		Run:      ownerForm(h, never, h.changePassword),
+		Run:      ownerForm(h.Handler, never, h.changePassword),
 	})
 	mail := func(path, id, summary string, run kit.Handler, body *ordered.Object, more string) {
 		set.Add(op.Operation{
@@ -52,8 +52,8 @@ func (h *Handler) addEmail(set *op.Set) {
 			Problems: formProblems(), Run: run,
 		})
 	}
-	mail("/auth/email/validation", "resendValidation", "Send the validation mail again", anybody(h, isHTML, h.resendValidation), op.Form[addressOnly](), "")
-	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password", anybody(h, isHTML, h.requestRecovery), op.Form[mailForm](),
+	mail("/auth/email/validation", "resendValidation", "Send the validation mail again", anybody(h.Handler, op.IsHTML, h.resendValidation), op.Form[addressOnly](), "")
+	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password", anybody(h.Handler, op.IsHTML, h.requestRecovery), op.Form[mailForm](),
 		" With `token` and `password` an HTML form, which can't PUT, sets the new password here.")
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: "/auth/email/recovery", ID: "recoverPassword", Summary: "Set a new password", Security: op.Maybe(),
@@ -61,7 +61,7 @@ func (h *Handler) addEmail(set *op.Set) {
 		Body:       op.Form[recoveryForm](),
 		Replies:    ordered.Of("204", writtenReply("It is set, and every session has ended.")),
 		Problems:   formProblems(404),
-		Run:        anybody(h, never, h.recover),
+		Run:        anybody(h.Handler, never, h.recover),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/email/callback", ID: "followMail", Summary: "Follow the link of a mail",

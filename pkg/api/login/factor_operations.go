@@ -14,7 +14,7 @@ import (
 )
 
 // addFactors adds the operations on second factors, of every method. Users can remove one that is not configured any more.
-func (h *Handler) addFactors(set *op.Set) {
+func (h secondFactors) addFactors(set *op.Set) {
 	var names, proofs []any
 	var coded []string // those proven by a code
 	for _, m := range set.Contract.Login.Methods {
@@ -57,7 +57,7 @@ func (h *Handler) addFactors(set *op.Set) {
 		Description: "The reply to an HTML form is a page, or 303.",
 		Replies:     ordered.Of("200", op.Reply("The new ones; the others have ended.", orPage(op.Object("", 1, "recoveryCodes", codes)), "Cache-Control"), "303", toAccount),
 		Problems:    []int{401, 403, 409, 429},
-		Limit:       kit.Write, Run: ownerForm(h, h.isForm, h.renewRecoveryCodes),
+		Limit:       kit.Write, Run: ownerForm(h.Handler, h.isForm, h.renewRecoveryCodes),
 	})
 	proof := credentialText("type", op.OneOf(proofs, "totp by default."), "code", op.Text("Of "+strings.Join(coded, ", ")+"."))
 	set.Add(op.Operation{
@@ -84,12 +84,12 @@ func (h *Handler) addFactors(set *op.Set) {
 			"303", toAccount,
 		),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: ownerForm(h, h.isForm, h.stepUp),
+		Limit:    kit.Write, Run: ownerForm(h.Handler, h.isForm, h.stepUp),
 	})
 }
 
 // addFactorOperations adds the operations by which a second factor is added and removed.
-func (h *Handler) addFactorOperations(set *op.Set, m about.Configured, added, codes, toAccount *ordered.Object) {
+func (h secondFactors) addFactorOperations(set *op.Set, m about.Configured, added, codes, toAccount *ordered.Object) {
 	failing := formProblems()
 	if m.Asked != "" { // and may not be configured
 		failing = append(failing, 404)
@@ -111,7 +111,7 @@ func (h *Handler) addFactorOperations(set *op.Set, m about.Configured, added, co
 		Body:        op.Optional(op.Form[factorForm]("code", op.Text(cmp.Or(m.API.Code, "Of a factor that needs one.")))),
 		Replies:     replies,
 		Problems:    failing,
-		Limit:       kit.Write, Run: ofMethod(h, h.isForm, m, h.changeFactor),
+		Limit:       kit.Write, Run: ofMethod(h.Handler, h.isForm, m, h.changeFactor),
 	})
 	if m.Enabled {
 		o := op.Operation{
@@ -121,10 +121,10 @@ func (h *Handler) addFactorOperations(set *op.Set, m about.Configured, added, co
 			Body:        op.Form[factorCode]("code", op.Text(m.API.Code)),
 			Replies:     ordered.Of("200", op.Reply("It is added.", op.JSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
 			Problems:    formProblems(),
-			Limit:       kit.Write, Run: ofMethod(h, never, m, h.confirmFactor),
+			Limit:       kit.Write, Run: ofMethod(h.Handler, never, m, h.confirmFactor),
 		}
 		if m.Once {
-			o.Parameters, o.Body, o.Run = nil, nil, ofMethod(h, never, m, h.addFactor)
+			o.Parameters, o.Body, o.Run = nil, nil, ofMethod(h.Handler, never, m, h.addFactor)
 			o.Replies = ordered.Of("200", op.Reply("It is added.", op.JSON(op.Object("", 0, "recoveryCodes", codes)), "Cache-Control"))
 			o.Problems = []int{401, 403, 409, 429}
 		}
@@ -147,7 +147,7 @@ func ofMethod[T any](h *Handler, html func(*kit.Exchange) bool, m about.Configur
 }
 
 // addAsk adds the operation that asks for the answer of a second factor.
-func (h *Handler) addAsk(set *op.Set, m about.Method) {
+func (h secondFactors) addAsk(set *op.Set, m about.Method) {
 	o := op.Operation{
 		Method: http.MethodPost, Path: "/auth/second-factor/" + m.Asked, ID: cmp.Or(m.API.Ask.ID, "askFor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Ask.Summary, m.Ask), Security: op.Maybe(),
 		Description: m.API.Ask.Description,

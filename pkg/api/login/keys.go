@@ -57,7 +57,7 @@ func (h *Handler) createKey(x *kit.Exchange, _ *account.Session, in keyForm) (o 
 	wrong := func(field, says string) error { return fieldError("the API key can't be made", field, says) }
 	k := account.NewKey{Name: in.Name}
 	// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
-	empty := func(text *string) bool { return text != nil && *text == "" && !isHTML(x) }
+	empty := func(text *string) bool { return text != nil && *text == "" && !op.IsHTML(x) }
 	switch {
 	case empty(in.Expires):
 		return o, wrong("expires", "is empty: leave it out for a key without")

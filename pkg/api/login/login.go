@@ -67,6 +67,15 @@ type Handler struct {
 	exporter      *export.Exporter
 }
 
+// What serves the operations of one subject, with what all of them share.
+type (
+	mails         struct{ *Handler } // logins and addresses by e-mail
+	secondFactors struct{ *Handler }
+	passkeys      struct{ *Handler }
+	byProvider    struct{ *Handler } // logins by providers, and their tokens
+	applications  struct{ *Handler } // which users log in for
+)
+
 // NewHandler returns what serves the operations below /auth.
 func NewHandler(calls *kit.Calls, origins *kit.Origins, o Options) *Handler {
 	return &Handler{

@@ -37,7 +37,7 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
 		Problems: problems,
-		Run: anybody(h, isHTML, func(x *kit.Exchange, in codeForm) (op.Outcome, error) {
+		Run: anybody(h, op.IsHTML, func(x *kit.Exchange, in codeForm) (op.Outcome, error) {
 			return h.loginBy(x, m, in.Input, in.Authorize, in.Login, func() (account.SecondFactor, error) { return account.SecondFactor{Code: in.Code}, nil })
 		}),
 	})
@@ -58,8 +58,8 @@ func (h *Handler) loginBy(x *kit.Exchange, m about.Method, in op.Input, authoriz
 		return session, err
 	}
 	if authorize != nil {
-		return h.enterForApplication(x, *authorize, false, func(app *account.Application) (session account.IssuedSession, _ bool, err error) {
-			client, err := h.clientFor(x, app)
+		return applications{h}.enterForApplication(x, *authorize, false, func(app *account.Application) (session account.IssuedSession, _ bool, err error) {
+			client, err := applications{h}.clientFor(x, app)
 			if err == nil {
 				session, err = logIn(client)
 			}

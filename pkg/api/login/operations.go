@@ -40,22 +40,22 @@ func Operations(set *op.Set, h *Handler) {
 	})
 	h.addSessions(set)
 	if l.KeepsTokens {
-		h.addProviderToken(set)
+		byProvider{h}.addProviderToken(set)
 	}
 	h.addActivity(set)
 	h.addKeys(set)
-	h.addFactors(set)
+	secondFactors{h}.addFactors(set)
 	h.addDeletion(set)
 	h.addExport(set)
 	if l.Email {
-		h.addEmail(set)
-		h.addAddress(set)
+		mails{h}.addEmail(set)
+		mails{h}.addAddress(set)
 	}
 	if l.MailLogin {
-		h.addMailLogin(set)
+		mails{h}.addMailLogin(set)
 	}
 	if l.Passkeys {
-		h.addPasskeys(set)
+		passkeys{h}.addPasskeys(set)
 	}
 	for _, m := range l.Methods {
 		if m.Enabled && m.Login && !m.Script {
@@ -63,11 +63,11 @@ func Operations(set *op.Set, h *Handler) {
 		}
 	}
 	for _, name := range l.Providers {
-		h.addProvider(set, name)
+		byProvider{h}.addProvider(set, name)
 	}
-	h.addCallback(set)
+	byProvider{h}.addCallback(set)
 	if l.Applications {
-		h.addApplications(set)
+		applications{h}.addApplications(set)
 	}
 }
 

@@ -36,8 +36,8 @@ func (s *Sessions) SendChallenge(x *kit.Exchange, c account.PasskeyChallenge) er
 // TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
 // the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
 func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (account.PasskeyAnswer, error) {
-	if len(credential) > maxBody {
-		return account.PasskeyAnswer{}, tooLarge()
+	if len(credential) > op.MaxForm {
+		return account.PasskeyAnswer{}, op.TooLarge(x)
 	}
 	return s.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: json.RawMessage(credential)})
 }
@@ -86,7 +86,7 @@ func (h *Handler) answer(x *kit.Exchange, credential json.RawMessage, secret str
 	return h.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: credential, Secret: secret})
 }
 
-func (h *Handler) beginPasskeyLogin(x *kit.Exchange) error {
+func (h passkeys) beginPasskeyLogin(x *kit.Exchange) error {
 	client, err := h.client(x)
 	if err != nil {
 		return err
@@ -103,19 +103,19 @@ func (h *Handler) beginPasskeyLogin(x *kit.Exchange) error {
 }
 
 // loginByPasskey logs in by a passkey.
-func (h *Handler) loginByPasskey(x *kit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
+func (h passkeys) loginByPasskey(x *kit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
 	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "", func() (answer account.SecondFactor, err error) {
 		answer.Signed, err = h.answer(x, in.Credential, in.Secret)
 		return answer, err
 	})
 }
 
-func (h *Handler) passkeys(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h passkeys) passkeys(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
 	list, err := h.service.Passkeys.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"passkeys": list}}, err
 }
 
-func (h *Handler) beginPasskey(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h passkeys) beginPasskey(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
 	c, err := h.service.Passkeys.BeginRegistration(x.Context(), me)
 	if err != nil {
 		return op.Outcome{}, err
@@ -123,7 +123,7 @@ func (h *Handler) beginPasskey(x *kit.Exchange, me *account.Session) (op.Outcome
 	return h.challenge(x, c)
 }
 
-func (h *Handler) addPasskey(x *kit.Exchange, me *account.Session, in newPasskeyForm) (op.Outcome, error) {
+func (h passkeys) addPasskey(x *kit.Exchange, me *account.Session, in newPasskeyForm) (op.Outcome, error) {
 	a, err := h.answer(x, in.Credential, in.Secret)
 	if err != nil {
 		return op.Outcome{}, err
@@ -139,7 +139,7 @@ func (h *Handler) addPasskey(x *kit.Exchange, me *account.Session, in newPasskey
 }
 
 // changePasskey renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
-func (h *Handler) changePasskey(x *kit.Exchange, me *account.Session, in passkeyForm) (op.Outcome, error) {
+func (h passkeys) changePasskey(x *kit.Exchange, me *account.Session, in passkeyForm) (op.Outcome, error) {
 	if !in.Remove {
 		_, err := h.renamePasskey(x, me, passkeyName{in.Name})
 		return h.ofAccount("passkey-renamed"), err
@@ -148,7 +148,7 @@ func (h *Handler) changePasskey(x *kit.Exchange, me *account.Session, in passkey
 	return h.ofAccount("passkey-removed"), err
 }
 
-func (h *Handler) renamePasskey(x *kit.Exchange, me *account.Session, in passkeyName) (op.Outcome, error) {
+func (h passkeys) renamePasskey(x *kit.Exchange, me *account.Session, in passkeyName) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

@@ -38,7 +38,7 @@ func credentialText(more ...any) []any {
 }
 
 // addPasskeys adds the operations on passkeys.
-func (h *Handler) addPasskeys(set *op.Set) {
+func (h passkeys) addPasskeys(set *op.Set) {
 	set.Page(passkeyScriptPath, kit.Fixed("text/javascript; charset=utf-8", passkeyScript))
 	options := func(description, schema string) *ordered.Object {
 		return ordered.Of("200", op.Reply(description, op.JSON(model.Ref(schema)), "Cache-Control", "Set-Cookie", "Preference-Applied"))
@@ -58,7 +58,7 @@ func (h *Handler) addPasskeys(set *op.Set) {
 			"303", op.Redirect("After an HTML form: to the page of success, or of failure, or to the application.", "Set-Cookie"),
 		),
 		Problems: []int{400, 403, 408, 409, 413, 415, 429},
-		Run:      anybody(h, isHTML, h.loginByPasskey),
+		Run:      anybody(h.Handler, op.IsHTML, h.loginByPasskey),
 	})
 	set.Get(op.Operation{
 		Path: "/auth/passkeys", ID: "listPasskeys", Summary: "List one's passkeys", Security: op.Needed(),
@@ -81,14 +81,14 @@ func (h *Handler) addPasskeys(set *op.Set) {
 			"303", op.Redirect("After an HTML form: to the page of the account.", "Set-Cookie"),
 		),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: ownerForm(h, isHTML, h.addPasskey),
+		Limit:    kit.Write, Run: ownerForm(h.Handler, op.IsHTML, h.addPasskey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPatch, Path: "/auth/passkeys/{uuid}", ID: "renamePasskey", Summary: "Rename a passkey", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"), Body: op.Form[passkeyName](),
 		Replies:  ordered.Of("200", op.Reply("It is renamed.", op.JSON(model.Ref("Passkey")), "Cache-Control")),
 		Problems: formProblems(404),
-		Limit:    kit.Write, Run: ownerForm(h, never, h.renamePasskey),
+		Limit:    kit.Write, Run: ownerForm(h.Handler, never, h.renamePasskey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/passkeys/{uuid}", ID: "changePasskey", Summary: "Rename or remove a passkey, by an HTML form", Security: op.Needed(),
@@ -98,6 +98,6 @@ func (h *Handler) addPasskeys(set *op.Set) {
 			"303", op.Redirect("After an HTML form: to the page of the account."),
 		),
 		Problems: formProblems(404),
-		Limit:    kit.Write, Run: ownerForm(h, isHTML, h.changePasskey),
+		Limit:    kit.Write, Run: ownerForm(h.Handler, op.IsHTML, h.changePasskey),
 	})
 }

@@ -18,7 +18,7 @@ import (
 // begin redirects the browser to a provider. While somebody is logged in, a page of
 // another origin must not: a login would end their session, and linking would add the
 // identity of whoever is logged in at the provider.
-func (h *Handler) begin(x *kit.Exchange, provider string) error {
+func (h byProvider) begin(x *kit.Exchange, provider string) error {
 	client, err := h.client(x)
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
@@ -65,7 +65,7 @@ func providerReason(err error) string {
 }
 
 // callback is the redirect target of every provider.
-func (h *Handler) callback(x *kit.Exchange) error {
+func (h byProvider) callback(x *kit.Exchange) error {
 	query := x.Query()
 	name := account.FlowName(query)
 	secret := h.service.Providers.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
@@ -111,8 +111,8 @@ var callbackFields = []string{"code", "state", "error", "iss", "user"}
 // postedCallback is the callback of a provider that has the browser POST it (OAuth 2.0 Form Post Response Mode). Browsers send
 // no cookie with a POST of another site, so it reads none, and does what a link to the callback would: it sends the browser there, which
 // then has the cookie of the flow.
-func (h *Handler) postedCallback(x *kit.Exchange) error {
-	f, err := readForm(x)
+func (h byProvider) postedCallback(x *kit.Exchange) error {
+	f, err := op.ReadInput(x)
 	query := url.Values{}
 	for _, name := range callbackFields {
 		if text, _ := object.Text(f.Rest[name]); text != "" {
@@ -134,7 +134,7 @@ func (h *Handler) postedCallback(x *kit.Exchange) error {
 }
 
 // addProvider adds the operation by which browsers are sent to a provider.
-func (h *Handler) addProvider(set *op.Set, name string) {
+func (h byProvider) addProvider(set *op.Set, name string) {
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/" + name, ID: "loginWith" + model.Identifier(name),
 		Summary: "Log in through " + name, Description: "For browsers: sends them to the provider, or to where failures are explained.",
@@ -144,7 +144,7 @@ func (h *Handler) addProvider(set *op.Set, name string) {
 }
 
 // addProviderToken adds the operation of providers' tokens.
-func (h *Handler) addProviderToken(set *op.Set) {
+func (h byProvider) addProviderToken(set *op.Set) {
 	token := op.Object("", 1, "accessToken", op.Text(""),
 		"expires", model.Time("Absent where the provider does not say when."),
 		"scope", op.Text("What it is for, separated by spaces."))
@@ -160,7 +160,7 @@ func (h *Handler) addProviderToken(set *op.Set) {
 }
 
 // providerToken replies with an access token of a provider.
-func (h *Handler) providerToken(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h byProvider) providerToken(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err
@@ -181,7 +181,7 @@ func (h *Handler) providerToken(x *kit.Exchange, me *account.Session) (op.Outcom
 }
 
 // addCallback adds the operations to which providers redirect browsers.
-func (h *Handler) addCallback(set *op.Set) {
+func (h byProvider) addCallback(set *op.Set) {
 	var all []any
 	for _, name := range []string{"code", "state", "error", "oauth_token", "oauth_verifier", "denied"} {
 		all = append(all, op.Query(name, "", op.Text("")))

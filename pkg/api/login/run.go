@@ -2,40 +2,23 @@ package login
 
 import (
 	"cmp"
-	"strings"
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
 
 // What runs an operation is a function that reads typed fields and returns an op.Outcome, the same for programs and for HTML forms. The
-// functions here make handlers of those: they read the body, and reply to the one or the other, with an error as well.
-
-// isHTML reports whether a body is an HTML form, whose browser is redirected.
-func isHTML(x *kit.Exchange) bool {
-	return strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
-}
+// functions here make handlers of those, which reply to the one or the other, with an error as well.
 
 // isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
-func (h *Handler) isForm(x *kit.Exchange) bool { return h.accountPage != nil && isHTML(x) }
+func (h *Handler) isForm(x *kit.Exchange) bool { return h.accountPage != nil && op.IsHTML(x) }
 
 // always is for operations that are for HTML forms alone, and never for those that are for programs alone.
 func always(*kit.Exchange) bool { return true }
 func never(*kit.Exchange) bool  { return false }
-
-// read reads the fields of a body. That of a program is not read if no field is for programs.
-func read[T any](x *kit.Exchange, html bool) (in T, err error) {
-	if !html && !op.ForPrograms[T]() {
-		return in, nil
-	}
-	body, err := readForm(x)
-	if err != nil {
-		return in, err
-	}
-	body.HTML = html
-	return op.Decode[T](body)
-}
 
 // owner returns the handler of an operation without a body for who is logged in: an API key does not manage the account.
 func (h *Handler) owner(run func(x *kit.Exchange, me *account.Session) (op.Outcome, error)) kit.Handler {
@@ -60,7 +43,7 @@ func ownerForm[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit
 		me, err := h.requireLogin(x)
 		var in T
 		if err == nil {
-			in, err = read[T](x, browser)
+			in, err = op.Read[T](x, browser)
 		}
 		if err == nil {
 			o, err = run(x, me, in)
@@ -85,14 +68,7 @@ func (h *Handler) replyToOwner(x *kit.Exchange, html bool, o op.Outcome, err err
 // anybody returns the handler of an operation with fields by which somebody logs in, or does what a mail is for. The browser of an HTML form
 // continues at the page of failures after an error, or where the outcome says.
 func anybody[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T) (op.Outcome, error)) kit.Handler {
-	return func(x *kit.Exchange) error {
-		browser, o := html(x), op.Outcome{}
-		in, err := read[T](x, browser)
-		if err == nil {
-			o, err = run(x, in)
-		}
-		return h.reply(x, browser, o, err)
-	}
+	return op.Fields(html, run, h.reply)
 }
 
 // reply replies with an outcome, or an error, of a login.
@@ -122,4 +98,9 @@ func (h *Handler) begun(x *kit.Exchange, html bool, s account.IssuedSession, to 
 		o.Body = issued
 	}
 	return o, err
+}
+
+// fieldError is the error of a field, of which a request with this message is made.
+func fieldError(message, field, says string) error {
+	return &errs.Error{Kind: errs.Invalid, Message: message, Fields: []errs.Field{{Pointer: object.Pointer(field), Message: says}}}
 }

@@ -65,8 +65,8 @@ type proofForm struct {
 }
 
 // secondFactor completes a login by its second factor.
-func (h *Handler) secondFactor(x *kit.Exchange) error {
-	in, err := read[secondFactorForm](x, isHTML(x))
+func (h secondFactors) secondFactor(x *kit.Exchange) error {
+	in, err := op.Read[secondFactorForm](x, op.IsHTML(x))
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ type askForm struct {
 
 // ask asks for what a second factor is proven by: for the login whose second factor is missing, or else for the session. It sends a mail
 // with a code, or replies with the options of a challenge.
-func (h *Handler) ask(x *kit.Exchange, m about.Method) error {
-	in, err := read[askForm](x, isHTML(x))
+func (h secondFactors) ask(x *kit.Exchange, m about.Method) error {
+	in, err := op.Read[askForm](x, op.IsHTML(x))
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (h *Handler) ask(x *kit.Exchange, m about.Method) error {
 }
 
 // askAgain leads a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
-func (h *Handler) askAgain(factors string, mailed bool, reason string) op.Outcome {
+func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.Outcome {
 	target := withQuery(h.second, "factors", factors)
 	if mailed {
 		target = withQuery(target, "mail", "sent")
@@ -167,7 +167,7 @@ func (h *Handler) askAgain(factors string, mailed bool, reason string) op.Outcom
 }
 
 // factorOf returns what proves a second factor.
-func (h *Handler) factorOf(x *kit.Exchange, in proofForm) (factor account.SecondFactor, err error) {
+func (h secondFactors) factorOf(x *kit.Exchange, in proofForm) (factor account.SecondFactor, err error) {
 	factor.Type, factor.Code = in.Type, in.Code
 	if h.service.Methods.About(in.Type).Script {
 		factor.Signed, err = h.answer(x, in.Credential, in.Secret)
@@ -176,7 +176,7 @@ func (h *Handler) factorOf(x *kit.Exchange, in proofForm) (factor account.Second
 }
 
 // pendingOf returns the secret of the login that a request is about, by its field or the cookie, and the client.
-func (h *Handler) pendingOf(x *kit.Exchange, flow string) (secret string, client account.Client, err error) {
+func (h secondFactors) pendingOf(x *kit.Exchange, flow string) (secret string, client account.Client, err error) {
 	client, err = h.client(x)
 	if secret = flow; secret == "" {
 		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
@@ -190,7 +190,7 @@ type stepUpForm struct {
 }
 
 // stepUp authenticates who is logged in again.
-func (h *Handler) stepUp(x *kit.Exchange, _ *account.Session, in stepUpForm) (op.Outcome, error) {
+func (h secondFactors) stepUp(x *kit.Exchange, _ *account.Session, in stepUpForm) (op.Outcome, error) {
 	factor, err := h.factorOf(x, in.proofForm)
 	var client account.Client
 	var session account.IssuedSession

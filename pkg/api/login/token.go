@@ -18,7 +18,7 @@ import (
 
 // token exchanges the code of an application for the token of a session (RFC 6749, section 4.1.3). No cookie is
 // set: the session is the application's.
-func (h *Handler) token(x *kit.Exchange) error {
+func (h byProvider) token(x *kit.Exchange) error {
 	session, err := h.exchange(x)
 	var protocol *account.ProtocolError
 	var invalid *errs.Error
@@ -61,8 +61,8 @@ type tokenForm struct {
 	Others object.Object `form:"*"` // which are ignored
 }
 
-func (h *Handler) exchange(x *kit.Exchange) (none account.IssuedSession, err error) {
-	in, err := read[tokenForm](x, isHTML(x))
+func (h byProvider) exchange(x *kit.Exchange) (none account.IssuedSession, err error) {
+	in, err := op.Read[tokenForm](x, op.IsHTML(x))
 	if err != nil {
 		return none, err
 	}
@@ -130,7 +130,7 @@ type protocolProblem struct {
 
 // sendProtocolError replies with an error of the protocol. Its media type is the one that RFC 6749
 // demands, which libraries insist on.
-func (h *Handler) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
+func (h byProvider) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
 	if code == account.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)

@@ -62,10 +62,8 @@ type Request interface {
 }
 
 // Operations are all of them, in the order of their commands.
-func Operations() []Request {
-	return []Request{
-		&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
-	}
+var Operations = []Request{
+	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
 }
 
 // Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if the process that

@@ -47,7 +47,7 @@ func (c *Control) start(ctx context.Context, _ *serving.Generation) error {
 
 func (c *Control) mux() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, o := range command.Operations() {
+	for _, o := range command.Operations {
 		if route := o.Route(); route != "" {
 			mux.HandleFunc(route, o.Handle(c.Log, func() *command.Place { return c.Here.Place(c.Served.Now()) }))
 		}
