@@ -80,7 +80,7 @@ authentication:
 	p.mustAsk(UserRequest{Act: CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
 	_, token := p.logIn(a, "ada@example.com", "correct horse battery")
 	p.me(a, token)
-	if err := a.repairAll(t.Context()); err != nil {
+	if err := a.repairAll(t.Context(), "a loss"); err != nil {
 		t.Fatal(err)
 	}
 	send("DELETE", "/authors/lem", "", http.StatusNoContent)

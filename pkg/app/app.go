@@ -40,6 +40,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/idempotent"
+	"belfry/pkg/walk"
 )
 
 // App is a running belfry.
@@ -66,6 +67,7 @@ type App struct {
 	busSettings    busSettings
 	missed         *missed.Watch   // nil in a process without the roles mapping, cascade and mail
 	tracer         *tracing.Tracer // nil: none
+	walkRate       *walk.Rate      // of what passes over all objects in the background
 	filler         *fill.Filler
 	claims         *fill.Filler     // of unique values
 	kept           *idempotent.Kept // for clients of requests with a key
@@ -131,6 +133,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	a := &App{
 		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
+		walkRate: walk.NewRate(c.FillRate),
 	}
 	a.mailers = newMailers(a.registry)
 	a.stopping, a.stop = context.WithCancel(context.Background())

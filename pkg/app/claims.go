@@ -46,7 +46,7 @@ func (a *App) incompleteClaims() []string {
 		case s.Waiting:
 			all = append(all, "new unique values of "+s.Target+" are refused until all processes have the same configuration, and the values of its objects are collected")
 		default:
-			all = append(all, fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused until then", s.Target, s.Targets, s.Total))
+			all = append(all, fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused until then", s.Target, s.Done, s.Total))
 		}
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
+	"belfry/pkg/walk"
 )
 
 // startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the
@@ -17,7 +18,7 @@ import (
 func (a *serving) startFill(ctx context.Context) error {
 	f, err := fill.Start(ctx, fill.Options{
 		Works: fill.Derived(a.set, config.Internal), Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
-		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
+		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.walkRate,
 	})
 	if err != nil {
 		return err
@@ -37,15 +38,15 @@ func (a *serving) prepareFill(ctx context.Context) error {
 	return err
 }
 
-// merged returns how far everything is, with one status for a mapping: it is filled once what whole numbers name is filled too. What else
-// makes up for a release before has none.
+// merged returns how far arrays and computed properties are, with one status for a mapping: it is filled once what whole numbers name is
+// filled too. What else makes up for a release before has none.
 func merged(all []fill.Status) (out []fill.Status) {
 	for _, s := range all {
-		if s.Upgrades {
+		if s.Kind != walk.Mapping && s.Kind != walk.Computed {
 			continue
 		}
 		for _, n := range all {
-			if n.Upgrades && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
+			if n.Kind == walk.Upgrade && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
 				s.Filled, s.Waiting = s.Filled && n.Filled, s.Waiting || n.Waiting
 				s.Failed += n.Failed
 			}
@@ -60,7 +61,7 @@ func (a *App) consoleFill() func(source, target, array string) console.Fill {
 	return func(source, target, array string) console.Fill {
 		for _, s := range merged(a.filler.Status()) {
 			if s.Source == source && s.Target == target && s.Array == array {
-				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Others, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
+				return console.Fill{Known: true, Done: s.Filled, Repairing: s.Repairing, Waiting: s.Others, Targets: s.Done, Total: s.Total, Failed: s.Failed}
 			}
 		}
 		return console.Fill{}
@@ -76,7 +77,7 @@ var (
 // collectFill adds the metrics of filling.
 func (a *App) collectFill(ch chan<- prometheus.Metric) {
 	for _, s := range merged(a.filler.Status()) {
-		if s.Source == "" {
+		if s.Kind == walk.Computed {
 			ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Target)
 			continue
 		}

@@ -7,13 +7,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/internal/count"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
-	"belfry/pkg/errs"
-	"belfry/pkg/mapping/verify"
 	"belfry/pkg/missed"
 )
 
@@ -47,17 +44,13 @@ func (a *App) startMissed(context.Context) error {
 	return nil
 }
 
-// repairAll corrects whatever the events that workers have missed would have changed, beside the workers.
-func (a *App) repairAll(ctx context.Context) error {
-	report, err := verify.Run(ctx, a.now().set, verify.Options{Repair: true, RecheckFor: differenceTimeout})
-	if err != nil {
+// repairAll has everything done once more that the events would have changed which workers have missed, beside the workers. A process
+// with the role mapping does it. The loss identifies it, so that the next process continues after a crash of this one.
+func (a *App) repairAll(ctx context.Context, loss string) error {
+	if err := a.filler.Again(ctx, loss); err != nil {
 		return err
 	}
-	if !report.Clean() {
-		return errs.New(errs.Internal, "%s left, the first: %s %s in %s %s: `belfry verify --repair` shows all",
-			count.Of(len(report.Differences)+report.More, "difference"), report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
-	}
-	a.log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
+	a.log.Info("what the missed events would have changed is repaired")
 	return nil
 }
 
@@ -65,7 +58,7 @@ func (a *App) repairAll(ctx context.Context) error {
 var mailPatience = 15 * time.Second
 
 // sendUnsent sends the mails whose requests nobody has seen. Without mails in the configuration there are none to send.
-func (a *App) sendUnsent(ctx context.Context) error {
+func (a *App) sendUnsent(ctx context.Context, _ string) error {
 	now, done := a.use()
 	defer done()
 	sent, err := now.auth.Post.SendUnsent(ctx, mailPatience)

@@ -121,7 +121,7 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	if a.metricsAddress != "" {
 		a.metricsPort.Store(next.newMetricsPort())
 	}
-	a.filler.SetRate(c.FillRate)
+	a.walkRate.Set(c.FillRate)
 	if o, err := p.busOptions(); err == nil {
 		a.bus.SetAuth(o.Auth)
 	}

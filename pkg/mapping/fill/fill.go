@@ -24,13 +24,13 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 const (
 	interval    = 10 * time.Second
 	goneAfter   = 3 * interval     // without a beat until a process counts as gone
 	renewAfter  = interval / 2     // how often the lease is renewed, and the progress stored
-	logInterval = 30 * time.Second // how often the progress is logged
 	callTimeout = 10 * time.Second // of the start and of polls
 	stopTimeout = 2 * time.Second
 	retryMin    = 200 * time.Millisecond
@@ -55,7 +55,7 @@ type Options struct {
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
 
-	Rate     int           // see SetRate
+	Rate     *walk.Rate    // of objects that are read: targets, and objects whose entries are computed; nil: no limit
 	Interval time.Duration // between polls; 0: 10 s
 	Now      func() time.Time
 
@@ -76,8 +76,8 @@ type Filler struct {
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	targets atomic.Int64 // that this process has filled
-	rate    atomic.Int64
+	targets atomic.Int64  // that this process has filled
+	wake    chan struct{} // something may be due
 
 	changing sync.Mutex                      // of the state: what is read later is also applied later
 	current  atomic.Pointer[state]           // as it was read last; it is not changed any more
@@ -91,9 +91,8 @@ func newFiller(o Options) *Filler {
 	}
 	f := &Filler{
 		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: o.Works.state, What: "the state " + o.Works.state},
-		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{},
+		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
-	f.SetRate(o.Rate)
 	f.opts.Interval, f.opts.renew, f.opts.gone = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter), cmp.Or(o.gone, goneAfter)
 	f.watcher = &watcher{alone: o.Alone, gone: f.opts.gone, now: o.Now, seen: map[string]beat{}}
 	for name, w := range f.works {
@@ -163,10 +162,6 @@ func (f *Filler) complete() bool {
 	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled })
 }
 
-// SetRate sets how many objects a second are read at most: targets, and objects whose entries are computed. 0 is no
-// limit. A fill in progress continues with it.
-func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
-
 // Close ends a fill that is in progress: the next start continues it.
 func (f *Filler) Close() {
 	f.cancel()
@@ -192,7 +187,18 @@ func (f *Filler) run(ctx context.Context) {
 		}
 		retries.Reset()
 		f.report(nil)
-		_ = backoff.Sleep(ctx, f.opts.Interval)
+		f.rest(ctx)
+	}
+}
+
+// rest waits for the next poll.
+func (f *Filler) rest(ctx context.Context) {
+	timer := time.NewTimer(f.opts.Interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-f.wake:
 	}
 }
 
@@ -306,12 +312,12 @@ func (f *Filler) due() []string {
 	var due []string
 	for name, w := range f.works {
 		switch {
-		case s.due(name, w.definition):
+		case s.due(name, w):
 			due = append(due, name)
 			delete(f.waits, name)
-		case f.disputed(s, name) && !f.waits[name]:
+		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
 			f.waits[name] = true
-			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.kind, name)
+			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.called, cmp.Or(w.shown, name))
 		}
 	}
 	slices.Sort(due)
