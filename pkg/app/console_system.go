@@ -126,11 +126,11 @@ func (a *App) checks(ctx context.Context) []console.Check {
 // saysOfIndex returns what a search index has. A former one answers while another one is built.
 func saysOfIndex(i search.Status) string {
 	if !i.Ready {
-		return "is being built; " + count.Of(i.Read, "object") + " read"
+		return "is being built; " + count.Of(i.Done, "object") + " read"
 	}
 	says := count.Of(i.Objects, "object") + ", " + count.Of(i.Behind, "event") + " behind the log"
 	if i.Former {
-		says += "; a former one, in use until a new one is built; " + count.Of(i.Read, "object") + " read"
+		says += "; a former one, in use until a new one is built; " + count.Of(i.Done, "object") + " read"
 	}
 	return says
 }

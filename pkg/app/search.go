@@ -31,7 +31,7 @@ func (a *serving) startSearch(context.Context) error {
 		return nil
 	}
 	s, err := search.Start(search.Options{
-		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: searchFolder(a.config), Stores: stores, Logger: a.log,
+		Conn: a.bus.Conn(), JetStream: a.bus.JetStream(), Folder: searchFolder(a.config), Stores: stores, Logger: a.log, Rate: a.walkRate,
 	})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 const (
@@ -62,6 +63,7 @@ type Options struct {
 	Folder    string // of the indexes
 	Stores    []Indexed
 	Logger    *slog.Logger
+	Rate      *walk.Rate // of builds; nil: no limit
 }
 
 // Service keeps indexes and answers searches.
@@ -85,7 +87,7 @@ func Start(o Options) (*Service, error) {
 	}
 	s := &Service{opts: o, slots: make(chan struct{}, maxSearches), log: &sharedLog{conn: o.Conn, js: o.JetStream}}
 	for _, of := range o.Stores {
-		x := &storeIndex{folder: filepath.Join(o.Folder, of.Store.Name()), log: o.Logger.With("store", of.Store.Name())}
+		x := &storeIndex{folder: filepath.Join(o.Folder, of.Store.Name()), rate: o.Rate, log: o.Logger.With("store", of.Store.Name())}
 		x.of.Store(&of)
 		x.open()
 		s.indexes = append(s.indexes, x)
@@ -175,6 +177,8 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 		}
 		if !follows || x.outdated() {
 			x.build(ctx, s.opts.JetStream)
+		} else {
+			x.forget()
 		}
 		if !follows {
 			x.take(ctx, true)
@@ -220,13 +224,14 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 
 var errNoIndex = errs.New(errs.Unavailable, "the index could not be opened")
 
-// Status is the state of the index of a store.
+// Status is the state of the index of a store, and how far the build in progress is, or the last one was.
 type Status struct {
+	walk.Status
+
 	Store    string
 	Ready    bool   // it answers
 	Former   bool   // it is of other settings, or of the version before, until another one is built
 	Objects  uint64 // in the index
-	Read     int64  // objects that a build has read
 	Followed uint64 // the sequence of the last event, of all stores, that was followed
 	Behind   uint64 // events of the log, of all stores, that were not followed
 	Late     bool   // it is behind by more than events take

@@ -79,7 +79,7 @@ type Options[T any] struct {
 
 // Text is how a walk is logged.
 type Text struct {
-	Kind, Name string // an attribute: mapping="Books in Authors.books"
+	Kind, Name string // an attribute: mapping="Books in Authors.books"; "": none
 	Begins     string
 	Does       string // "filling the arrays of a mapping"
 	Done       string // "the arrays of a mapping are filled"
@@ -117,13 +117,17 @@ func (w *Walk[T]) Progress() Progress {
 // Run walks to the end. It ends early by an error of its functions, or with ctx.
 func (w *Walk[T]) Run(ctx context.Context) error {
 	w.logBeginning()
-	stop := w.logNowAndThen()
-	err := w.run(ctx)
-	stop()
+	err := w.loggedRun(ctx)
 	if err == nil {
 		w.logEnd()
 	}
 	return err
+}
+
+// loggedRun is run, and logs the progress meanwhile, also if run panics.
+func (w *Walk[T]) loggedRun(ctx context.Context) error {
+	defer w.logNowAndThen()()
+	return w.run(ctx)
 }
 
 func (w *Walk[T]) run(ctx context.Context) error {
@@ -228,6 +232,9 @@ func (w *Walk[T]) fail(object T, err error) {
 
 // args are the attributes of all lines of the log.
 func (w *Walk[T]) args(more ...any) []any {
+	if w.o.Text.Kind == "" {
+		return more
+	}
 	return append([]any{w.o.Text.Kind, w.o.Text.Name}, more...)
 }
 

@@ -25,10 +25,11 @@ func (f *Filler) Again(ctx context.Context, id string) error {
 			names = append(names, name)
 		}
 	}
-	for {
+	for waits := false; ; waits = true {
 		requested := false
 		err := f.change(ctx, func(s *state) bool {
-			requested = s.again(id, names)
+			// Whoever has recorded another loss meanwhile does the work for this one too. A process of the release before records none.
+			requested = (!waits || s.Again == "") && s.again(id, names)
 			return requested
 		})
 		if err != nil {

@@ -168,8 +168,11 @@ func TestALossDuringARepairBeginsItAgain(t *testing.T) {
 	save(i, lost.Store("Books"), "new", `{"author":"a220","title":"T"}`)
 	once.Store(true)
 	p.must(p.filler.Again(t.Context(), "a loss"))
+	p.right() // what waits for the first loss waits for the second one, too
 	p.must(<-second)
-	p.right()
+	if n := strings.Count(p.logged.String(), "events were missed: filling the arrays"); n != 2 {
+		t.Errorf("the arrays are filled %d times after two losses:\n%s", n, p.logged)
+	}
 }
 
 func TestARepairThatFailsIsMadeAgain(t *testing.T) {

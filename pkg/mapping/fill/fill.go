@@ -315,7 +315,7 @@ func (f *Filler) due() []string {
 		case s.due(name, w):
 			due = append(due, name)
 			delete(f.waits, name)
-		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
+		case s.disputed(name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
 			f.waits[name] = true
 			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.called, cmp.Or(w.shown, name))
 		}
