@@ -10,7 +10,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
 )
@@ -60,7 +60,7 @@ func (c *backupMakeCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Backup(ctx, loaded, app.BackupOptions{To: to, Progress: sometimes(writeBackedUp(s.err))})
+	r, err := command.Backup(ctx, loaded, command.BackupOptions{To: to, Progress: sometimes(writeBackedUp(s.err))})
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func writeBackedUp(w io.Writer) func(backup.Progress) {
 	return func(p backup.Progress) { fmt.Fprintf(w, "%s: %d\n", p.What, p.Done) }
 }
 
-func writeBackup(w io.Writer, r *app.BackupResult) error {
+func writeBackup(w io.Writer, r *command.BackupResult) error {
 	for _, problem := range r.Problems {
 		fmt.Fprintln(w, problem)
 	}
@@ -105,14 +105,14 @@ func (c *backupListCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	all, err := app.ListBackups(ctx, loaded, at)
+	all, err := command.ListBackups(ctx, loaded, at)
 	if err != nil {
 		return err
 	}
 	return writeResult(s.out, c.JSON, all, writeBackups)
 }
 
-func writeBackups(w io.Writer, all app.Backups) error {
+func writeBackups(w io.Writer, all command.Backups) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "there are no backups")
 		return err
@@ -140,7 +140,7 @@ func (c *backupVerifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	id, err := app.VerifyBackup(ctx, loaded, at, c.Backup, sometimes(writeBackedUp(s.err)))
+	id, err := command.VerifyBackup(ctx, loaded, at, c.Backup, sometimes(writeBackedUp(s.err)))
 	if err == nil {
 		_, err = fmt.Fprintf(s.out, "backup %s: every part has its hash\n", id)
 	}
@@ -159,11 +159,11 @@ func (c *restoreCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Restore(ctx, loaded, app.RestoreOptions{From: from, ID: c.Backup, Progress: sometimes(writeBackedUp(s.err))})
+	r, err := command.Restore(ctx, loaded, command.RestoreOptions{From: from, ID: c.Backup, Progress: sometimes(writeBackedUp(s.err))})
 	if err != nil {
 		return err
 	}
-	return writeResult(s.out, c.JSON, r, func(w io.Writer, r *app.RestoreReport) error {
+	return writeResult(s.out, c.JSON, r, func(w io.Writer, r *command.RestoreReport) error {
 		if err := writeReport(w, r.Report); err != nil {
 			return err
 		}

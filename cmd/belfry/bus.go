@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/open"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
@@ -63,7 +63,7 @@ func (f busFlags) options() (bus.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		if o, err = app.BusClient(c); err != nil {
+		if o, err = open.BusClient(c); err != nil {
 			return o, err
 		}
 	}

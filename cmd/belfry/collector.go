@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/open"
 )
 
 // By how many bytes the heap may grow between two collections: while belfry serves, besides twice those that the collector
@@ -42,7 +42,7 @@ const ballastSize = 256 << 20
 //
 // It is called when belfry has started, before a collection: it needs one, for which the start does not wait.
 func newBallast() []byte {
-	if _, small := runtimeLimit(app.Memory()); small || isTunedByEnvironment() {
+	if _, small := runtimeLimit(open.Memory()); small || isTunedByEnvironment() {
 		return nil
 	}
 	debug.SetGCPercent(collectorPercent(ballastSize, 0, minHeadroom)) // until it is set after that collection
@@ -54,7 +54,7 @@ func newBallast() []byte {
 // it does not scan, only after as much memory again is used. The percentage is set again after each collection. With little
 // memory it sets the runtime's limit. GOGC or GOMEMLIMIT in the environment take precedence.
 func tuneCollector() {
-	memory := app.Memory() // before a limit is set, which would count
+	memory := open.Memory() // before a limit is set, which would count
 	if limit, small := runtimeLimit(memory); small {
 		if !isTunedByEnvironment() {
 			debug.SetMemoryLimit(limit)

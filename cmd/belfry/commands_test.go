@@ -14,11 +14,12 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/hold"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
-	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -194,7 +195,7 @@ func TestExportWritesWholeFilesOnly(t *testing.T) {
 }
 
 func TestVerifyReport(t *testing.T) {
-	r := &app.Report{Report: &verify.Report{
+	r := &command.Report{Report: &verify.Report{
 		Mappings: 2, Objects: 5, Targets: 1, Entries: 3, Pending: 4, Repaired: 1, More: 2,
 		Differences: []verify.Difference{{Kind: "missing", Target: "Authors", Holder: "lem", Array: "books", Source: "Books", UUID: "eden"}},
 	}, Binaries: &binary.Report{
@@ -223,9 +224,9 @@ func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
 		return &policy.FieldDecision{Allowed: allowed, Rule: rule, Reason: reason}
 	}
 	const open = "none: everyone may"
-	answer := &app.Access{Explanation: store.Explanation{
+	answer := &command.Access{Explanation: access.Explanation{
 		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null"},
-		Fields: []store.FieldAccess{
+		Fields: []access.FieldAccess{
 			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},
 			{Field: "phone", Read: decided(false, "isOwner", ""), Write: decided(true, open, "")},
 			{Field: "role", Write: decided(false, "user.role == 'admin'", "no such key: role"), Given: true},
@@ -285,7 +286,7 @@ func TestServeStopsWhileItWaitsForACommand(t *testing.T) {
 	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := app.LockData(filepath.Join(folder, "data"), "backup")
+	lock, err := hold.LockData(filepath.Join(folder, "data"), "backup")
 	if err != nil {
 		t.Fatal(err)
 	}

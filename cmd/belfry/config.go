@@ -14,7 +14,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/app/starter"
 	"belfry/pkg/errs"
 )
@@ -76,7 +76,7 @@ func (c *configCheckCmd) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := app.CheckStrictly(loaded); err != nil {
+	if err := plan.CheckStrictly(loaded); err != nil {
 		return err
 	}
 	mappings := 0
@@ -87,7 +87,7 @@ func (c *configCheckCmd) Run(s streams) error {
 	if _, err = fmt.Fprintf(s.out, "%s: good: %s, %s\n", c.Config, count.Of(len(declared), "store"), count.Of(mappings, "mapping")); err != nil {
 		return err
 	}
-	for _, w := range app.Warnings(loaded) {
+	for _, w := range plan.Warnings(loaded) {
 		if _, err := fmt.Fprintf(s.err, "warning: %s\n", w); err != nil {
 			return err
 		}
@@ -95,14 +95,14 @@ func (c *configCheckCmd) Run(s streams) error {
 	if err := writeConditions(s.out, loaded); err != nil {
 		return err
 	}
-	return writeRights(s.out, app.Rights(loaded))
+	return writeRights(s.out, plan.Rights(loaded))
 }
 
 // writeRights writes who may do what over HTTP, a line a store.
-func writeRights(w io.Writer, all []app.StoreRights) error {
+func writeRights(w io.Writer, all []plan.StoreRights) error {
 	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
 	fmt.Fprint(t, "store")
-	for _, op := range app.Operations() {
+	for _, op := range plan.Operations() {
 		fmt.Fprintf(t, "\t%s", op)
 	}
 	open := false
@@ -132,7 +132,7 @@ func writeRights(w io.Writer, all []app.StoreRights) error {
 // openMark is behind what is open to all.
 const openMark = "(!)"
 
-func shownRight(r app.Right) string {
+func shownRight(r plan.Right) string {
 	if r.Open {
 		return r.Who + openMark
 	}

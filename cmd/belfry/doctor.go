@@ -12,7 +12,8 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/doctor"
 )
@@ -30,12 +31,12 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 	if c.Timeout <= 0 {
 		return errs.New(errs.Invalid, "--timeout: expected a duration such as 15s")
 	}
-	o := app.DoctorOptions{Within: c.Timeout}
+	o := examine.DoctorOptions{Within: c.Timeout}
 	loaded, err := c.load("")
 	if err != nil {
 		return c.invalid(s, err)
 	}
-	if err := app.Check(loaded); err != nil {
+	if err := plan.Check(loaded); err != nil {
 		return c.invalid(s, err)
 	}
 	if c.URL != "" || c.User != "" || c.Creds != "" {
@@ -44,13 +45,13 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		if c.URL != "" {
-			if options.TLS, err = app.BusTrust(loaded); err != nil {
+			if options.TLS, err = plan.BusTrust(loaded); err != nil {
 				return err
 			}
 		}
 		o.Bus = &options
 	}
-	r := app.Doctor(ctx, loaded, o)
+	r := examine.Doctor(ctx, loaded, o)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 
 // invalid reports a configuration with which nothing can be asked.
 func (c *doctorCmd) invalid(s streams, err error) error {
-	if writing := c.write(s.out, app.DoctorConfig(err)); writing != nil {
+	if writing := c.write(s.out, examine.DoctorConfig(err)); writing != nil {
 		return writing
 	}
 	if problems := (config.Problems)(nil); errors.As(err, &problems) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"belfry/config"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 )
 
@@ -27,7 +27,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.Output == "" {
-		return app.Export(ctx, loaded, c.Store, c.Secrets, s.out)
+		return command.Export(ctx, loaded, c.Store, c.Secrets, s.out)
 	}
 	info, err := os.Stat(c.Output)
 	switch {
@@ -48,7 +48,7 @@ func (c *exportCmd) replace(ctx context.Context, loaded *config.Config) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = app.Export(ctx, loaded, c.Store, c.Secrets, w)
+	err = command.Export(ctx, loaded, c.Store, c.Secrets, w)
 	if err = errors.Join(err, w.Flush(), f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -61,5 +61,5 @@ func (c *exportCmd) pour(ctx context.Context, loaded *config.Config) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "--output: can't write to %s", c.Output)
 	}
-	return errors.Join(app.Export(ctx, loaded, c.Store, c.Secrets, f), f.Close())
+	return errors.Join(command.Export(ctx, loaded, c.Store, c.Secrets, f), f.Close())
 }

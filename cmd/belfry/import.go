@@ -13,7 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/importer"
 )
@@ -103,7 +103,7 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	o.Omit, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
 	if c.DryRun {
 		var err error
-		o.Schema, err = app.Judge(loaded, c.Store)
+		o.Schema, err = plan.Judge(loaded, c.Store)
 		return o, err
 	}
 	switch {
@@ -121,7 +121,7 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	}
 	o.URL = base + st.Expose.URL
 	var err error
-	o.RootCAs, err = app.WebTrust(loaded)
+	o.RootCAs, err = plan.WebTrust(loaded)
 	return o, err
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 )
 
@@ -20,7 +20,7 @@ func (c *importCmd) withSecrets(ctx context.Context, s streams, loaded *config.C
 		return err
 	}
 	defer func() { _ = input.Close() }()
-	r, err := app.ImportSecrets(ctx, loaded, c.Store, c.Update, input)
+	r, err := command.ImportSecrets(ctx, loaded, c.Store, c.Update, input)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 )
 
 type mailCmd struct {
@@ -24,7 +24,7 @@ func (c *mailTestCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	tested, err := app.TestMail(ctx, loaded, app.MailTest{To: c.Address, Mailer: c.Mailer})
+	tested, err := command.TestMail(ctx, loaded, command.MailTest{To: c.Address, Mailer: c.Mailer})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
@@ -95,7 +95,7 @@ func newParser(c *cli, s streams, exit func(int), more ...kong.Option) *kong.Kon
 	parser, err := kong.New(c, append(more,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
-		kong.Vars{"roles": strings.Join(app.Roles(), ", ")},
+		kong.Vars{"roles": strings.Join(plan.Roles(), ", ")},
 		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(s.out, s.err),

@@ -10,7 +10,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/operations/migrate"
 )
 
@@ -30,7 +30,7 @@ func (c *migrateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Migrate(ctx, from, to, sometimes(writeMigrated(s.err)))
+	r, err := command.Migrate(ctx, from, to, sometimes(writeMigrated(s.err)))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func writeMigrated(w io.Writer) func(migrate.Progress) {
 	}
 }
 
-func writeMigration(w io.Writer, r *app.MigrateReport) error {
+func writeMigration(w io.Writer, r *command.MigrateReport) error {
 	for _, name := range r.Stayed {
 		fmt.Fprintf(w, "%s: not moved, its place is the same\n", name)
 	}

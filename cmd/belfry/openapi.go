@@ -2,7 +2,7 @@ package main
 
 import (
 	"belfry/config"
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 )
 
 type openapiCmd struct {
@@ -13,9 +13,9 @@ type openapiCmd struct {
 // Run writes the document of GET /openapi.json, or the same in OpenAPI 3.0.
 func (c *openapiCmd) Run(s streams) error {
 	if c.Spec == "3.0" {
-		return c.describe(app.OpenAPI30, s)
+		return c.describe(plan.OpenAPI30, s)
 	}
-	return c.describe(app.OpenAPI, s)
+	return c.describe(plan.OpenAPI, s)
 }
 
 // described is the flags of commands that write a document.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 )
 
 type reloadCmd struct {
@@ -19,7 +19,7 @@ func (c *reloadCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Reload(ctx, folder)
+	r, err := command.Reload(ctx, folder)
 	if err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func TestReloadByCommandAndBySignal(t *testing.T) {
 	logged := serving(t, file)
 
 	belfry(t, 0, "reloaded; nothing has changed", "reload", "-c", file)
-	write("log: {format: json, level: debug}\nstores: {Books: {expose: {}}}\n")
-	belfry(t, 2, "4:10: stores.Books: can't change while belfry runs", "reload", "-c", file)
+	write("log: {format: json, level: debug}\ndata: elsewhere\n")
+	belfry(t, 2, "4:1: data: can't change while belfry runs", "reload", "-c", file, "--data", filepath.Join(filepath.Dir(file), "data"))
 	write("log: {format: json, level: debug}\nlimits: {loopback: true}\n")
 	belfry(t, 0, "reloaded; changed are\n  limits\n  log.level\n", "reload", "-c", file)
 	write("log: {format: json, level: nonsense}\n")

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/schema"
 )
@@ -26,7 +26,7 @@ type schemaCheckCmd struct {
 
 // Run prints the objects that don't match. Its exit code is 1 when there are any.
 func (c *schemaCheckCmd) Run(ctx context.Context, s streams) error {
-	q := app.SchemaQuestion{Store: c.Store, Formats: c.Formats}
+	q := command.SchemaQuestion{Store: c.Store, Formats: c.Formats}
 	if c.Formats && c.Schema == "" {
 		return errs.New(errs.Invalid, "--formats is for --schema: the configuration says whether its schema asserts formats")
 	}
@@ -41,7 +41,7 @@ func (c *schemaCheckCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	report, err := app.CheckSchema(ctx, loaded, q)
+	report, err := command.CheckSchema(ctx, loaded, q)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 )
 
@@ -23,7 +23,7 @@ type keysListCmd struct {
 
 // Run prints a line for each key.
 func (c *keysListCmd) Run(ctx context.Context, s streams) error {
-	return c.manage(ctx, s.out, func(time.Duration) app.KeysRequest { return app.KeysRequest{} })
+	return c.manage(ctx, s.out, func(time.Duration) command.KeysRequest { return command.KeysRequest{} })
 }
 
 type keysRotateCmd struct {
@@ -36,21 +36,21 @@ func (c *keysRotateCmd) Run(ctx context.Context, s streams) error {
 	if c.Keep != nil && *c.Keep < 0 {
 		return errs.New(errs.Invalid, "--keep: %s is negative", *c.Keep)
 	}
-	return c.manage(ctx, s.out, func(maxAge time.Duration) app.KeysRequest {
+	return c.manage(ctx, s.out, func(maxAge time.Duration) command.KeysRequest {
 		if c.Keep != nil {
 			maxAge = *c.Keep
 		}
-		return app.KeysRequest{Rotate: true, Keep: maxAge}
+		return command.KeysRequest{Rotate: true, Keep: maxAge}
 	})
 }
 
 // manage sends a request, which may depend on how long the log keeps events.
-func (c *keysListCmd) manage(ctx context.Context, out io.Writer, request func(maxAge time.Duration) app.KeysRequest) error {
+func (c *keysListCmd) manage(ctx context.Context, out io.Writer, request func(maxAge time.Duration) command.KeysRequest) error {
 	loaded, err := c.load("")
 	if err != nil {
 		return err
 	}
-	keys, err := app.ManageKeys(ctx, loaded, request(loaded.Bus.Events.MaxAge))
+	keys, err := command.ManageKeys(ctx, loaded, request(loaded.Bus.Events.MaxAge))
 	if err != nil {
 		return err
 	}

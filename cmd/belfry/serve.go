@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/internal/logctx"
 	"belfry/pkg/app"
 )
 
@@ -38,7 +37,9 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	level := &slog.LevelVar{}
 	level.Set(loaded.Log.Level)
-	log := logger(loaded.Log.Format, level, s.err)
+	format := &atomic.Pointer[string]{}
+	format.Store(&loaded.Log.Format)
+	log := switchable(format, level, s.err)
 	slog.SetDefault(log) // and so that of package log: libraries that have no other way write their few lines there
 	began := time.Now()
 	a, err := app.Start(ctx, loaded, log, c.Role...)
@@ -53,6 +54,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	current.Store(loaded)
 	a.OnReload(app.Reloading{Read: c.read, Applied: func(now *config.Config) {
 		level.Set(now.Log.Level)
+		format.Store(&now.Log.Format)
 		current.Store(now)
 	}})
 	person := isForPeople(loaded.Log, s.out)
@@ -133,22 +135,4 @@ func serveUntil(ctx context.Context, a *app.App, h *hangups) (reason, failed err
 // program writes as JSON is collected, kept and read by others, and its output with it.
 func isForPeople(l config.Log, out io.Writer) bool {
 	return l.Format != "json" || isTerminal(out)
-}
-
-// inSeconds has durations in JSON be numbers of seconds, as in metrics. slog writes nanoseconds, which no name says.
-func inSeconds(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
-	}
-	return a
-}
-
-func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(w, options)
-	if format == "json" {
-		options.ReplaceAttr = inSeconds
-		handler = slog.NewJSONHandler(w, options)
-	}
-	return slog.New(logctx.NewHandler(handler))
 }

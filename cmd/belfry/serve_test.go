@@ -7,10 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 )
 
 // Durations in JSON are seconds, in whatever place.
@@ -45,7 +46,7 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 	if !strings.Contains(help, "--role=ROLE,... ") {
 		t.Errorf("the help has another form of --role: %s", help)
 	}
-	if want := strings.Join(app.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
+	if want := strings.Join(plan.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
 		t.Errorf("the help does not name %s: %s", want, help)
 	}
 	for file, line := range map[string]string{"../../docs/reference/glossary.md": "| role |", "../../docs/guides/deploy-cluster.md": "belfry serve --role mapping"} {
@@ -55,7 +56,7 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 		}
 		_, rest, found := strings.Cut(string(text), line)
 		line, _, _ := strings.Cut(rest, "\n")
-		for _, role := range app.Roles() {
+		for _, role := range plan.Roles() {
 			named := strings.Contains(line, role)
 			if strings.Contains(file, "deploy") { // the front is another process there, and the role mapping comes before
 				named = named || role == "front" || role == "mapping"
@@ -64,5 +65,22 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 				t.Errorf("%s does not name %s", file, role)
 			}
 		}
+	}
+}
+
+// A reload changes the format of what is logged after it, also by loggers that were made before.
+func TestTheFormatOfTheLogChanges(t *testing.T) {
+	var out strings.Builder
+	format := &atomic.Pointer[string]{}
+	text, asJSON := "text", formatJSON
+	format.Store(&text)
+	log := switchable(format, slog.LevelInfo, &out).With("part", "x").WithGroup("g")
+	log.Info("one", "a", time.Second)
+	format.Store(&asJSON)
+	log.Info("two", "a", time.Second)
+	log.Debug("three")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `msg=one part=x g.a=1s`) || !strings.Contains(lines[1], `"msg":"two","part":"x","g":{"a":1}}`) {
+		t.Errorf("%q", lines)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
@@ -54,7 +54,7 @@ func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
 	}
 	var all []bus.Diff
 	err = c.connect(ctx, func(b *bus.Client) (err error) {
-		all, err = app.SetupBus(ctx, loaded, b, specs, c.Check)
+		all, err = command.SetupBus(ctx, loaded, b, specs, c.Check)
 		return err
 	})
 	if lacks := writeFindings(s.out, all); err == nil && lacks {

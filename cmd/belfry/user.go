@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 
 	"belfry/pkg/account"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
@@ -49,7 +49,7 @@ type oneUser struct {
 }
 
 // manage calls do with what executes requests.
-func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(app.AskUsers) error) error {
+func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(command.AskUsers) error) error {
 	loaded, err := f.load("")
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(app.AskUs
 	if me, err := user.Current(); err == nil {
 		by = me.Username
 	}
-	return app.ManageUsers(ctx, loaded, mayCreate, func(ask app.AskUsers) error {
-		return do(func(ctx context.Context, q app.UserRequest) (*app.UserReply, error) {
+	return command.ManageUsers(ctx, loaded, mayCreate, func(ask command.AskUsers) error {
+		return do(func(ctx context.Context, q command.UserRequest) (*command.UserReply, error) {
 			q.By = by
 			return ask(ctx, q)
 		})
@@ -67,9 +67,9 @@ func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(app.AskUs
 }
 
 // act executes an act about one user and prints what was done.
-func (f userFlags) act(ctx context.Context, s streams, q app.UserRequest, done string) (account.Account, error) {
+func (f userFlags) act(ctx context.Context, s streams, q command.UserRequest, done string) (account.Account, error) {
 	var a account.Account
-	err := f.manage(ctx, q.Act == app.CreateUser, func(ask app.AskUsers) error {
+	err := f.manage(ctx, q.Act == command.CreateUser, func(ask command.AskUsers) error {
 		reply, err := ask(ctx, q)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ type userListCmd struct{ userFlags }
 
 // Run prints a line for each user.
 func (c *userListCmd) Run(ctx context.Context, s streams) error {
-	return c.manage(ctx, false, func(ask app.AskUsers) error {
+	return c.manage(ctx, false, func(ask command.AskUsers) error {
 		each := encoder(s.out).Encode
 		if !c.JSON {
 			t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
@@ -132,7 +132,7 @@ func (c *userListCmd) Run(ctx context.Context, s streams) error {
 			fmt.Fprintln(t, "UUID\tADMIN\tDISABLED\tDELETION\tCREATED\tLOGINS")
 			each = func(v any) error { return writeUser(t, v.(account.Account)) }
 		}
-		for q := (app.UserRequest{Act: app.ListUsers}); ; {
+		for q := (command.UserRequest{Act: command.ListUsers}); ; {
 			reply, err := ask(ctx, q)
 			if err != nil {
 				return err
@@ -164,8 +164,8 @@ type userShowCmd struct{ oneUser }
 
 // Run prints a user.
 func (c *userShowCmd) Run(ctx context.Context, s streams) error {
-	return c.manage(ctx, false, func(ask app.AskUsers) error {
-		reply, err := ask(ctx, app.UserRequest{Act: app.ShowUser, User: c.User})
+	return c.manage(ctx, false, func(ask command.AskUsers) error {
+		reply, err := ask(ctx, command.UserRequest{Act: command.ShowUser, User: c.User})
 		if err != nil {
 			return err
 		}
@@ -184,9 +184,9 @@ type userAdminCmd struct {
 
 // Run makes a user an admin. It fails if the rule of the configuration says otherwise.
 func (c *userAdminCmd) Run(ctx context.Context, s streams) error {
-	q, done := app.UserRequest{Act: app.GrantAdmin, User: c.User}, "the field admin is set"
+	q, done := command.UserRequest{Act: command.GrantAdmin, User: c.User}, "the field admin is set"
 	if c.Revoke {
-		q.Act, done = app.RevokeAdmin, "the field admin is removed"
+		q.Act, done = command.RevokeAdmin, "the field admin is removed"
 	}
 	a, err := c.act(ctx, s, q, done)
 	if err == nil && a.Admin == c.Revoke {
@@ -207,7 +207,7 @@ type userDisableCmd struct{ oneUser }
 
 // Run disables a user.
 func (c *userDisableCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.DisableUser, User: c.User}, "disabled; all sessions have ended")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.DisableUser, User: c.User}, "disabled; all sessions have ended")
 	return err
 }
 
@@ -215,7 +215,7 @@ type userEnableCmd struct{ oneUser }
 
 // Run enables a user.
 func (c *userEnableCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.EnableUser, User: c.User}, "enabled")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.EnableUser, User: c.User}, "enabled")
 	return err
 }
 
@@ -223,7 +223,7 @@ type userUndoDeletionCmd struct{ oneUser }
 
 // Run takes back a deletion that a user has planned.
 func (c *userUndoDeletionCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.UndoDelete, User: c.User}, "the account will not be deleted")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.UndoDelete, User: c.User}, "the account will not be deleted")
 	return err
 }
 
@@ -231,7 +231,7 @@ type userKeepChangesCmd struct{ oneUser }
 
 // Run ends the rights to undo changes of address.
 func (c *userKeepChangesCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.KeepChanges, User: c.User}, "the changes of address can't be undone any more")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.KeepChanges, User: c.User}, "the changes of address can't be undone any more")
 	return err
 }
 
@@ -253,7 +253,7 @@ func (c *userCreateCmd) Run(ctx context.Context, s streams) error {
 	case !c.Machine && err != nil:
 		return err
 	}
-	q := app.UserRequest{Act: app.CreateUser, Login: c.Login, Admin: c.Admin, Validated: c.Validated, Machine: c.Machine}
+	q := command.UserRequest{Act: command.CreateUser, Login: c.Login, Admin: c.Admin, Validated: c.Validated, Machine: c.Machine}
 	if c.Fields != "" {
 		if _, err := object.Parse([]byte(c.Fields)); err != nil {
 			return errs.Wrap(err, errs.Invalid, "--fields: expected a JSON object")
@@ -281,7 +281,7 @@ func (c *userPasswordCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.act(ctx, s, app.UserRequest{Act: app.SetPassword, User: c.User, Password: password}, "the password is set; all sessions have ended")
+	_, err = c.act(ctx, s, command.UserRequest{Act: command.SetPassword, User: c.User, Password: password}, "the password is set; all sessions have ended")
 	return err
 }
 
@@ -297,6 +297,6 @@ func (c *userDeleteCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.DeleteUser, User: c.User}, "deleted")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.DeleteUser, User: c.User}, "deleted")
 	return err
 }

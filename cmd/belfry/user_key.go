@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 )
 
@@ -35,8 +35,8 @@ func (c *userKeyCreateCmd) Run(ctx context.Context, s streams) error {
 			return errs.New(errs.Invalid, "--rule: is empty; leave it out for a key that may do all that the user may")
 		}
 	}
-	return c.manage(ctx, false, func(ask app.AskUsers) error {
-		reply, err := ask(ctx, app.UserRequest{Act: app.CreateKey, User: c.User, Key: account.NewKey{Name: c.Name, Rule: rule, Expires: expires}})
+	return c.manage(ctx, false, func(ask command.AskUsers) error {
+		reply, err := ask(ctx, command.UserRequest{Act: command.CreateKey, User: c.User, Key: account.NewKey{Name: c.Name, Rule: rule, Expires: expires}})
 		if err != nil {
 			return err
 		}
@@ -74,6 +74,6 @@ type userKeyRevokeCmd struct {
 
 // Run revokes an API key.
 func (c *userKeyRevokeCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.RevokeKey, User: c.User, Revoked: c.Key}, "the API key is revoked")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.RevokeKey, User: c.User, Revoked: c.Key}, "the API key is revoked")
 	return err
 }

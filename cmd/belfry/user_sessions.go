@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 )
 
 type userSessionsCmd struct{ oneUser }
 
 // Run prints a line for each session.
 func (c *userSessionsCmd) Run(ctx context.Context, s streams) error {
-	return c.manage(ctx, false, func(ask app.AskUsers) error {
-		reply, err := ask(ctx, app.UserRequest{Act: app.ShowUser, User: c.User})
+	return c.manage(ctx, false, func(ask command.AskUsers) error {
+		reply, err := ask(ctx, command.UserRequest{Act: command.ShowUser, User: c.User})
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (c *userEndSessionsCmd) Run(ctx context.Context, s streams) error {
 	if c.Session != "" {
 		done = "the session has ended"
 	}
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.EndSessions, User: c.User, Session: c.Session}, done)
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.EndSessions, User: c.User, Session: c.Session}, done)
 	return err
 }
 
@@ -59,7 +59,7 @@ type userRecoverCmd struct {
 
 // Run requests the mail, which the belfry that serves the stores sends.
 func (c *userRecoverCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.RecoverUser, User: c.User, Address: c.To}, "a mail to set a new password will be sent")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.RecoverUser, User: c.User, Address: c.To}, "a mail to set a new password will be sent")
 	return err
 }
 
@@ -70,7 +70,7 @@ type userUnlinkCmd struct {
 
 // Run removes an ident.
 func (c *userUnlinkCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.UnlinkIdent, User: c.User, Ident: c.Ident}, c.Ident+" is no login any more; sessions continue, see belfry user end-sessions")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.UnlinkIdent, User: c.User, Ident: c.Ident}, c.Ident+" is no login any more; sessions continue, see belfry user end-sessions")
 	return err
 }
 
@@ -78,6 +78,6 @@ type userResetFactorsCmd struct{ oneUser }
 
 // Run removes all second factors and recovery codes.
 func (c *userResetFactorsCmd) Run(ctx context.Context, s streams) error {
-	_, err := c.act(ctx, s, app.UserRequest{Act: app.ResetFactors, User: c.User}, "there is no second factor any more, and all sessions have ended")
+	_, err := c.act(ctx, s, command.UserRequest{Act: command.ResetFactors, User: c.User}, "there is no second factor any more, and all sessions have ended")
 	return err
 }

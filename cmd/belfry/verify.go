@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"belfry/internal/count"
-	"belfry/pkg/app"
+	"belfry/pkg/app/command"
 	"belfry/pkg/binary"
 	"belfry/pkg/mapping/verify"
 )
@@ -28,7 +28,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	show := newVerifyDisplay(s.err)
-	r, err := app.Verify(ctx, loaded, app.VerifyOptions{Repair: c.Repair, Deep: c.Deep, Progress: show.update})
+	r, err := command.Verify(ctx, loaded, command.VerifyOptions{Repair: c.Repair, Deep: c.Deep, Progress: show.update})
 	show.end()
 	if err != nil {
 		show.hint(c.Repair)
@@ -52,7 +52,7 @@ func writeResult[R interface{ Clean() bool }](w io.Writer, asJSON bool, report R
 	return err
 }
 
-func writeReport(w io.Writer, r *app.Report) error {
+func writeReport(w io.Writer, r *command.Report) error {
 	for _, d := range r.Differences {
 		what := d.Source + " " + d.UUID
 		if d.UUID == "" {

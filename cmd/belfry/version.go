@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 )
 
 type versionCmd struct{}
@@ -38,5 +38,5 @@ func version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("belfry %s%s %s %s/%s", app.Version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("belfry %s%s %s %s/%s", plan.Version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

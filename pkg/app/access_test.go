@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
@@ -41,26 +42,26 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for _, c := range []struct {
-			question Question
+			question command.Question
 			want     string // the answer as JSON, or the error's kind and a part of it
 		}{
-			{Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
+			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
 				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}],"fields":[{"field":"created","read":{"allowed":true,"rule":"none: everyone may"}},{"field":"grade","read":{"allowed":false,"rule":"private"}},`},
-			{Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
+			{command.Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
 				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}]}`},
-			{Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)}, `{"allowed":false,"operation":"create","rule":"user != null"}`},
-			{Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
+			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)}, `{"allowed":false,"operation":"create","rule":"user != null"}`},
+			{command.Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
 				`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
-			{Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":false,"operation":"delete","rule":"false // the policy does not name this operation","noRoute":"the store has expose.restrict.delete"}`},
-			{Question{Store: "Notes", Operation: "list", UUID: "n"}, `"noRoute":"the store has no expose.list"`},
-			{Question{Store: "Users", Operation: "get", UUID: "ann"}, `"noRoute":"the store has no expose"`},
-			{Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"}, `not found: Notes has no object "m"`},
-			{Question{User: "eve", Store: "Notes", Operation: "get", UUID: "n"}, `not found: Users has no object "eve"`},
-			{Question{Store: "Nothing", Operation: "get", UUID: "n"}, `invalid: no store "Nothing" is configured; there are`},
-			{Question{Store: "Notes", Operation: "create", Input: []byte(`[]`)}, `invalid: `},
+			{command.Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":false,"operation":"delete","rule":"false // the policy does not name this operation","noRoute":"the store has expose.restrict.delete"}`},
+			{command.Question{Store: "Notes", Operation: "list", UUID: "n"}, `"noRoute":"the store has no expose.list"`},
+			{command.Question{Store: "Users", Operation: "get", UUID: "ann"}, `"noRoute":"the store has no expose"`},
+			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"}, `not found: Notes has no object "m"`},
+			{command.Question{User: "eve", Store: "Notes", Operation: "get", UUID: "n"}, `not found: Users has no object "eve"`},
+			{command.Question{Store: "Nothing", Operation: "get", UUID: "n"}, `invalid: no store "Nothing" is configured; there are`},
+			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`[]`)}, `invalid: `},
 		} {
 			var got string
-			answer, err := CheckAccess(t.Context(), p.config, c.question)
+			answer, err := command.CheckAccess(t.Context(), p.config, c.question)
 			if err != nil {
 				got = fmt.Sprintf("%s: %v", errs.KindOf(err), err)
 			} else if text, err := json.Marshal(answer); err == nil {
@@ -86,16 +87,16 @@ func TestAccessIsExplainedForASession(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		question Question
+		question command.Question
 		want     bool
 	}{
-		{Question{}, false},
-		{Question{User: "ann"}, false},
-		{Question{User: "ann", AAL: 2}, true},
-		{Question{User: "ann", AAL: 2, Age: time.Hour}, false},
+		{command.Question{}, false},
+		{command.Question{User: "ann"}, false},
+		{command.Question{User: "ann", AAL: 2}, true},
+		{command.Question{User: "ann", AAL: 2, Age: time.Hour}, false},
 	} {
 		c.question.Store, c.question.Operation, c.question.UUID = "Notes", policy.Get, "n"
-		answer, err := CheckAccess(t.Context(), p.config, c.question)
+		answer, err := command.CheckAccess(t.Context(), p.config, c.question)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,12 +131,12 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 func TestWhatIsExplainedOfFieldsHolds(t *testing.T) {
 	f := newFieldFixture(t)
 	users := map[string]string{"ada": f.ada, "bob": field(f.text("bob", 200, "GET", "/auth/me", ""), "uuid"), "root": f.root, "nobody": ""}
-	explain := func(caller string, op policy.Op, input string) *Access {
-		q := Question{User: users[caller], Store: "People", Operation: op, Input: []byte(input)}
+	explain := func(caller string, op policy.Op, input string) *command.Access {
+		q := command.Question{User: users[caller], Store: "People", Operation: op, Input: []byte(input)}
 		if op != policy.Create {
 			q.UUID = f.person
 		}
-		answer, err := CheckAccess(t.Context(), f.config, q)
+		answer, err := command.CheckAccess(t.Context(), f.config, q)
 		f.must(err)
 		return answer
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/app/command"
 	"belfry/pkg/event"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -17,12 +18,12 @@ import (
 // an object that the test gets last was.
 func (p *place) gets(a *App) (all func(last string) []string) {
 	p.Helper()
-	sub, err := a.bus.Conn().SubscribeSync(string(event.StoreGet))
+	sub, err := a.Bus().Conn().SubscribeSync(string(event.StoreGet))
 	if err != nil {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() { _ = sub.Unsubscribe() })
-	kit.WaitFor(p, "the bus knows the subscription", func() bool { return a.bus.HasInterest(event.StoreGet) })
+	kit.WaitFor(p, "the bus knows the subscription", func() bool { return a.Bus().HasInterest(event.StoreGet) })
 	return func(last string) (all []string) {
 		for {
 			m, err := natsserver.Next(sub)
@@ -77,10 +78,10 @@ authentication:
 	send("GET", "/books", "", http.StatusOK)
 	send("PUT", "/binary/upload/Authors/lem/covers/add", "a cover", http.StatusCreated)
 	send("GET", "/binary/Authors/lem/covers/0", "", http.StatusOK)
-	p.mustAsk(UserRequest{Act: CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
+	p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
 	_, token := p.logIn(a, "ada@example.com", "correct horse battery")
 	p.me(a, token)
-	if err := a.repairAll(t.Context(), "a loss"); err != nil {
+	if err := a.wiring.filling.Again(t.Context(), "a loss"); err != nil {
 		t.Fatal(err)
 	}
 	send("DELETE", "/authors/lem", "", http.StatusNoContent)

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
 )
@@ -28,7 +31,7 @@ type starting struct {
 // beginStart begins the start of a belfry, and returns once it listens.
 func (p *place) beginStart() *starting {
 	p.Helper()
-	plan, err := compile(p.config)
+	plan, err := plan.Compile(p.config)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -39,12 +42,12 @@ func (p *place) beginStart() *starting {
 	listens := make(chan struct{})
 	go func() {
 		said := false
-		for _, step := range s.app.now().steps() {
-			if err := step(ctx); err != nil {
+		for _, p := range s.app.wiring.parts {
+			if err := s.app.parts.Start(ctx, p, s.app.now()); err != nil {
 				s.ended <- err
 				return
 			}
-			if s.app.front.listener != nil && !said {
+			if s.app.now().Address != "" && !said {
 				close(listens)
 				said = true
 			}
@@ -62,12 +65,12 @@ func (p *place) beginStart() *starting {
 // doings are what the sources say that a process does that locks a data folder.
 func doings(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("command/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]bool{doingServe: true}
-	locks := regexp.MustCompile(`(?:LockData|lockFolder|withStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )?"([^"]+)"`)
+	found := map[string]bool{hold.DoingServe: true}
+	locks := regexp.MustCompile(`(?:LockData|LockFolder|WithStores|WithStoresOf)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -85,23 +88,23 @@ func doings(t *testing.T) []string {
 
 // Whatever holds the data folder, a belfry that starts waits for it to end, and says for whom; but for one that serves.
 func TestABelfryWaitsForACommandThatHoldsItsData(t *testing.T) {
-	all := append(slices.Collect(maps.Keys(dataCommands)), "restore", doingServe)
+	all := append(slices.Collect(maps.Keys(dataCommands)), "restore", hold.DoingServe)
 	slices.Sort(all)
 	if found := doings(t); !slices.Equal(all, found) {
 		t.Fatalf("the commands that lock a data folder are %q, and those of this test %q", found, all)
 	}
-	every := waitLogInterval
-	waitLogInterval = time.Nanosecond
-	defer func() { waitLogInterval = every }()
+	every := hold.WaitLogInterval
+	hold.WaitLogInterval = time.Nanosecond
+	defer func() { hold.WaitLogInterval = every }()
 	for _, doing := range all {
 		p := newPlace(t, books)
-		lock, err := LockData(p.config.Data, doing)
+		lock, err := hold.LockData(p.config.Data, doing)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if doing == doingServe {
+		if doing == hold.DoingServe {
 			a, err := Start(t.Context(), p.config, p.log())
-			if held, ok := errors.AsType[*Held](err); !ok || held.Holder.PID != os.Getpid() {
+			if held, ok := errors.AsType[*hold.Held](err); !ok || held.Holder.PID != os.Getpid() {
 				t.Errorf("a second belfry on one folder: %v, %v", a, err)
 			}
 			lock.Unlock()
@@ -118,7 +121,7 @@ func TestABelfryWaitsForACommandThatHoldsItsData(t *testing.T) {
 		if status, _ := p.do(s.app, "GET", "/livez", ""); status != http.StatusOK {
 			t.Errorf("%s: /livez is %d", doing, status)
 		}
-		if !awaited(p.config.Data) {
+		if !hold.Awaited(p.config.Data) {
 			t.Errorf("%s: the command can't know that somebody waits", doing)
 		}
 		lock.Unlock()
@@ -127,7 +130,7 @@ func TestABelfryWaitsForACommandThatHoldsItsData(t *testing.T) {
 			continue
 		}
 		p.want(s.app, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
-		if awaited(p.config.Data) {
+		if hold.Awaited(p.config.Data) {
 			t.Errorf("%s: somebody waits for a belfry that serves", doing)
 		}
 		p.stop(s.app)
@@ -137,15 +140,15 @@ func TestABelfryWaitsForACommandThatHoldsItsData(t *testing.T) {
 // A process whose lock file is not written yet may be a command; one that never says so is refused.
 func TestABelfryDoesNotWaitForAnUnknownProcess(t *testing.T) {
 	p := newPlace(t, books)
-	lock, err := LockData(p.config.Data, "verify")
+	lock, err := hold.LockData(p.config.Data, "verify")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Unlock()
-	if err := os.WriteFile(filepath.Join(p.config.Data, lockFile), []byte("{}"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.config.Data, hold.LockFile), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-p.beginStart().ended; !errors.As(err, new(*Held)) || !strings.Contains(err.Error(), "in use by another process") {
+	if err := <-p.beginStart().ended; !errors.As(err, new(*hold.Held)) || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("the start returns %v", err)
 	}
 }
@@ -153,12 +156,12 @@ func TestABelfryDoesNotWaitForAnUnknownProcess(t *testing.T) {
 // What another belfry has held is not what the next holder does.
 func TestALockThatIsReleasedNamesNobody(t *testing.T) {
 	folder := t.TempDir()
-	lock, err := LockData(folder, doingServe)
+	lock, err := hold.LockData(folder, hold.DoingServe)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock.Unlock()
-	if h := readHolder(filepath.Join(folder, lockFile)); h != (Holder{}) {
+	if h := hold.ReadHolder(filepath.Join(folder, hold.LockFile)); h != (hold.Holder{}) {
 		t.Errorf("%+v", h)
 	}
 }
@@ -166,7 +169,7 @@ func TestALockThatIsReleasedNamesNobody(t *testing.T) {
 // A belfry that waits is refused as soon as another one serves: both have waited for the same command.
 func TestOfTwoThatWaitOneServes(t *testing.T) {
 	p := newPlace(t, books)
-	lock, err := LockData(p.config.Data, "verify")
+	lock, err := hold.LockData(p.config.Data, "verify")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,34 +180,34 @@ func TestOfTwoThatWaitOneServes(t *testing.T) {
 	if first == nil {
 		first, second = second, first
 	}
-	if second != nil || !errors.As(first, new(*Held)) || !strings.Contains(first.Error(), "belfry serve, process ") {
+	if second != nil || !errors.As(first, new(*hold.Held)) || !strings.Contains(first.Error(), "belfry serve, process ") {
 		t.Errorf("%v, %v", first, second)
 	}
 }
 
 func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 	p := newPlace(t, books)
-	lock, err := LockData(p.config.Data, "verify")
+	lock, err := hold.LockData(p.config.Data, "verify")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Unlock()
 	s := p.beginStart()
-	kit.WaitFor(t, "it waits", func() bool { return awaited(p.config.Data) })
+	kit.WaitFor(t, "it waits", func() bool { return hold.Awaited(p.config.Data) })
 	s.cancel()
 	if err := <-s.ended; !errors.Is(err, errs.Canceled) || !errors.Is(err, context.Canceled) {
 		t.Errorf("the start returns %v", err)
 	}
-	if awaited(p.config.Data) {
+	if hold.Awaited(p.config.Data) {
 		t.Error("somebody waits")
 	}
 }
 
 // A backup that nothing else would end gives way, which is no failure of it.
 func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
-	after := giveWayAfter
-	giveWayAfter = 0
-	defer func() { giveWayAfter = after }()
+	after := hold.GiveWayAfter
+	hold.GiveWayAfter = 0
+	defer func() { hold.GiveWayAfter = after }()
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -219,16 +222,16 @@ func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
 	p := newPlace(t, books+"backup: {s3: {bucket: b, region: here, endpoint: '"+slow.URL+"'}}\n")
 	p.stop(p.start())
 	go func() {
-		_, err := Backup(context.WithoutCancel(t.Context()), p.config, BackupOptions{})
+		_, err := command.Backup(context.WithoutCancel(t.Context()), p.config, command.BackupOptions{})
 		ended <- err
 	}()
 	<-began
 	a := p.start()
-	if err := <-ended; !errors.Is(err, errGaveWay) {
+	if err := <-ended; !errors.Is(err, hold.ErrGaveWay) {
 		t.Errorf("the backup returns %v", err)
 	}
-	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
-	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
+	if state := a.wiring.backups.Last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
 	}
 	p.backup() // by the belfry that serves

@@ -13,6 +13,9 @@ import (
 	"belfry/config"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/test/kit"
@@ -31,18 +34,18 @@ func (p *place) fresh(text string) *place {
 // to is where the backups of a place are.
 func (p *place) to() *config.BackupPlace { return &config.BackupPlace{Folder: p.path("backups")} }
 
-func (p *place) backup() *BackupResult {
+func (p *place) backup() *command.BackupResult {
 	p.Helper()
-	r, err := Backup(p.Context(), p.config, BackupOptions{To: p.to()})
+	r, err := command.Backup(p.Context(), p.config, command.BackupOptions{To: p.to()})
 	if err != nil || !r.Clean() {
 		p.Fatalf("backup: %v, %+v", err, r)
 	}
 	return r
 }
 
-func (p *place) restore(from *place) *RestoreReport {
+func (p *place) restore(from *place) *command.RestoreReport {
 	p.Helper()
-	r, err := Restore(p.Context(), p.config, RestoreOptions{From: from.to()})
+	r, err := command.Restore(p.Context(), p.config, command.RestoreOptions{From: from.to()})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -70,7 +73,7 @@ func (p *place) correctsOneTarget(from *place) {
 func (p *place) objects() map[string]string {
 	p.Helper()
 	all := map[string]string{}
-	err := withStores(p.Context(), p.config, "test", func(_ *plan, set *store.Set) error {
+	err := open.WithStores(p.Context(), p.config, "test", func(_ *plan.Plan, set *store.Set) error {
 		for name, s := range set.Stores() {
 			for o, err := range s.All(p.Context(), 100) {
 				if err != nil {
@@ -123,7 +126,7 @@ func TestABackupIsRestoredWithAllObjectsFilesAndPositions(t *testing.T) {
 	if _, text := again.do(a, "GET", "/binary/Authors/lem/photos/0", ""); text != "a picture" {
 		t.Errorf("the file is %q", text)
 	}
-	if s := a.missed.Missed(); len(s) > 0 {
+	if s := a.wiring.missed.Missed(); len(s) > 0 {
 		t.Errorf("missed after the restore: %+v", s)
 	}
 	again.stop(a)
@@ -175,7 +178,7 @@ func TestABackupWhereFilesAreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{files, link} {
-		_, err := Backup(t.Context(), p.config, BackupOptions{To: &config.BackupPlace{Folder: folder}})
+		_, err := command.Backup(t.Context(), p.config, command.BackupOptions{To: &config.BackupPlace{Folder: folder}})
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is the place of the files of binaries.files") {
 			t.Errorf("a backup into the folder of files, %s: %v", folder, err)
 		}

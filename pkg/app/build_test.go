@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/account"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
@@ -39,7 +40,7 @@ stores:
     schema: good.json
     policy: owner
 `)
-	err := Check(c)
+	err := plan.Check(c)
 	var problems config.Problems
 	if !errors.As(err, &problems) {
 		t.Fatalf("%v", err)
@@ -60,7 +61,7 @@ stores:
 	}
 	for name, refused := range map[string]error{
 		"serve":  func() error { _, err := Start(t.Context(), c, p.log()); return err }(),
-		"verify": func() error { _, err := Verify(t.Context(), c, VerifyOptions{}); return err }(),
+		"verify": func() error { _, err := command.Verify(t.Context(), c, command.VerifyOptions{}); return err }(),
 		"export": func() error { _, err := p.export(c, "Books"); return err }(),
 	} {
 		if !errors.As(refused, &problems) {
@@ -84,7 +85,7 @@ func TestCheckReportsRulesThatSearchesCanNotKeep(t *testing.T) {
 		`policy: {list: "user.level > 3", get: isOwner}, search: {fields: [text]}`:                             false,
 		`policy: owner, search: {fields: [text]}`:                                                              false,
 	} {
-		err := Check(p.load("stores:\n  Notes: {expose: {list: true}, owner: user, " + search + "}\n"))
+		err := plan.Check(p.load("stores:\n  Notes: {expose: {list: true}, owner: user, " + search + "}\n"))
 		if !refused {
 			if err != nil {
 				t.Errorf("%s: %v", search, err)
@@ -104,7 +105,7 @@ func TestCheckReportsARuleOfAdminsThatCannotBe(t *testing.T) {
 		`1 + 1`:             "must be true or false",
 	} {
 		var problems config.Problems
-		if err := Check(newPlace(t, "").load("admins: " + rule + "\n")); !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(problems.Error(), want) {
+		if err := plan.Check(newPlace(t, "").load("admins: " + rule + "\n")); !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(problems.Error(), want) {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
@@ -112,17 +113,17 @@ func TestCheckReportsARuleOfAdminsThatCannotBe(t *testing.T) {
 
 // What belfry decides by must be set by nobody else.
 func TestTheUserStoreReservesWhatAuthenticationDecidesBy(t *testing.T) {
-	p, err := compile(newPlace(t, "").load("authentication: {userStore: People}\nstores: {Notes: {}}\n"))
+	p, err := plan.Compile(newPlace(t, "").load("authentication: {userStore: People}\nstores: {Notes: {}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range p.stores {
+	for i := range p.Stores {
 		want := []string(nil)
-		if p.stores[i].Name == "People" {
-			want = account.ReservedFields()
+		if p.Stores[i].Name == "People" {
+			want = []string{"admin", "disabled"}
 		}
-		if !slices.Equal(p.stores[i].Reserved, want) {
-			t.Errorf("%s reserves %q, want %q", p.stores[i].Name, p.stores[i].Reserved, want)
+		if !slices.Equal(p.Stores[i].Reserved, want) {
+			t.Errorf("%s reserves %q, want %q", p.Stores[i].Name, p.Stores[i].Reserved, want)
 		}
 	}
 }
@@ -143,7 +144,7 @@ func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
     map: {Books: {key: book, target: reviews}}
 `)
 	var problems config.Problems
-	if err := Check(c); !errors.As(err, &problems) {
+	if err := plan.Check(c); !errors.As(err, &problems) {
 		t.Fatal(err)
 	}
 	text := problems.Error()
@@ -163,7 +164,7 @@ func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
 
 // A mapping by owners knows the fields that hold them, which in the user store is the uuid.
 func TestMappingsByOwnersKnowTheOwners(t *testing.T) {
-	p, err := compile(newPlace(t, "").load(`stores:
+	p, err := plan.Compile(newPlace(t, "").load(`stores:
   Albums: {owner: by}
   Photos:
     policy: owner
@@ -177,8 +178,8 @@ func TestMappingsByOwnersKnowTheOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for i := range p.mappings {
-		m := &p.mappings[i]
+	for i := range p.Mappings {
+		m := &p.Mappings[i]
 		got[m.Source+" in "+m.Target] = m.SourceOwner + " " + m.TargetOwner
 	}
 	for mapping, want := range map[string]string{"Photos in Albums": "user by", "Photos in Users": "user uuid", "Films in Albums": " ", "Idents in Users": " "} {
@@ -189,7 +190,7 @@ func TestMappingsByOwnersKnowTheOwners(t *testing.T) {
 }
 
 func TestCheckAcceptsAValidConfiguration(t *testing.T) {
-	if err := Check(newPlace(t, books).config); err != nil {
+	if err := plan.Check(newPlace(t, books).config); err != nil {
 		t.Error(err)
 	}
 }
@@ -207,10 +208,10 @@ func TestCheckReadsTheFileOfTheBus(t *testing.T) {
 	p := newPlace(t, "")
 	p.write("good.conf", "jetstream {}\n")
 	p.write("bad.conf", "max_payload: 1KB\n")
-	if err := Check(p.load("bus: {config: good.conf}\n")); err != nil {
+	if err := plan.Check(p.load("bus: {config: good.conf}\n")); err != nil {
 		t.Error(err)
 	}
-	err := Check(p.load("bus: {config: bad.conf}\nstores: {A: {schema: bad.conf}}\n"))
+	err := plan.Check(p.load("bus: {config: bad.conf}\nstores: {A: {schema: bad.conf}}\n"))
 	var problems config.Problems
 	if !errors.As(err, &problems) || len(problems) != 2 || !strings.Contains(err.Error(), "belfry.yaml:1:7: bus.config: ") ||
 		!strings.Contains(err.Error(), "bad.conf: max_payload is 1024 bytes") {

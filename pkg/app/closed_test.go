@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/client"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -40,7 +42,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	p.write("note.json", `{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"parent":{"type":"string"}},"additionalProperties":false}`)
 	p.write("user.json", `{"type":"object","required":["name"],"properties":{"name":{"type":"string"}},"unevaluatedProperties":false}`)
 	p.config = p.load(closedStores)
-	if err := CheckStrictly(p.config); err != nil {
+	if err := plan.CheckStrictly(p.config); err != nil {
 		t.Fatal(err)
 	}
 	a := p.start()
@@ -71,7 +73,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 		t.Errorf("a uuid of a client: %d %s", status, text)
 	}
 
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	if _, err := notes.Save(t.Context(), map[string]any{"titles": "of the bus"}); err == nil {
 		t.Error("the bus takes what the schema refuses")
 	}
-	if _, err := a.now().set.Store("Notes").Update(t.Context(), object.Object{"title": []byte(`"go"`)}, store.UpdateOptions{UUID: saved.UUID()}); err != nil {
+	if _, err := a.now().Set.Store("Notes").Update(t.Context(), object.Object{"title": []byte(`"go"`)}, store.UpdateOptions{UUID: saved.UUID()}); err != nil {
 		t.Errorf("the Go API: %v", err)
 	}
 	p.wantDescribed(map[string][]string{
@@ -94,12 +96,12 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 		"Notes": {`{"title":"x"}`, strings.Replace(read, "{", `{"titles":"x",`, 1)}, "NotesInput": {`{"titles":"x"}`, `{}`, `{"title":"x","uuid":"the-server-chooses"}`}, "PackagesInput": {`{"uuid":7,"title":"x"}`},
 	})
 	for _, name := range []string{"Notes", "Users", "Packages"} {
-		report, err := CheckSchema(t.Context(), p.config, SchemaQuestion{Store: name})
+		report, err := command.CheckSchema(t.Context(), p.config, command.SchemaQuestion{Store: name})
 		if err != nil || report.Failing != 0 || report.Objects == 0 {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
 	}
-	judge, err := Judge(p.config, "Notes")
+	judge, err := plan.Judge(p.config, "Notes")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 // wantDescribed asserts which bodies the schemas of the OpenAPI document accept, by another validator.
 func (p *place) wantDescribed(accepted, refused map[string][]string) {
 	p.Helper()
-	text, err := OpenAPI(p.config)
+	text, err := plan.OpenAPI(p.config)
 	if err != nil {
 		p.Fatal(err)
 	}

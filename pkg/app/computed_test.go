@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 )
 
 // What a computed property can't be is reported at start, with its place.
@@ -39,7 +40,7 @@ func TestCheckReportsComputedPropertiesThatCannotBe(t *testing.T) {
     map: {Pages: {key: page, target: books, fields: rank}}
 `)
 	var problems config.Problems
-	if err := Check(c); !errors.As(err, &problems) {
+	if err := plan.Check(c); !errors.As(err, &problems) {
 		t.Fatal(err)
 	}
 	text := problems.Error()
@@ -71,7 +72,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
     computed: {total: "books.map(b, b.again).sum()"}
 `)
 	var problems config.Problems
-	if err := Check(c); !errors.As(err, &problems) {
+	if err := plan.Check(c); !errors.As(err, &problems) {
 		t.Fatal(err)
 	}
 	text := problems.Error()
@@ -94,7 +95,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 
 // Copies of computed properties follow what workers write.
 func TestMappingsKnowWhetherTheyFollowWorkers(t *testing.T) {
-	p, err := compile(newPlace(t, "").load(`stores:
+	p, err := plan.Compile(newPlace(t, "").load(`stores:
   Authors:
     computed: {count: "size(books)", public: "count > 0"}
     map:
@@ -111,7 +112,7 @@ func TestMappingsKnowWhetherTheyFollowWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var follow []string
-	for _, m := range p.mappings {
+	for _, m := range p.Mappings {
 		if m.FollowsWorkers {
 			follow = append(follow, m.Target)
 		}

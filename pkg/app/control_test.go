@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/hold"
 	"belfry/pkg/errs"
 )
 
 func TestControlNeedsTheToken(t *testing.T) {
 	p := newPlace(t, books)
 	p.start()
-	h := readHolder(filepath.Join(p.config.Data, lockFile))
+	h := hold.ReadHolder(filepath.Join(p.config.Data, hold.LockFile))
 	if h.Control == "" || len(h.Token) < 26 {
 		t.Fatalf("%+v", h)
 	}
@@ -50,22 +52,22 @@ func TestControlNeedsTheToken(t *testing.T) {
 
 func TestAControlTokenIsValidForOneProcess(t *testing.T) {
 	p := newPlace(t, books)
-	path := filepath.Join(p.config.Data, lockFile)
+	path := filepath.Join(p.config.Data, hold.LockFile)
 	a := p.start()
-	first := readHolder(path)
+	first := hold.ReadHolder(path)
 	p.stop(a)
-	if left := readHolder(path); left.Token != "" || left.PID != 0 {
+	if left := hold.ReadHolder(path); left.Token != "" || left.PID != 0 {
 		t.Errorf("a folder that nobody holds has %+v", left)
 	}
 	p.start()
-	if second := readHolder(path); first.Token == "" || second.Token == first.Token {
+	if second := hold.ReadHolder(path); first.Token == "" || second.Token == first.Token {
 		t.Errorf("%q, then %q", first.Token, second.Token)
 	}
 }
 
 func (p *place) export(c *config.Config, store string) (string, error) {
 	var out bytes.Buffer
-	err := Export(p.Context(), c, store, false, &out)
+	err := command.Export(p.Context(), c, store, false, &out)
 	return out.String(), err
 }
 
@@ -79,7 +81,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 	p.want(a, "POST", "/books", `{"uuid":"eden","author":"lem","title":"Eden"}`, http.StatusCreated)
 
 	// The copies may lag; verify rechecks differences.
-	served, err := Verify(t.Context(), p.config, VerifyOptions{})
+	served, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
 	if err != nil || !served.Clean() || served.Entries > 2 {
 		t.Fatalf("%+v, %v", served, err)
 	}
@@ -88,7 +90,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 		t.Fatalf("%s, %v", line, err)
 	}
 	p.stop(a)
-	stopped, err := Verify(t.Context(), p.config, VerifyOptions{})
+	stopped, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
 	if err != nil || !stopped.Clean() || stopped.Entries != 2 || stopped.Objects != served.Objects {
 		t.Errorf("%+v, %v, served: %+v", stopped, err, served)
 	}
@@ -111,7 +113,7 @@ func TestCommandsFailWithoutData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(t.Context(), p.config, VerifyOptions{Repair: true}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
+		if _, err := command.Verify(t.Context(), p.config, command.VerifyOptions{Repair: true}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: verify: %v", name, err)
 		}
 		if _, err := p.export(p.config, "Books"); !errors.Is(err, errs.Invalid) {
@@ -159,7 +161,7 @@ func TestAnExportThatCannotBeWrittenFails(t *testing.T) {
 	check := func() {
 		t.Helper()
 		room := full(300_000)
-		if err := Export(t.Context(), p.config, "Authors", false, &room); !errors.Is(err, errFull) {
+		if err := command.Export(t.Context(), p.config, "Authors", false, &room); !errors.Is(err, errFull) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -175,7 +177,7 @@ func TestCommandsCanBeCanceled(t *testing.T) {
 	cancel()
 	check := func() {
 		t.Helper()
-		if _, err := Verify(ctx, p.config, VerifyOptions{}); !errors.Is(err, context.Canceled) {
+		if _, err := command.Verify(ctx, p.config, command.VerifyOptions{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
-	"belfry/pkg/mail"
 	"belfry/pkg/operations/doctor"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -29,17 +30,17 @@ import (
 )
 
 // examined returns what is found in a place.
-func (p *place) examined(change ...func(*examination)) *doctor.Report {
+func (p *place) examined(change ...func(*examine.Examination)) *doctor.Report {
 	p.Helper()
-	compiled, err := compile(p.config)
+	compiled, err := plan.Compile(p.config)
 	if err != nil {
-		return DoctorConfig(err)
+		return examine.DoctorConfig(err)
 	}
-	e := newExamination(compiled, DoctorOptions{})
+	e := examine.NewExamination(compiled, examine.DoctorOptions{})
 	for _, c := range change {
 		c(e)
 	}
-	return e.run(p.Context(), kit.Limit)
+	return e.Run(p.Context(), kit.Limit)
 }
 
 // finding returns the first finding of a name, nil for none.
@@ -105,7 +106,7 @@ func (p *place) productionOf(file, text string, setUp bool) (url string) {
 			p.Fatal(err)
 		}
 		p.Cleanup(admin.Close)
-		if _, err := SetupBus(p.Context(), p.config, admin, nil, false); err != nil {
+		if _, err := command.SetupBus(p.Context(), p.config, admin, nil, false); err != nil {
 			p.Fatal(err)
 		}
 	}
@@ -123,11 +124,11 @@ bus: {url: %q, user: belfry, password: pw-of-all}
 func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 	secret := "s3cret-of-this-test"
 	for name, c := range map[string]struct {
-		text  string               // of the configuration
-		spoil func(p *place)       // before; p.config is that of text, if there is one
-		with  func(e *examination) // changes how it is asked
-		want  string               // the name of the finding
-		level doctor.Level         // Problem by default
+		text  string                       // of the configuration
+		spoil func(p *place)               // before; p.config is that of text, if there is one
+		with  func(e *examine.Examination) // changes how it is asked
+		want  string                       // the name of the finding
+		level doctor.Level                 // Problem by default
 		says  string
 	}{
 		"a rule that can't be compiled": {text: strings.Replace(lone, "policy: owner", "policy: {get: x +}", 1), want: "configuration.invalid", says: "stores.Books.policy.get"},
@@ -242,7 +243,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 		"no worker runs": {spoil: func(p *place) {
 			p.production(strings.NewReplacer("user: belfry", "user: admin", "pw-of-all", "pw-of-admin").Replace(onNATS), true)
 		}, want: "bus.noWorker", level: doctor.Unseen, says: "no belfry"},
-		"the clock is an hour ahead": {spoil: func(p *place) { p.production(onNATS, true) }, with: func(e *examination) { e.now = func() time.Time { return time.Now().Add(time.Hour) } }, want: "clock.differs", says: "behind"},
+		"the clock is an hour ahead": {spoil: func(p *place) { p.production(onNATS, true) }, with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(time.Hour) } }, want: "clock.differs", says: "behind"},
 		"a wrong password of the mail server": {
 			spoil: func(p *place) {
 				s := mailbox.Start(p, mailbox.Login("belfry", "another"))
@@ -287,11 +288,11 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			text: lone + "backup: {folder: backups, schedule: '@daily'}",
 			spoil: func(p *place) {
 				p.stop(p.start())
-				if _, err := Backup(p.Context(), p.config, BackupOptions{}); err != nil {
+				if _, err := command.Backup(p.Context(), p.config, command.BackupOptions{}); err != nil {
 					p.Fatal(err)
 				}
 			},
-			with: func(e *examination) { e.now = func() time.Time { return time.Now().Add(72 * time.Hour) } }, want: "backup.old",
+			with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(72 * time.Hour) } }, want: "backup.old",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +303,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(p)
 			}
-			var with []func(*examination)
+			var with []func(*examine.Examination)
 			if c.with != nil {
 				with = append(with, c.with)
 			}
@@ -348,7 +349,7 @@ func TestTheDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 	p := newPlace(t, lone+"binaries: {files: {map: {Books: cover}}}\nbackup: {folder: backups}\n")
 	a := p.start()
 	p.want(a, "GET", "/readyz", "", http.StatusOK)
-	if _, err := Backup(t.Context(), p.config, BackupOptions{}); err != nil {
+	if _, err := command.Backup(t.Context(), p.config, command.BackupOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p.healthy(p.examined(), "configuration.ok", "process.ready", "process.parts", "bus.connected", "bus.inSync", "bus.publishes", "listener.ok", "clock.ok", "version.ok", "binaries.ok", "disk.ok", "backup.ok")
@@ -380,7 +381,7 @@ func TestTheDoctorWorksWithTheUsersOfNATS(t *testing.T) {
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
 	p.healthy(p.examined(), "process.ready", "bus.connected", "bus.inSync", "bus.publishes", "bus.works", "listener.ok", "clock.ok")
 	admin := bus.Options{URL: url, Auth: bus.Auth{User: "admin", Password: "pw-of-admin"}}
-	r := p.examined(func(e *examination) { e.bus = &admin })
+	r := p.examined(func(e *examine.Examination) { e.Bus = &admin })
 	p.healthy(r, "bus.inSync", "listener.ok", "listener.complete")
 	if f := finding(r, "bus.denied"); f != nil {
 		t.Errorf("the admin may not see %+v", f)
@@ -418,7 +419,7 @@ func TestTheDoctorAsksTheProcessThatServes(t *testing.T) {
 // Another command that has the data folder is named, and not taken for a fault.
 func TestTheDoctorNamesWhoHoldsTheData(t *testing.T) {
 	p := newPlace(t, lone)
-	lock, err := LockData(p.config.Data, "export")
+	lock, err := hold.LockData(p.config.Data, "export")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,100 +439,9 @@ func TestSpaceIsJudged(t *testing.T) {
 		{100 << 30, 200 << 30, "disk.ok"}, {2 << 30, 200 << 30, "disk.ok"}, {900 << 20, 200 << 30, "disk.low"},
 		{900 << 20, 2 << 30, "disk.ok"}, {100 << 20, 200 << 30, "disk.full"}, {0, 1 << 20, "disk.full"},
 	} {
-		if f := judgeDisk("data", "/data", c.free, c.total); f.Name != c.want || (f.Do == "") != (f.Level == doctor.OK) {
+		if f := examine.JudgeDisk("data", "/data", c.free, c.total); f.Name != c.want || (f.Do == "") != (f.Level == doctor.OK) {
 			t.Errorf("%d of %d: %+v, want %s", c.free, c.total, f, c.want)
 		}
-	}
-}
-
-func TestProcessesAreJudged(t *testing.T) {
-	now := time.Now()
-	entry := func(version, host string, seen time.Time) rosterEntry {
-		return rosterEntry{Version: version, Host: host, PID: 7, Seen: seen}
-	}
-	for name, c := range map[string]struct {
-		processes map[string]rosterEntry
-		want      []string
-	}{
-		"one version":         {map[string]rosterEntry{"a": entry("v1.0.0", "one", now), "b": entry("v1.0.0", "two", now.Add(-time.Minute))}, []string{"version.ok"}},
-		"two versions":        {map[string]rosterEntry{"a": entry("v1.0.0", "one", now), "b": entry("v1.1.0", "two", now)}, []string{"version.differs"}},
-		"one that is gone":    {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(-time.Hour)), "b": entry("v1.1.0", "two", now)}, []string{"version.ok"}},
-		"one from the future": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(time.Minute)), "b": entry("v1.0.0", "two", now)}, []string{"clock.differs", "version.ok"}},
-	} {
-		var got []string
-		for _, f := range judgeRoster(roster{c.processes}, now) {
-			got = append(got, f.Name)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: found %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-// What other processes say of themselves is found: their mailers, and the roles that none of them has.
-func TestWhatOtherProcessesSayIsFound(t *testing.T) {
-	now := time.Now()
-	failing := map[string]mailFailure{"m": {"logging in failed", now}}
-	r := roster{map[string]rosterEntry{
-		"own": {PID: 1, Host: "one", Seen: now, Roles: []string{"front"}, Mailers: failing}, "other": {PID: 2, Host: "two", Seen: now, Roles: []string{"mapping", "mail"}, Mailers: failing},
-		"gone": {PID: 3, Host: "three", Seen: now.Add(-time.Hour), Mailers: failing},
-	}}
-	found := slices.Concat(missingRoles(r, []string{"mapping", "cascade", "search"}, now), r.failingMailers("own", now))
-	var got []string
-	for _, f := range found {
-		if f.Level != doctor.Problem || f.Do == "" || f.Area == "" {
-			t.Errorf("found %+v", f)
-		}
-		got = append(got, f.Name+" "+f.Subject)
-	}
-	if !slices.Equal(got, []string{"process.role cascade, search", "mailer.failing m"}) || !strings.Contains(found[1].Says, "process 2 on two can't send mails since ") {
-		t.Errorf("found %+v", found)
-	}
-	r.Processes["all"] = rosterEntry{Seen: now}
-	if found := missingRoles(r, []string{"cascade", "search"}, now); len(found) > 0 {
-		t.Errorf("a process without roles has all, but found is %+v", found)
-	}
-}
-
-// Processes that share stores write that they run, and as what; one that ends takes its entry with it.
-func TestProcessesAreListed(t *testing.T) {
-	p := newPlace(t, lone)
-	a := p.start()
-	a.enroll(t.Context())
-	other := &App{run: "another", began: time.Now(), log: p.log(), roles: []string{"mapping"}, mailers: newMailers(prometheus.NewRegistry())}
-	other.current = a.now()
-	other.mailers.use("default", config.Mailer{})
-	other.mailers.use("removed", config.Mailer{})
-	refused := mail.NewSMTP(mail.SMTPOptions{Host: "127.0.0.1", Port: kit.FreePort(t), TLS: "none"}).Send(t.Context(), mail.Message{ID: "x", Date: time.Now(), From: "b@example.com", To: "a@example.com", Subject: "s", Text: "t"})
-	if _, about := mail.AboutServer(refused); !about {
-		t.Fatal(refused)
-	}
-	other.mailers.note("default", refused, p.log())
-	other.mailers.note("removed", refused, p.log())
-	other.enroll(t.Context())
-	r, _, err := a.sharedRoster().Get(t.Context())
-	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.run].Version != Version() {
-		t.Fatalf("listed are %+v, %v", r, err)
-	}
-	if says := r.failsElsewhere(a.run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
-		t.Errorf("its mailer is %q in %+v", says, r)
-	}
-	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(a.run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(a.run, "another", time.Now())} {
-		if says != "" {
-			t.Errorf("a mailer that does not fail is %q", says)
-		}
-	}
-	if _, _, err := a.sharedRoster().Change(t.Context(), func(r *roster) bool {
-		gone := r.Processes["another"]
-		gone.Seen = time.Now().Add(-time.Hour)
-		r.Processes["another"] = gone
-		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
-	a.enroll(t.Context())
-	if r, _, err = a.sharedRoster().Get(t.Context()); err != nil || len(r.Processes) != 1 {
-		t.Errorf("listed are %+v, %v", r, err)
 	}
 }
 
@@ -546,7 +456,7 @@ func TestTheDoctorEndsInTime(t *testing.T) {
 	p := newPlace(t, lone+fmt.Sprintf("mailers: {m: {type: smtp, host: 127.0.0.1, port: %d}}", port))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := Doctor(ctx, p.config, DoctorOptions{Within: 50 * time.Millisecond})
+	r := examine.Doctor(ctx, p.config, examine.DoctorOptions{Within: 50 * time.Millisecond})
 	if f := finding(r, "mailer.unavailable"); f == nil || !strings.Contains(f.Says, "greeting did not end in time") {
 		t.Errorf("found %s", shownReport(r))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/client"
 	"belfry/pkg/operations/importer"
 	"belfry/test/kit"
@@ -162,7 +163,7 @@ func newFieldFixture(t *testing.T) *fieldFixture {
 	t.Helper()
 	f := &fieldFixture{place: newPlace(t, fieldRules), tokens: map[string]string{}}
 	f.app = f.start()
-	conn, err := nats.Connect(f.app.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(f.app.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	f.must(err)
 	t.Cleanup(conn.Close)
 	f.bus = client.New(conn)
@@ -321,7 +322,7 @@ func TestIdentsAreShownToTheirUserAlone(t *testing.T) {
 // Rules that don't compile are reported with store, field and position.
 func TestRulesForFieldsAreChecked(t *testing.T) {
 	p := newPlace(t, "stores: {A: {fields: {b: {read: 'input.x', write: '1 +'}, c: {read: isOwner}}}}\n")
-	err := Check(p.config)
+	err := plan.Check(p.config)
 	for _, want := range []string{
 		"stores.A.fields.b.read: in the expression at 1:1: input is for write rules",
 		"stores.A.fields.b.write: in the expression at 1:4: ",

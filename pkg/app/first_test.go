@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"belfry/pkg/app/command"
 )
 
 var firstLink = regexp.MustCompile(`^http://localhost:\d+/console/first\?token=([\w-]{43})  \(makes the first admin; works once, until \d\d:\d\d [\w+-]+\)$`)
@@ -41,7 +43,7 @@ func TestTheFirstAdminIsOfferedToPeopleAlone(t *testing.T) {
 	if firstLink.FindStringSubmatch(offer(a, true)) == nil {
 		t.Error("no link after a restart")
 	}
-	root := p.mustAsk(UserRequest{Act: CreateUser, Login: "root@example.com", Password: "a fine password", Admin: true})
+	root := p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "root@example.com", Password: "a fine password", Admin: true})
 	if !root.Admin {
 		t.Error("no admin")
 	}

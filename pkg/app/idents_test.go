@@ -3,6 +3,8 @@ package app
 import (
 	"strings"
 	"testing"
+
+	"belfry/pkg/app/plan"
 )
 
 // Rules by which anybody can write idents are named by config check, and at the start.
@@ -21,7 +23,7 @@ func TestRulesByWhichAnybodyWritesIdentsAreNamed(t *testing.T) {
 	} {
 		c := newPlace(t, "").load("stores: {Idents: {" + text + "}}\n")
 		var found []string
-		for _, w := range Warnings(c) {
+		for _, w := range plan.Warnings(c) {
 			if strings.Contains(w, "idents") {
 				found = append(found, w)
 			}
@@ -38,7 +40,7 @@ func TestAMailProviderWithoutAMailerIsWarnedOf(t *testing.T) {
 		"": false, email: true, email + "mailers: {default: {type: file}}\n": false, email + "mailers: {other: {type: file}}\n": true,
 		email + "mailers: {default: {type: smtp, host: smtp.example.com}}\n": false,
 	} {
-		if all := strings.Join(Warnings(newPlace(t, "").load(text)), "\n"); strings.Contains(all, "no mailer is configured") != want {
+		if all := strings.Join(plan.Warnings(newPlace(t, "").load(text)), "\n"); strings.Contains(all, "no mailer is configured") != want {
 			t.Errorf("%s: %q", text, all)
 		}
 	}

@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/store"
@@ -18,35 +22,40 @@ import (
 // dataCommands are the commands that need the data of a belfry, by what the lock file calls them while they hold it.
 var dataCommands = map[string]func(context.Context, *config.Config) error{
 	"verify": func(ctx context.Context, c *config.Config) error {
-		_, err := Verify(ctx, c, VerifyOptions{})
+		_, err := command.Verify(ctx, c, command.VerifyOptions{})
 		return err
 	},
-	"export": func(ctx context.Context, c *config.Config) error { return Export(ctx, c, "Books", false, io.Discard) },
+	"export": func(ctx context.Context, c *config.Config) error {
+		return command.Export(ctx, c, "Books", false, io.Discard)
+	},
 	"import": func(ctx context.Context, c *config.Config) error {
-		_, err := ImportSecrets(ctx, c, "Books", false, strings.NewReader(""))
+		_, err := command.ImportSecrets(ctx, c, "Books", false, strings.NewReader(""))
 		return err
 	},
 	"backup": func(ctx context.Context, c *config.Config) error {
-		_, err := Backup(ctx, c, BackupOptions{To: &config.BackupPlace{Folder: filepath.Join(c.Data, "..", "backups")}})
+		_, err := command.Backup(ctx, c, command.BackupOptions{To: &config.BackupPlace{Folder: filepath.Join(c.Data, "..", "backups")}})
 		return err
 	},
 	"access check": func(ctx context.Context, c *config.Config) error {
-		_, err := CheckAccess(ctx, c, Question{Operation: "get", Store: "Books", UUID: "b"})
+		_, err := command.CheckAccess(ctx, c, command.Question{Operation: "get", Store: "Books", UUID: "b"})
 		return err
 	},
 	"schema check": func(ctx context.Context, c *config.Config) error {
-		_, err := CheckSchema(ctx, c, SchemaQuestion{Store: "Books", Name: "any", Schema: []byte("{}")})
+		_, err := command.CheckSchema(ctx, c, command.SchemaQuestion{Store: "Books", Name: "any", Schema: []byte("{}")})
 		return err
 	},
 	"keys": func(ctx context.Context, c *config.Config) error {
-		_, err := ManageKeys(ctx, c, KeysRequest{})
+		_, err := command.ManageKeys(ctx, c, command.KeysRequest{})
 		return err
 	},
 	"user": func(ctx context.Context, c *config.Config) error {
-		return ManageUsers(ctx, c, false, func(ask AskUsers) error { _, err := ask(ctx, UserRequest{Act: ListUsers}); return err })
+		return command.ManageUsers(ctx, c, false, func(ask command.AskUsers) error {
+			_, err := ask(ctx, command.UserRequest{Act: command.ListUsers})
+			return err
+		})
 	},
 	"migrate": func(ctx context.Context, c *config.Config) error {
-		_, err := Migrate(ctx, c, c, nil)
+		_, err := command.Migrate(ctx, c, c, nil)
 		return err
 	},
 }
@@ -58,7 +67,7 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 		if err := os.MkdirAll(p.config.Data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeDurably(p.config.Data, restoreMarker, []byte(`{"backup":"20260101T000000.000Z-00000000"}`)); err != nil {
+		if err := hold.WriteDurably(p.config.Data, hold.RestoreMarker, []byte(`{"backup":"20260101T000000.000Z-00000000"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +81,7 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 		"in the midst": {func(p *place) { p.stop(p.start()); write(p) }, errs.Unavailable, "has a part of the backup 20260101T000000.000Z-00000000, whose restore was interrupted: run `belfry restore` again"},
 		"while it runs": {func(p *place) {
 			write(p)
-			lock, err := lockFolder(p.config.Data, "restore")
+			lock, err := hold.LockFolder(p.config.Data, "restore")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,8 +89,8 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 		}, errs.Unavailable, "is in use by belfry restore, process "},
 		"with another data folder": {func(p *place) {
 			p.stop(p.start())
-			err := withStores(t.Context(), p.config, "test", func(_ *plan, set *store.Set) error {
-				return backupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
+			err := open.WithStores(t.Context(), p.config, "test", func(_ *plan.Plan, set *store.Set) error {
+				return open.BackupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
 			}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -104,14 +113,14 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 func TestAPartOfABackupDoesNotMove(t *testing.T) {
 	p := newPlace(t, books)
 	p.stop(p.start())
-	err := withStores(t.Context(), p.config, "test", func(_ *plan, set *store.Set) error {
-		return backupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
+	err := open.WithStores(t.Context(), p.config, "test", func(_ *plan.Plan, set *store.Set) error {
+		return open.BackupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	to := newPlace(t, books)
-	if _, err := Migrate(t.Context(), p.config, to.config, nil); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "whose restore was interrupted") {
+	if _, err := command.Migrate(t.Context(), p.config, to.config, nil); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "whose restore was interrupted") {
 		t.Errorf("the move of a part of a backup: %v", err)
 	}
 }

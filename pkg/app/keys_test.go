@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 	"belfry/test/manual/keys"
 )
 
@@ -42,7 +43,7 @@ func TestEveryExampleOfAKeyIsValid(t *testing.T) {
 		text := strings.ReplaceAll(string(example.Text), "${file:/run/secrets/", "${file:"+folder+"/secrets/")
 		c, err := config.Parse(filepath.Join(folder, "config", "belfry.yaml"), []byte(text), environment)
 		if err == nil {
-			err = Check(c)
+			err = plan.Check(c)
 		}
 		if err != nil {
 			t.Errorf("the example of %s: %v\n%s", example.Path, err, text)

@@ -1,23 +1,15 @@
 package app
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
-	"belfry/pkg/mail"
 	"belfry/test/kit"
 	"belfry/test/kit/tlskit"
 	"belfry/test/mailbox"
@@ -93,66 +85,6 @@ func TestAMailerThatDoesNotWorkIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// failing returns an error as a mail server that refuses the login.
-func failing(t *testing.T) error {
-	t.Helper()
-	s := mailbox.Start(t, mailbox.Login("belfry", "correct horse"))
-	err := mail.NewSMTP(mail.SMTPOptions{Host: s.Host, Port: s.Port, TLS: mail.NoTLS, User: "belfry", Password: "hunter22"}).Send(t.Context(), mail.Message{
-		ID: "1", From: "bells@example.com", To: "ada@example.com", Subject: "s", Text: "t",
-	})
-	if _, about := mail.AboutServer(err); !about {
-		t.Fatal(err)
-	}
-	return err
-}
-
-func TestAFailingMailerIsLoggedOnceAMinute(t *testing.T) {
-	refused := failing(t)
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&out, nil))
-		m := newMailers(prometheus.NewRegistry())
-		smtp := config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "a"}}
-		m.use("default", smtp)
-		warnings := func(want int, says bool) {
-			t.Helper()
-			if n := strings.Count(out.String(), "level=WARN"); n != want {
-				t.Errorf("%d warnings, want %d: %s", n, want, out.String())
-			}
-			if text, _ := m.failing("default"); (text != "") != says {
-				t.Errorf("it is failing: %q", text)
-			}
-		}
-		m.note("default", nil, log)
-		m.note("default", errs.New(errs.Invalid, "no such user"), log)
-		m.note("default", errs.New(errs.Unavailable, "greylisted"), log)
-		m.note("default", errs.Wrap(context.Canceled, errs.Canceled, "stopping"), log)
-		warnings(0, false)
-		for range 3 {
-			m.note("default", refused, log)
-		}
-		warnings(1, true)
-		time.Sleep(mailWarnings - time.Second)
-		m.note("default", refused, log)
-		warnings(1, true)
-		time.Sleep(time.Second)
-		m.note("default", refused, log)
-		warnings(2, true)
-		m.note("default", errs.New(errs.Invalid, "no such user"), log) // says nothing of the rest
-		m.use("default", config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "a"}})
-		warnings(2, true)
-		m.note("default", nil, log)
-		warnings(2, false)
-		if !strings.Contains(out.String(), "the mailer works again") {
-			t.Error(out.String())
-		}
-		m.note("default", refused, log) // at once again
-		warnings(3, true)
-		m.use("default", config.Mailer{Type: "smtp", SMTP: &config.SMTPMailer{Host: "b"}})
-		warnings(3, false)
-	})
-}
-
 // belfry mail test reports what the server says, with and without a belfry that serves.
 func TestAMailIsTried(t *testing.T) {
 	server := mailbox.Start(t, mailbox.TLS(), mailbox.Login("belfry", "correct horse"))
@@ -165,20 +97,20 @@ func TestAMailIsTried(t *testing.T) {
 		if served {
 			p.start()
 		}
-		tested, err := TestMail(t.Context(), p.config, MailTest{To: "ada@example.com"})
+		tested, err := command.TestMail(t.Context(), p.config, command.MailTest{To: "ada@example.com"})
 		if err != nil || tested.Served != served || tested.From != "bells@example.com" || tested.Server != fmt.Sprintf("%s:%d", server.Host, server.Port) || !strings.Contains(tested.Done(), "has accepted the mail to ada@example.com") {
 			t.Fatalf("%+v, %v", tested, err)
 		}
 		if all := server.Await(t, "ada@example.com", before+1); all[before].Subject != "A test of belfry" || all[before].Hello != "front.example.com" {
 			t.Errorf("%+v", all[before])
 		}
-		for q, want := range map[MailTest]string{
+		for q, want := range map[command.MailTest]string{
 			{To: "ada"}:                              "expected the address to which the mail is sent",
 			{To: "Ada <ada@example.com>"}:            "expected the address to which the mail is sent",
 			{To: ""}:                                 "expected the address to which the mail is sent",
 			{To: "ada@example.com", Mailer: "other"}: `no mailer "other" is configured; there are default`,
 		} {
-			if _, err := TestMail(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
+			if _, err := command.TestMail(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", q, err)
 			}
 		}
@@ -188,19 +120,19 @@ func TestAMailIsTried(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := TestMail(t.Context(), p.config, MailTest{To: "ada@example.com"}); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the mail to ada@example.com was not sent: mail server ") || !strings.Contains(err.Error(), "550 5.1.1 no such user") {
+		if _, err := command.TestMail(t.Context(), p.config, command.MailTest{To: "ada@example.com"}); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the mail to ada@example.com was not sent: mail server ") || !strings.Contains(err.Error(), "550 5.1.1 no such user") {
 			t.Error(err)
 		}
 		server.Refuse(nil)
 	}
 	// Without the authority, the cause is named.
 	q := newPlace(t, mailing(server, ", tls: tls"))
-	if _, err := TestMail(t.Context(), q.config, MailTest{To: "ada@example.com"}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") || !strings.Contains(err.Error(), "the key ca") {
+	if _, err := command.TestMail(t.Context(), q.config, command.MailTest{To: "ada@example.com"}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") || !strings.Contains(err.Error(), "the key ca") {
 		t.Error(err)
 	}
 	// A mailer of type file sends nothing.
 	f := newPlace(t, "bus: {listen: \"\"}\n")
-	tested, err := TestMail(t.Context(), f.config, MailTest{To: "ada@example.com"})
+	tested, err := command.TestMail(t.Context(), f.config, command.MailTest{To: "ada@example.com"})
 	if err != nil || !strings.Contains(tested.Done(), "and not sent: the mailer default is of type file") {
 		t.Errorf("%+v, %v", tested, err)
 	}

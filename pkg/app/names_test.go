@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 )
 
 const closedNote = `{"properties":{"title":{"type":"string"},"year":{},"tags":{},"published":{},"slug":{},"secret":{},"author":{},"diary":{}}}`
@@ -49,12 +50,12 @@ func TestNamesAreComparedWithSchemas(t *testing.T) {
 				p.write("note.json", schema)
 				p.write("user.json", fmt.Sprintf(`{"properties":{"name":{}},"additionalProperties":%t}`, !closed))
 				loaded := p.load(c.text)
-				if err := Check(loaded); err != nil {
+				if err := plan.Check(loaded); err != nil {
 					t.Fatalf("it does not start: %v", err)
 				}
-				warnings := strings.Join(Warnings(loaded), "\n")
+				warnings := strings.Join(plan.Warnings(loaded), "\n")
 				var found config.Problems
-				err := CheckStrictly(loaded)
+				err := plan.CheckStrictly(loaded)
 				if !closed {
 					if err != nil || !strings.Contains(warnings, c.key+": ") || !strings.Contains(warnings, c.says) {
 						t.Errorf("open: %v, warnings %q", err, warnings)
@@ -89,10 +90,10 @@ func TestNamesThatMayBeOfFiles(t *testing.T) {
 		}
 		loaded := p.load("stores:\n  Notes: {schema: note.json, " + strings.Replace(store, "expose: null, ", "", 1) + "}\nbinaries: {media: {folder: media}}\n")
 		var found config.Problems
-		if err := CheckStrictly(loaded); err != nil && !errors.As(err, &found) {
+		if err := plan.CheckStrictly(loaded); err != nil && !errors.As(err, &found) {
 			t.Fatal(err)
 		}
-		if warned := strings.Count(strings.Join(Warnings(loaded), "\n"), "has no property"); len(found) != want.errors || warned != want.warnings {
+		if warned := strings.Count(strings.Join(plan.Warnings(loaded), "\n"), "has no property"); len(found) != want.errors || warned != want.warnings {
 			t.Errorf("%s: %d warnings, %v", store, warned, found)
 		}
 	}
@@ -111,16 +112,16 @@ func TestSchemasThatRefuseTheUUIDsOfTheServer(t *testing.T) {
 		p.write("note.json", schema)
 		for options, server := range map[string]bool{"owner: user": true, "owner: user, uuid: client": false, "expose: {}": false} {
 			loaded := p.load("stores:\n  Notes: {schema: note.json, " + options + "}\n")
-			if err := CheckStrictly(loaded); err != nil {
+			if err := plan.CheckStrictly(loaded); err != nil {
 				t.Fatal(err)
 			}
-			if all := strings.Join(Warnings(loaded), "\n"); strings.Contains(all, "clients can create no objects") != (refuses && server) {
+			if all := strings.Join(plan.Warnings(loaded), "\n"); strings.Contains(all, "clients can create no objects") != (refuses && server) {
 				t.Errorf("%s with %s: %q", schema, options, all)
 			}
 		}
 	}
 	p.write("note.json", `{"properties":{"uuid":false}}`)
-	if err := Check(p.load("stores:\n  Notes: {schema: note.json}\n")); err == nil || !strings.Contains(err.Error(), "/properties/uuid: is false, and each object has one: none can be created") {
+	if err := plan.Check(p.load("stores:\n  Notes: {schema: note.json}\n")); err == nil || !strings.Contains(err.Error(), "/properties/uuid: is false, and each object has one: none can be created") {
 		t.Errorf("uuid: false: %v", err)
 	}
 }
@@ -159,16 +160,16 @@ stores:
 		t.Run(name, func(t *testing.T) {
 			p.write("any.json", `{"type":"object"}`)
 			loaded := p.load(text)
-			if err := CheckStrictly(loaded); err != nil {
+			if err := plan.CheckStrictly(loaded); err != nil {
 				t.Error(err)
 			}
-			if all := strings.Join(Warnings(loaded), "\n"); strings.Contains(all, "property") {
+			if all := strings.Join(plan.Warnings(loaded), "\n"); strings.Contains(all, "property") {
 				t.Error(all)
 			}
 		})
 	}
 	loaded := p.load("admins: user.id == 'x'\n")
-	if all := strings.Join(Warnings(loaded), "\n"); CheckStrictly(loaded) != nil || !strings.Contains(all, "admins: in the expression at 1:1: user.id is a property that clients may set; the user is user.uuid") {
+	if all := strings.Join(plan.Warnings(loaded), "\n"); plan.CheckStrictly(loaded) != nil || !strings.Contains(all, "admins: in the expression at 1:1: user.id is a property that clients may set; the user is user.uuid") {
 		t.Errorf("user.id without a schema: %q", all)
 	}
 }
@@ -183,10 +184,10 @@ func TestStartsLogNamesThatSchemasDoNotHave(t *testing.T) {
 		t.Error(log)
 	}
 	p.write("other.json", `{"properties":{"title":{}},"anyOf":[{"required":["titel"]},{}],"additionalProperties":false}`)
-	if err := CheckStrictly(p.load("stores:\n  Notes: {schema: other.json, indexes: [titel]}\n")); err == nil || !strings.Contains(err.Error(), "did you mean title?") {
+	if err := plan.CheckStrictly(p.load("stores:\n  Notes: {schema: other.json, indexes: [titel]}\n")); err == nil || !strings.Contains(err.Error(), "did you mean title?") {
 		t.Errorf("a name that is refused: %v", err)
 	}
-	err := Check(p.load("stores:\n  Notes: {schema: note.json, computed: {x: titel + 'a'}}\n"))
+	err := plan.Check(p.load("stores:\n  Notes: {schema: note.json, computed: {x: titel + 'a'}}\n"))
 	if err == nil || !strings.Contains(err.Error(), `the schema of the store has no property "titel"; did you mean title?`) {
 		t.Error(err)
 	}
@@ -217,26 +218,26 @@ binaries: {media: {folder: media, map: {Notes: [photos]}}}`
 	} {
 		p.write("user.json", `{}`)
 		p.write("note.json", "{\"properties\":{\n"+fmt.Sprintf(`%q:%s,"key":{}}}`, property, c.schema))
-		err := Check(p.load(text))
+		err := plan.Check(p.load(text))
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), "stores.Notes.schema: ") || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", property, err, c.says)
 		}
 	}
 	p.write("note.json", `{"type":"array"}`)
-	if err := Check(p.load(text)); err == nil || !strings.Contains(err.Error(), "a store holds objects: none can be created") {
+	if err := plan.Check(p.load(text)); err == nil || !strings.Contains(err.Error(), "a store holds objects: none can be created") {
 		t.Errorf("a schema of arrays: %v", err)
 	}
 	p.write("note.json", `{"required":["uuid","created","by","children","photos","total","_x"],"properties":{"key":{}},"additionalProperties":false}`)
-	if err := Check(p.load(text)); err != nil {
+	if err := plan.Check(p.load(text)); err != nil {
 		t.Errorf("what is maintained is there: %v", err)
 	}
 	p.write("note.json", `{"required":["title"],"properties":{"key":{}},"additionalProperties":false}`)
-	if err := Check(p.load(text)); err == nil || !strings.Contains(err.Error(), `/required: has "title", which additionalProperties refuses: no object can be created`) {
+	if err := plan.Check(p.load(text)); err == nil || !strings.Contains(err.Error(), `/required: has "title", which additionalProperties refuses: no object can be created`) {
 		t.Errorf("what is required and refused: %v", err)
 	}
 	p.write("note.json", `{}`)
 	p.write("user.json", `{"properties":{"admin":{"const":true},"idents":{"type":"string"},"password":{"type":"null"}}}`)
-	err := Check(p.load(text))
+	err := plan.Check(p.load(text))
 	for _, says := range []string{"/properties/admin/const", "/properties/idents/type", "/properties/password/type"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("users: %v, want %s", err, says)
@@ -244,7 +245,7 @@ binaries: {media: {folder: media, map: {Notes: [photos]}}}`
 	}
 	p.write("user.json", `{}`)
 	p.write("note.json", `{"properties":{"photos":{"maxItems":3},"by":{"pattern":"x"}}}`)
-	if all := strings.Join(Warnings(p.load(text)), "\n"); !strings.Contains(all, "stores.Notes.schema: photos is maintained by belfry, so /properties/photos/maxItems in") || !strings.Contains(all, "/properties/by/pattern") {
+	if all := strings.Join(plan.Warnings(p.load(text)), "\n"); !strings.Contains(all, "stores.Notes.schema: photos is maintained by belfry, so /properties/photos/maxItems in") || !strings.Contains(all, "/properties/by/pattern") {
 		t.Errorf("limits of what is not judged: %q", all)
 	}
 }

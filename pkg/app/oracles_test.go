@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 )
 
 // What a configuration can do with a field that not everyone may read who may read its object. By a reply that depends
@@ -69,7 +70,7 @@ func TestNoFieldThatIsHiddenIsAnOracle(t *testing.T) {
 			text := fmt.Sprintf("stores:\n  A: {%s}\n  B: {%s}\n", a, way.b)
 			c, err := config.Parse(filepath.Join(root, "belfry.yaml"), []byte(text), os.LookupEnv)
 			if err == nil {
-				err = Check(c)
+				err = plan.Check(c)
 			}
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, %s: %v, want %q", way.name, rule, err, want)

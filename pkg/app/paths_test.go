@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 )
 
 // newFolders makes a folder with folders, files that are empty but for a few, and links (from=to).
@@ -51,7 +53,7 @@ func checked(t *testing.T, root, text, data string) string {
 		t.Fatal(err)
 	}
 	var all []string
-	if err := Check(c); err != nil {
+	if err := plan.Check(c); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			if strings.Contains(strings.TrimPrefix(line, filepath.Join(root, "etc")), root) {
 				t.Errorf("the message has a path: %s", line)
@@ -173,7 +175,7 @@ func TestWhatIsWrittenHasAFolderOfItsOwn(t *testing.T) {
 		"front": "is static.folder, whose files are for everybody", "front/in": "is in static.folder", ".": "contains static.folder", "data": "is data", "files": "is the place of the files of binaries.a",
 		"data/bus/jetstream": "is the folder of the embedded bus", "elsewhere": "", "saved": "",
 	} {
-		_, err := newBackupPlace(c, &config.BackupPlace{Folder: filepath.Join(root, "etc", to)})
+		_, err := command.NewBackupPlace(c, &config.BackupPlace{Folder: filepath.Join(root, "etc", to)})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", to, err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
 )
@@ -79,7 +81,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		"expected a readable file":        func() { _ = os.Remove(p.path("city.mmdb")) },
 	} {
 		change()
-		if _, err := Reload(t.Context(), p.config.Data); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
+		if _, err := command.Reload(t.Context(), p.config.Data); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -89,7 +91,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 	p.write("city.mmdb", "places")
 	c, err := config.Load(p.path("belfry.yaml"), os.LookupEnv)
 	if err == nil {
-		err = Check(c)
+		err = plan.Check(c)
 	}
 	if err == nil || !strings.Contains(err.Error(), "authentication.places: it is no database") {
 		t.Errorf("the check of a wrong file: %v", err)

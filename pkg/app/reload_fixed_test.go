@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"belfry/pkg/app/plan"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/kit/tlskit"
@@ -30,7 +31,7 @@ func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
 	} {
 		before := "bus: {" + text[0] + "}\n"
 		var got []string
-		for _, problem := range fixed(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
+		for _, problem := range plan.Fixed(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
 			got = append(got, problem.Key)
 		}
 		if strings.Join(got, " ") != keys {
@@ -59,7 +60,7 @@ func TestAReloadNamesTheKeyOfAuthorities(t *testing.T) {
 	} {
 		for _, change := range [][2]string{{"ca: a.pem\n", "ca: b.pem\n"}, {"", "ca: b.pem\n"}, {"ca: a.pem\n", ""}} {
 			var got []string
-			for _, problem := range fixed(p.load(change[0]+text), p.load(change[1]+text)) {
+			for _, problem := range plan.Fixed(p.load(change[0]+text), p.load(change[1]+text)) {
 				got = append(got, problem.Key)
 			}
 			if strings.Join(got, " ") != keys {
@@ -92,25 +93,5 @@ func TestAReloadReadsThePasswordOfTheBusAgain(t *testing.T) {
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
 	if log := p.logged.String(); strings.Contains(log, "second-secret") || strings.Contains(log, "first-secret") {
 		t.Error("the log has a password")
-	}
-}
-
-// The domains of ACME are by default that of baseURL: the key that can't change is the one of the domains.
-func TestAReloadOfACMEIsRefusedByKey(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, "")
-	const text = "baseURL: https://a.example.com\nhttp: {acme: {email: x@example.com}}\n"
-	before := p.load(text)
-	for change, keys := range map[[2]string][]string{
-		{"", ""}:                           nil,
-		{"a.example.com", "b.example.com"}: {"http.acme.domains"},
-		{"email: x", "email: y"}:           {"http.acme.email"},
-		{"{email", "{storage: x, email"}:   {"http.acme.storage"},
-		{"http: {acme: {email: x@example.com}}", "listen: 127.0.0.1:8080"}: {"http.acme"},
-	} {
-		problems := fixed(before, p.load(strings.Replace(text, change[0], change[1], 1)))
-		if len(problems) != len(keys) || len(keys) > 0 && problems[0].Key != keys[0] {
-			t.Errorf("%q: %v", change, problems)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/test/kit"
@@ -31,7 +32,7 @@ func (p *place) reloadable() (a *App, applied *[]*config.Config) {
 func (p *place) reload(a *App, text string) []string {
 	p.Helper()
 	p.write("belfry.yaml", text)
-	r, err := Reload(p.Context(), p.config.Data)
+	r, err := command.Reload(p.Context(), p.config.Data)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestAReloadChangesWithoutARestart(t *testing.T) {
 			}
 			p.want(a, "GET", "/books/b1", "", http.StatusNotFound)
 			for token, want := range map[string]int{"0123456789abcdef": http.StatusUnauthorized, "fedcba9876543210": http.StatusOK} {
-				req, _ := http.NewRequest("GET", "http://"+a.metricsAddress+"/metrics", nil)
+				req, _ := http.NewRequest("GET", "http://"+a.now().MetricsAddress+"/metrics", nil)
 				req.Header.Set("Authorization", "Bearer "+token)
 				res, err := http.DefaultClient.Do(req)
 				if err != nil {
@@ -158,38 +159,23 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		}
 	}
 	for key, change := range map[string]func() string{
-		"found character":              func() string { return "listen: @\n" },
-		"stores.Books.exposed":         replace("Books: {expose", "Books: {exposed: {}, expose"),
-		"stores.Books.policy.update":   replace("{default: allow}", `{default: allow, update: "pin == ("}`),
-		"stores.Books.schema":          func() string { p.write("book.json", `{"type": 1}`); return text },
-		"pages.folder":                 func() string { p.write("book.json", `{}`); return text + "pages: {folder: none}\n" },
-		"data: can't change":           func() string { return text + "data: other\n" },
-		"listen: can't change":         replace("127.0.0.1:0", "127.0.0.1:1"),
-		"bus.listen: can't change":     replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
-		"bus.url: can't change":        replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
-		"bus.events: can't change":     replace(`bus: {listen: ""`, `bus: {listen: "", events: {maxAge: 1h}`),
-		"backup: can't change":         func() string { return text + "backup: {folder: b}\n" },
-		"log.format: can't":            func() string { return text + "log: {format: json}\n" },
-		"tracing: can't":               func() string { return text + "tracing: {endpoint: http://127.0.0.1:4318}\n" },
-		"metrics.listen: can't change": func() string { return text + "metrics: {listen: 127.0.0.1:0}\n" },
-		"backends.away: can't change":  replace("hunter2@", "hunter2@other."),
-		"stores.Books.backend: can't":  replace("schema: book.json", "schema: book.json, backend: away"),
-		"stores.Books.indexes: can't":  replace("[title]", "[title, author]"),
-		"stores.Books.map.Authors":     replace("fields: title", "fields: title, cascade: true"),
-		"stores.Idents.map.Users":      replace("Authors: {expose", "Idents: {map: {Users: {key: user, target: idents}}}\n  Authors: {expose"),
-		"stores.More: can't change":    replace("Authors: {expose", "More: {}\n  Authors: {expose"),
-		"stores.Drafts: can't change":  replace("  Drafts: {}\n", ""),
-		"binaries.binary.map: can't":   replace("[covers]", "[pages]"),
-		"binaries.binary.grace: can't": replace("{binary: {map", "{binary: {grace: 2h, map"),
-		"binaries.binary.folder":       replace("{binary: {map", "{binary: {folder: x, map"),
-		"binaries.other: can't change": replace("binaries: {", "binaries: {other: {expose: {url: /o}}, "),
-		"authentication.providers.email: can't": func() string {
-			return text + "authentication: {providers: {email: {from: a@example.com}}}\n"
-		},
+		"found character":                 func() string { return "listen: @\n" },
+		"stores.Books.exposed":            replace("Books: {expose", "Books: {exposed: {}, expose"),
+		"stores.Books.policy.update":      replace("{default: allow}", `{default: allow, update: "pin == ("}`),
+		"stores.Books.schema":             func() string { p.write("book.json", `{"type": 1}`); return text },
+		"pages.folder":                    func() string { p.write("book.json", `{}`); return text + "pages: {folder: none}\n" },
+		"data: can't change":              func() string { return text + "data: other\n" },
+		"listen: can't change":            replace("127.0.0.1:0", "127.0.0.1:1"),
+		"bus.listen: can't change":        replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
+		"bus.url: can't change":           replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
+		"backends.away: can't change":     replace("hunter2@", "hunter2@other."),
+		"stores.Books.backend: can't":     replace("schema: book.json", "schema: book.json, backend: away"),
+		"stores.Books.indexes: can't":     replace("[title]", "[title, author]"),
+		"binaries.binary.folder":          replace("{binary: {map", "{binary: {folder: x, map"),
 		"authentication.userStore: can't": func() string { return text + "authentication: {userStore: Authors}\n" },
 	} {
 		p.write("belfry.yaml", change())
-		_, err := Reload(t.Context(), p.config.Data)
+		_, err := command.Reload(t.Context(), p.config.Data)
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", key, err)
 		}
@@ -205,7 +191,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		t.Error("a secret is in the log:", log)
 	}
 	p.want(a, "POST", "/books", `{"title":1}`, http.StatusCreated)
-	if last := a.now().consoleSystem().Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
+	if last := a.console().System.Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
 		t.Errorf("the console says %+v", last)
 	}
 
@@ -213,38 +199,18 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	if r, err := a.Reload(t.Context()); err != nil || len(r.Changed) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if last := a.now().consoleSystem().Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
+	if last := a.console().System.Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
 		t.Errorf("the console says %+v", last)
 	}
 	p.stop(a)
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("after the stop: %v", err)
 	}
-	if _, err := Reload(t.Context(), p.config.Data); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
+	if _, err := command.Reload(t.Context(), p.config.Data); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
 		t.Errorf("nobody serves: %v", err)
 	}
-	if _, err := Reload(context.Background(), p.path("none")); !errors.Is(err, errs.Invalid) {
+	if _, err := command.Reload(context.Background(), p.path("none")); !errors.Is(err, errs.Invalid) {
 		t.Errorf("no folder: %v", err)
-	}
-}
-
-// Where the owner decides about entries of arrays, the field that holds the owner can't change.
-func TestAReloadKeepsOwnersOfMappedObjects(t *testing.T) {
-	const text = `
-listen: 127.0.0.1:0
-bus: {listen: ""}
-stores:
-  Authors: {owner: by}
-  Books: {owner: by, map: {Authors: {key: author, target: books, sameOwner: true}}}
-`
-	p := newPlace(t, text)
-	a, _ := p.reloadable()
-	p.write("belfry.yaml", strings.ReplaceAll(text, "owner: by", "owner: whose"))
-	_, err := a.Reload(t.Context())
-	for _, key := range []string{"stores.Books.owner: can't change", "stores.Authors.owner: can't change"} {
-		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%v; want %s", err, key)
-		}
 	}
 }
 
@@ -352,16 +318,16 @@ func TestAReloadWaitsForWhatIsInUse(t *testing.T) {
 	p := newPlace(t, books)
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/books", `{"uuid":"b1","author":"a1"}`, http.StatusCreated)
-	before, done := a.use()
+	before, done := a.served.Use()
 	p.reload(a, books+"limits: {loopback: true}\n")
 	closed := make(chan struct{})
 	go func() {
-		a.retiring.Wait()
+		_ = a.served.Retired(context.Background())
 		close(closed)
 	}()
 	for n := range 20 {
 		e := &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "b1", Object: []byte(`{"uuid":"b1","author":"a1"}`)}
-		if err := before.mapper.Handle(t.Context(), e); err != nil {
+		if err := before.Mapper.Handle(t.Context(), e); err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}

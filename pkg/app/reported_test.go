@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"belfry/pkg/app/hold"
 )
 
 const (
@@ -51,7 +53,7 @@ func (p *place) toldLines() (all []string) {
 // age has a data folder be one that an earlier release has used: it has left no word about what was told.
 func (p *place) age() {
 	p.Helper()
-	if err := os.Remove(filepath.Join(p.config.Data, reportedFile)); err != nil {
+	if err := os.Remove(filepath.Join(p.config.Data, hold.ReportedFile)); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -97,7 +99,7 @@ func TestAReloadTellsNothingOfAnUpgrade(t *testing.T) {
 // Whichever part of a folder is there, an earlier release may have used it; one that a command of this release was the first to
 // use is new.
 func TestFoldersOfAnEarlierReleaseAreKnown(t *testing.T) {
-	for name, made := range map[string]string{"the lock": lockFile, "the stores": "stores/", "the log": "bus/", "a folder of something else": "other/", "nothing": ""} {
+	for name, made := range map[string]string{"the lock": hold.LockFile, "the stores": "stores/", "the log": "bus/", "a folder of something else": "other/", "nothing": ""} {
 		p := newPlace(t, partly)
 		if err := os.MkdirAll(p.config.Data, 0o700); err != nil {
 			t.Fatal(err)
@@ -112,14 +114,14 @@ func TestFoldersOfAnEarlierReleaseAreKnown(t *testing.T) {
 			}
 		}
 		for range 2 { // the second time it is this release that has left the lock
-			lock, err := LockData(p.config.Data, "user")
+			lock, err := hold.LockData(p.config.Data, "user")
 			if err != nil {
 				t.Fatal(err)
 			}
 			lock.Unlock()
 		}
 		p.stop(p.start())
-		if got, want := len(p.toldLines()) > 0, made == lockFile || made == "stores/" || made == "bus/"; got != want {
+		if got, want := len(p.toldLines()) > 0, made == hold.LockFile || made == "stores/" || made == "bus/"; got != want {
 			t.Errorf("%s: told: %t", name, got)
 		}
 	}
@@ -129,13 +131,13 @@ func TestFoldersOfAnEarlierReleaseAreKnown(t *testing.T) {
 func TestAFileThatCannotBeReadHasToldNothing(t *testing.T) {
 	for _, content := range []string{"", "{", "[]", `{"told":["something else"]}`, `{"told":null}`} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, reportedFile), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, hold.ReportedFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if wasReported(folder, deniedByDefault) {
+		if hold.WasReported(folder, hold.DeniedByDefault) {
 			t.Errorf("%q", content)
 		}
-		if err := setReported(folder); err != nil || !wasReported(folder, deniedByDefault) {
+		if err := hold.SetReported(folder); err != nil || !hold.WasReported(folder, hold.DeniedByDefault) {
 			t.Errorf("%q is not replaced: %v", content, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/app/command"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -76,10 +77,10 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 }
 
 // makeKey makes an API key of a user.
-func (p *place) makeKey(login string) (key *UserReply) {
+func (p *place) makeKey(login string) (key *command.UserReply) {
 	p.Helper()
-	err := ManageUsers(p.Context(), p.config, false, func(ask AskUsers) (err error) {
-		key, err = ask(p.Context(), UserRequest{Act: CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
+	err := command.ManageUsers(p.Context(), p.config, false, func(ask command.AskUsers) (err error) {
+		key, err = ask(p.Context(), command.UserRequest{Act: command.CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
 		return err
 	})
 	if err != nil {
@@ -92,8 +93,8 @@ func (p *place) makeKey(login string) (key *UserReply) {
 // that time, also if the session has ended since.
 func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
 	const login, password = "ada@example.org", "correct horse battery"
-	revoke := func(p *place, key *UserReply) {
-		p.mustAsk(UserRequest{Act: RevokeKey, User: login, Revoked: key.Key.ID})
+	revoke := func(p *place, key *command.UserReply) {
+		p.mustAsk(command.UserRequest{Act: command.RevokeKey, User: login, Revoked: key.Key.ID})
 	}
 	p := newPlace(t, managed)
 	a := p.start()
@@ -104,7 +105,7 @@ func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
 	p.backup()
 	later := p.makeKey(login)
 	revoke(p, key)
-	p.mustAsk(UserRequest{Act: SetPassword, User: login, Password: "a better password"})
+	p.mustAsk(command.UserRequest{Act: command.SetPassword, User: login, Password: "a better password"})
 	for what, token := range map[string]string{"the session": session, "the key": key.Token} {
 		if p.me(a, token) == http.StatusOK {
 			t.Fatalf("%s has not ended", what)
@@ -145,7 +146,7 @@ func TestIdempotencyKeysAreThoseOfTheBackup(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	ctx := t.Context()
-	authors := client.New(a.bus.Conn()).Store("Authors")
+	authors := client.New(a.Bus().Conn()).Store("Authors")
 	before, err := authors.Save(ctx, object.Object{"name": []byte(`"Lem"`)}, client.WithKey("before"))
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +167,7 @@ func TestIdempotencyKeysAreThoseOfTheBackup(t *testing.T) {
 	again := p.fresh(books)
 	again.restore(p)
 	a = again.start()
-	authors = client.New(a.bus.Conn()).Store("Authors")
+	authors = client.New(a.Bus().Conn()).Store("Authors")
 	repeated, err := authors.Save(ctx, object.Object{"name": []byte(`"Lem"`)}, client.WithKey("before"))
 	if err != nil || repeated.UUID() != before.UUID() || repeated.Revision != before.Revision {
 		t.Errorf("repeated: %+v, %v; want %+v", repeated, err, before)
@@ -215,7 +216,7 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	go func() {
-		_, err := Backup(context.WithoutCancel(t.Context()), p.config, BackupOptions{})
+		_, err := command.Backup(context.WithoutCancel(t.Context()), p.config, command.BackupOptions{})
 		requested <- err
 	}()
 	<-began
@@ -224,8 +225,8 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 		t.Error("the backup succeeds")
 	}
 	a = p.start()
-	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
-	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
+	if state := a.wiring.backups.Last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
 	}
 }
@@ -234,7 +235,7 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 func TestABackupByTheServerSaysWhyItHasFailed(t *testing.T) {
 	p := newPlace(t, books)
 	p.start()
-	_, err := Backup(t.Context(), p.config, BackupOptions{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
+	_, err := command.Backup(t.Context(), p.config, command.BackupOptions{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
 	if err == nil || !strings.Contains(err.Error(), "the destination of backups, ") || !strings.Contains(err.Error(), "can't be created") {
 		t.Errorf("a file as the place: %v", err)
 	}

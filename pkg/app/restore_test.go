@@ -14,6 +14,8 @@ import (
 	"belfry/config"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/hold"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
 	"belfry/test/kit"
@@ -28,7 +30,7 @@ func TestADeletionThatARestoreTakesBackDoesNotCascade(t *testing.T) {
 	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","title":"T"}`, http.StatusCreated)
 	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
 	deleted := false
-	_, err := a.backups().make(t.Context(), BackupOptions{To: p.to(), Progress: func(progress backup.Progress) {
+	_, err := a.wiring.backups.Maker().Make(t.Context(), command.BackupOptions{To: p.to(), Progress: func(progress backup.Progress) {
 		if deleted || progress.What != "default" {
 			return
 		}
@@ -69,7 +71,7 @@ func TestARestoreThatIsInterruptedAnywhereIsMadeAgain(t *testing.T) {
 	again := p.fresh(backedUp)
 	for _, at := range []string{"binaries.files", "default", "EVENTS", "RETRY"} {
 		ctx, interrupt := context.WithCancel(t.Context())
-		_, err := Restore(ctx, again.config, RestoreOptions{From: p.to(), Progress: func(progress backup.Progress) {
+		_, err := command.Restore(ctx, again.config, command.RestoreOptions{From: p.to(), Progress: func(progress backup.Progress) {
 			if progress.What == at {
 				interrupt()
 			}
@@ -81,7 +83,7 @@ func TestARestoreThatIsInterruptedAnywhereIsMadeAgain(t *testing.T) {
 		if a, err := Start(t.Context(), again.config, again.log()); err == nil || !strings.Contains(err.Error(), "run `belfry restore` again") {
 			t.Fatalf("interrupted at %s, and the start returns %v, %v", at, a, err)
 		}
-		if _, err := Verify(t.Context(), again.config, VerifyOptions{}); !errors.Is(err, errs.Unavailable) {
+		if _, err := command.Verify(t.Context(), again.config, command.VerifyOptions{}); !errors.Is(err, errs.Unavailable) {
 			t.Errorf("interrupted at %s, and verify returns %v", at, err)
 		}
 	}
@@ -89,7 +91,7 @@ func TestARestoreThatIsInterruptedAnywhereIsMadeAgain(t *testing.T) {
 	if got := again.objects(); !maps.Equal(got, want) {
 		t.Errorf("restored: %v\nwant: %v", got, want)
 	}
-	if _, err := os.Stat(filepath.Join(again.config.Data, restoreMarker)); err == nil {
+	if _, err := os.Stat(filepath.Join(again.config.Data, hold.RestoreMarker)); err == nil {
 		t.Error("the marker is left")
 	}
 }
@@ -99,24 +101,24 @@ func TestARestoreIntoDataIsRefusedAndChangesNothing(t *testing.T) {
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	p.backup()
-	if _, err := Restore(t.Context(), p.config, RestoreOptions{From: p.to()}); !errors.As(err, new(*Held)) {
+	if _, err := command.Restore(t.Context(), p.config, command.RestoreOptions{From: p.to()}); !errors.As(err, new(*hold.Held)) {
 		t.Errorf("a restore beside a belfry that serves: %v", err)
 	}
 	p.stop(a)
 	want := p.objects()
-	if _, err := Restore(t.Context(), p.config, RestoreOptions{From: p.to()}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := command.Restore(t.Context(), p.config, command.RestoreOptions{From: p.to()}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a restore into data: %v", err)
 	}
 	if got := p.objects(); !maps.Equal(got, want) {
 		t.Errorf("there is %v, want %v", got, want)
 	}
 	lacks := p.fresh("stores: {Authors: {}}")
-	_, err := Restore(t.Context(), lacks.config, RestoreOptions{From: p.to()})
+	_, err := command.Restore(t.Context(), lacks.config, command.RestoreOptions{From: p.to()})
 	var problems config.Problems
 	if !errors.As(err, &problems) || !strings.Contains(err.Error(), "the backup has the store Books") {
 		t.Errorf("a configuration without a store: %v", err)
 	}
-	if _, err := Restore(t.Context(), lacks.config, RestoreOptions{From: &config.BackupPlace{Folder: p.path("nothing")}}); !errors.Is(err, errs.Invalid) {
+	if _, err := command.Restore(t.Context(), lacks.config, command.RestoreOptions{From: &config.BackupPlace{Folder: p.path("nothing")}}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("no backups: %v", err)
 	}
 }
@@ -145,9 +147,9 @@ func TestTheScheduleMakesOneBackup(t *testing.T) {
 	})
 	p.stop(a)
 	a = p.start()
-	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
 	p.stop(a)
-	all, err := ListBackups(t.Context(), p.config, nil)
+	all, err := command.ListBackups(t.Context(), p.config, nil)
 	if err != nil || len(all) != 1 || !all.Clean() {
 		t.Errorf("there are %v, %v", all, err)
 	}

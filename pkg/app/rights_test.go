@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func newRights(t *testing.T) *rights {
 	var text strings.Builder
 	text.WriteString("listen: 127.0.0.1:0\nbus: {listen: \"127.0.0.1:0\"}\nauthentication: {providers: {email: {postValidation: true}}}\nstores:\n  Boxes: {expose: {list: true}}\n")
 	fields := "binaries: {binary: {map: {"
-	for _, name := range names(r.stores) {
+	for _, name := range slices.Sorted(maps.Keys(r.stores)) {
 		path := strings.ToLower(name)
 		fmt.Fprintf(&text, "  %s: {expose: {url: /%s, list: true}, uuid: client, private: [secret], map: {Boxes: {key: box, target: %s, fields: text}}, %s}\n",
 			name, path, path, r.stores[name].rules)
@@ -311,7 +312,7 @@ func (r *rights) checkEvents(caller string) {
 
 func (r *rights) checkBus() {
 	r.Helper()
-	conn, err := nats.Connect(r.app.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(r.app.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
 
@@ -29,12 +31,12 @@ func TestUniqueValuesHaveNoDefaults(t *testing.T) {
 	p := newPlace(t, "")
 	const store = "stores:\n  Pages: {schema: %s, defaults: %t, unique: [%s]}\n"
 	for unique, refused := range map[string]string{"slug": "slug", `"team, rank"`: "team and rank", `"team, number"`: "", "none": "", "title": ""} {
-		err := Check(p.load(fmt.Sprintf(store, file, true, unique)))
+		err := plan.Check(p.load(fmt.Sprintf(store, file, true, unique)))
 		want := "stores.Pages.unique: the schema has a default for " + refused + ", which only one object could have"
 		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", unique, err)
 		}
-		if err := Check(p.load(fmt.Sprintf(store, file, false, unique))); err != nil {
+		if err := plan.Check(p.load(fmt.Sprintf(store, file, false, unique))); err != nil {
 			t.Errorf("%s without defaults: %v", unique, err)
 		}
 	}
@@ -49,10 +51,10 @@ func TestAnUnknownFormatIsAProblem(t *testing.T) {
 	p := newPlace(t, "")
 	const store = "stores:\n  Pages: {schema: %s, formats: %t}\n"
 	want := "page.json:2: /$defs/mail/format: \"emial\" is not a format that is asserted, and would be ignored; did you mean email?"
-	if err := Check(p.load(fmt.Sprintf(store, file, true))); err == nil || !strings.Contains(err.Error(), want) {
+	if err := plan.Check(p.load(fmt.Sprintf(store, file, true))); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := Check(p.load(fmt.Sprintf(store, file, false))); err != nil {
+	if err := plan.Check(p.load(fmt.Sprintf(store, file, false))); err != nil {
 		t.Errorf("without formats: %v", err)
 	}
 }
@@ -82,9 +84,9 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	want(http.StatusOK, "PUT", "/books/a", `{"year":1}`, `"state":"draft"`)
 
 	const next = `{"properties":{"state":{"type":"string"},"year":{"minimum":1000}}}`
-	check := func(q SchemaQuestion, failing int, says string) {
+	check := func(q command.SchemaQuestion, failing int, says string) {
 		t.Helper()
-		report, err := CheckSchema(t.Context(), p.config, q)
+		report, err := command.CheckSchema(t.Context(), p.config, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +97,8 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	}
 	both := func() {
 		t.Helper()
-		check(SchemaQuestion{Store: "Books"}, 0, "")
-		check(SchemaQuestion{Store: "Books", Name: "next.json", Schema: []byte(next)}, 2, `{"pointer":"/year","message":"must be at least 1000","keyword":"minimum"}`)
+		check(command.SchemaQuestion{Store: "Books"}, 0, "")
+		check(command.SchemaQuestion{Store: "Books", Name: "next.json", Schema: []byte(next)}, 2, `{"pointer":"/year","message":"must be at least 1000","keyword":"minimum"}`)
 	}
 	both()
 	p.stop(a)
@@ -104,13 +106,13 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	write(next)
 	a = p.start()
 	defer p.stop(a)
-	check(SchemaQuestion{Store: "Books"}, 2, `"uuid":"b"`)
+	check(command.SchemaQuestion{Store: "Books"}, 2, `"uuid":"b"`)
 	want(http.StatusOK, "GET", "/books/b", "", `"state":null`)
 	want(http.StatusBadRequest, "PATCH", "/books/b", `{"year":2000}`, `"pointer":"/state"`)
 	want(http.StatusOK, "PATCH", "/books/b", `{"state":"done"}`, `"done"`)
-	check(SchemaQuestion{Store: "Books"}, 1, `"uuid":"a"`)
-	for _, q := range []SchemaQuestion{{Store: "Nothing"}, {Store: "Users"}, {Store: "Books", Name: "bad.json", Schema: []byte(`{"type":7}`)}} {
-		if _, err := CheckSchema(t.Context(), p.config, q); err == nil || q.Name == "" && !errors.Is(err, errs.Invalid) {
+	check(command.SchemaQuestion{Store: "Books"}, 1, `"uuid":"a"`)
+	for _, q := range []command.SchemaQuestion{{Store: "Nothing"}, {Store: "Users"}, {Store: "Books", Name: "bad.json", Schema: []byte(`{"type":7}`)}} {
+		if _, err := command.CheckSchema(t.Context(), p.config, q); err == nil || q.Name == "" && !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/seal"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -20,7 +21,7 @@ func sealers(t *testing.T, stores []*store.Store) []*seal.Sealer {
 	t.Helper()
 	var all []*seal.Sealer
 	for _, s := range stores {
-		one, err := loadSealer(t.Context(), s)
+		one, err := command.LoadSealer(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,10 +42,10 @@ func TestAnAddedKeyIsUsedOnceAllProcessesHaveReadIt(t *testing.T) {
 	stores := sealKeys(t, 2)
 	processes := sealers(t, stores)
 	before := sealed(processes[0])
-	if _, err := addSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil {
+	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := readSealKeys(t.Context(), stores[0], processes[0]); err != nil {
+	if err := command.ReadSealKeys(t.Context(), stores[0], processes[0]); err != nil {
 		t.Fatal(err)
 	}
 	if !opens(processes[1], sealed(processes[0])) {
@@ -52,11 +53,11 @@ func TestAnAddedKeyIsUsedOnceAllProcessesHaveReadIt(t *testing.T) {
 	}
 
 	// A minute later.
-	if _, err := addSealKey(t.Context(), stores[0], time.Now().Add(-2*sealKeyDelay), time.Hour); err != nil {
+	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now().Add(-2*command.SealKeyDelay), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range stores {
-		if err := readSealKeys(t.Context(), s, processes[i]); err != nil {
+		if err := command.ReadSealKeys(t.Context(), s, processes[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,18 +75,18 @@ func TestAnAddedKeyIsUsedOnceAllProcessesHaveReadIt(t *testing.T) {
 	}
 }
 
-func storedKeys(t *testing.T, s *store.Store) (keys []sealKey) {
+func storedKeys(t *testing.T, s *store.Store) (keys []command.StoredKey) {
 	t.Helper()
-	stored, err := s.Get(t.Context(), sealKeyUUID)
+	stored, err := s.Get(t.Context(), command.SealKeyUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(object.Field(stored.Body, sealKeysField), &keys); err != nil {
+	if err := json.Unmarshal(object.Field(stored.Body, command.SealKeysField), &keys); err != nil {
 		t.Fatal(err)
 	}
 	// A belfry of an earlier release reads the first one.
 	var first []byte
-	if err := json.Unmarshal(object.Field(stored.Body, sealKeyField), &first); err != nil || string(first) != string(keys[0].Key) {
+	if err := json.Unmarshal(object.Field(stored.Body, command.SealKeyField), &first); err != nil || string(first) != string(keys[0].Key) {
 		t.Errorf("an earlier release reads another key: %v", err)
 	}
 	return keys
@@ -95,26 +96,26 @@ func TestWhatAnEndedKeyHasSealedIsNotOpened(t *testing.T) {
 	stores := sealKeys(t, 1)
 	s := sealers(t, stores)[0]
 	text := sealed(s)
-	ago := time.Now().Add(-2 * sealKeyDelay)
-	if _, err := addSealKey(t.Context(), stores[0], ago, 0); err != nil {
+	ago := time.Now().Add(-2 * command.SealKeyDelay)
+	if _, err := command.AddSealKey(t.Context(), stores[0], ago, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := readSealKeys(t.Context(), stores[0], s); err != nil {
+	if err := command.ReadSealKeys(t.Context(), stores[0], s); err != nil {
 		t.Fatal(err)
 	}
 	if opens(s, text) || !opens(s, sealed(s)) {
 		t.Error("an ended key opens, or the current one does not")
 	}
 	// It is removed with the next change, and a shorter time holds for all earlier keys.
-	if _, err := addSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil {
+	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := addSealKey(t.Context(), stores[0], time.Now(), time.Second)
+	keys, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Second)
 	if err != nil || len(keys) != 3 || len(storedKeys(t, stores[0])) != 3 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
 	for _, k := range keys[:2] {
-		if k.Until.IsZero() || time.Until(k.Until) > 2*sealKeyDelay {
+		if k.Until.IsZero() || time.Until(k.Until) > 2*command.SealKeyDelay {
 			t.Errorf("an earlier key ends at %s", k.Until)
 		}
 	}
@@ -122,15 +123,15 @@ func TestWhatAnEndedKeyHasSealedIsNotOpened(t *testing.T) {
 
 func TestKeysAreBoundedInNumber(t *testing.T) {
 	stores := sealKeys(t, 1)
-	for n := 2; n <= maxSealKeys; n++ {
-		if keys, err := addSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil || len(keys) != n {
+	for n := 2; n <= command.MaxSealKeys; n++ {
+		if keys, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil || len(keys) != n {
 			t.Fatalf("%d keys, %v", len(keys), err)
 		}
 	}
-	if _, err := addSealKey(t.Context(), stores[0], time.Now(), time.Hour); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), "--keep") {
+	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), "--keep") {
 		t.Errorf("%v", err)
 	}
-	if keys := storedKeys(t, stores[0]); len(keys) != maxSealKeys {
+	if keys := storedKeys(t, stores[0]); len(keys) != command.MaxSealKeys {
 		t.Errorf("%d keys are stored", len(keys))
 	}
 }
@@ -139,10 +140,10 @@ func TestKeysAreBoundedInNumber(t *testing.T) {
 func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	text := sealed(a.sealer)
-	manage := func(q KeysRequest, want int) {
+	text := sealed(a.now().Sealer)
+	manage := func(q command.KeysRequest, want int) {
 		t.Helper()
-		keys, err := ManageKeys(t.Context(), p.config, q)
+		keys, err := command.ManageKeys(t.Context(), p.config, q)
 		if err != nil || len(keys) != want {
 			t.Fatalf("%+v, %v", keys, err)
 		}
@@ -157,26 +158,26 @@ func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 			}
 		}
 	}
-	manage(KeysRequest{}, 1)
-	manage(KeysRequest{Rotate: true, Keep: time.Hour}, 2)
+	manage(command.KeysRequest{}, 1)
+	manage(command.KeysRequest{Rotate: true, Keep: time.Hour}, 2)
 	p.stop(a)
-	if keys, err := ManageKeys(t.Context(), p.config, KeysRequest{Rotate: true, Keep: time.Hour}); err != nil || len(keys) != 3 || !keys[0].Current || keys[0].Until == nil || keys[2].Until != nil {
+	if keys, err := command.ManageKeys(t.Context(), p.config, command.KeysRequest{Rotate: true, Keep: time.Hour}); err != nil || len(keys) != 3 || !keys[0].Current || keys[0].Until == nil || keys[2].Until != nil {
 		t.Errorf("%+v, %v", keys, err)
 	}
-	if a = p.start(); !opens(a.sealer, text) {
+	if a = p.start(); !opens(a.now().Sealer, text) {
 		t.Error("a text of before is not opened")
 	}
-	manage(KeysRequest{}, 3)
+	manage(command.KeysRequest{}, 3)
 	p.stop(a)
 }
 
 func storedKeysOf(t *testing.T, s *store.Store) (secrets [][]byte) {
 	t.Helper()
-	stored, err := s.Get(t.Context(), sealKeyUUID)
+	stored, err := s.Get(t.Context(), command.SealKeyUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := sealKeysOf(stored)
+	keys, err := command.SealKeysOf(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,11 +195,11 @@ func TestARunningProcessReadsTheKeysThatAnotherAdds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := addSealKey(t.Context(), keys, time.Now().Add(-2*sealKeyDelay), time.Hour); err != nil {
+	if _, err := command.AddSealKey(t.Context(), keys, time.Now().Add(-2*command.SealKeyDelay), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "it seals with the new key", func() bool { return !opens(first, sealed(a.sealer)) })
-	if !opens(a.sealer, sealed(first)) {
+	kit.WaitFor(t, "it seals with the new key", func() bool { return !opens(first, sealed(a.now().Sealer)) })
+	if !opens(a.now().Sealer, sealed(first)) {
 		t.Error("it does not open what the first key has sealed")
 	}
 	p.stop(a)

@@ -8,6 +8,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/seal"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -42,7 +43,7 @@ func TestProcessesThatStartAtOnceHaveTheSameKey(t *testing.T) {
 	for i := range processes {
 		running.Go(func() {
 			<-begin
-			sealers[i], failed[i] = loadSealer(t.Context(), stores[i])
+			sealers[i], failed[i] = command.LoadSealer(t.Context(), stores[i])
 		})
 	}
 	close(begin)
@@ -63,15 +64,15 @@ func TestProcessesThatStartAtOnceHaveTheSameKey(t *testing.T) {
 func TestABrokenKeyIsReportedAndStays(t *testing.T) {
 	keys := sealKeys(t, 1)[0]
 	o := object.Object{}
-	o.Set(sealKeyField, []byte("too short"))
-	before, err := keys.Save(t.Context(), o, sealKeyUUID)
+	o.Set(command.SealKeyField, []byte("too short"))
+	before, err := keys.Save(t.Context(), o, command.SealKeyUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadSealer(t.Context(), keys); !errors.Is(err, errs.Internal) || !strings.Contains(err.Error(), "restore it from a backup") {
+	if _, err := command.LoadSealer(t.Context(), keys); !errors.Is(err, errs.Internal) || !strings.Contains(err.Error(), "restore it from a backup") {
 		t.Errorf("%v", err)
 	}
-	after, err := keys.Get(t.Context(), sealKeyUUID)
+	after, err := keys.Get(t.Context(), command.SealKeyUUID)
 	if err != nil || after.Revision != before.Revision {
 		t.Errorf("%+v, %v", after, err)
 	}
@@ -80,18 +81,18 @@ func TestABrokenKeyIsReportedAndStays(t *testing.T) {
 func TestTheKeySurvivesARestartAndIsNotExported(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	text := a.sealer.Seal("test", []byte("content"))
-	stored, err := a.Set().Store(config.SealKeyStore).Get(t.Context(), sealKeyUUID)
+	text := a.now().Sealer.Seal("test", []byte("content"))
+	stored, err := a.Set().Store(config.SealKeyStore).Get(t.Context(), command.SealKeyUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _ := object.Text(object.Field(stored.Body, sealKeyField))
+	key, _ := object.Text(object.Field(stored.Body, command.SealKeyField))
 	p.stop(a)
-	if got, ok := p.start().sealer.Open("test", text); !ok || string(got) != "content" {
+	if got, ok := p.start().now().Sealer.Open("test", text); !ok || string(got) != "content" {
 		t.Errorf("after a restart: %q, %v", got, ok)
 	}
 	exported, err := p.export(p.config, config.SealKeyStore)
-	if err != nil || key == "" || !strings.Contains(exported, sealKeyUUID) || strings.Contains(exported, key) {
+	if err != nil || key == "" || !strings.Contains(exported, command.SealKeyUUID) || strings.Contains(exported, key) {
 		t.Errorf("%q, %v", exported, err)
 	}
 	if strings.Contains(p.logged.String(), key) {

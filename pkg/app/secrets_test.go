@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"belfry/listeners/mapping"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
 )
@@ -23,7 +24,7 @@ func TestUsersAndIdentsSurviveAnExportWithSecrets(t *testing.T) {
 	export := func(store string, secrets bool) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := Export(t.Context(), p.config, store, secrets, &out); err != nil {
+		if err := command.Export(t.Context(), p.config, store, secrets, &out); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -44,8 +45,8 @@ func TestUsersAndIdentsSurviveAnExportWithSecrets(t *testing.T) {
 	again := p.fresh(managed)
 	a = again.start()
 	for _, one := range []struct{ store, text string }{{"Users", users}, {"Idents", idents}} {
-		for _, want := range []Imported{{Read: 1, Created: 1}, {Read: 1, Existing: 1}} {
-			r, err := ImportSecrets(t.Context(), again.config, one.store, false, strings.NewReader(one.text))
+		for _, want := range []command.Imported{{Read: 1, Created: 1}, {Read: 1, Existing: 1}} {
+			r, err := command.ImportSecrets(t.Context(), again.config, one.store, false, strings.NewReader(one.text))
 			if err != nil || !r.Clean() || r.Created != want.Created || r.Existing != want.Existing {
 				t.Errorf("%s: %+v, %v", one.store, r, err)
 			}
@@ -62,11 +63,11 @@ func TestUsersAndIdentsSurviveAnExportWithSecrets(t *testing.T) {
 	if n := again.differences(); n > 0 {
 		t.Errorf("%d differences", n)
 	}
-	r, err := ImportSecrets(t.Context(), again.config, "Users", true, strings.NewReader(users+"\nnonsense\n{}\n"))
+	r, err := command.ImportSecrets(t.Context(), again.config, "Users", true, strings.NewReader(users+"\nnonsense\n{}\n"))
 	if err != nil || r.Updated != 1 || len(r.Rejected) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := ImportSecrets(t.Context(), again.config, "Sessions", false, strings.NewReader("{}")); !errors.Is(err, errs.Invalid) {
+	if _, err := command.ImportSecrets(t.Context(), again.config, "Sessions", false, strings.NewReader("{}")); !errors.Is(err, errs.Invalid) {
 		t.Errorf("sessions are imported: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/plan"
 	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/kit/tlskit"
@@ -67,7 +68,7 @@ func TestTLSByFiles(t *testing.T) {
 	tlskit.WriteValid(t, cert, key, "app.example.com")
 	p.config = p.load(overTLS)
 	a, _ := p.reloadable()
-	base, redirect := "https://"+a.HTTPAddress(), "http://"+a.secure.redirect
+	base, redirect := "https://"+a.HTTPAddress(), "http://"+a.wiring.tls.Address
 	if banner := a.Banner(""); !strings.Contains(banner, base) || !strings.Contains(banner, redirect) {
 		t.Error(banner)
 	}
@@ -145,17 +146,16 @@ func TestTLSByFiles(t *testing.T) {
 		t.Errorf("HSTS %q", hsts)
 	}
 
-	// One that can't be used changes nothing; what can't change is named.
+	// One that can't be used changes nothing.
+	taken := occupy(t).Addr().String()
 	for says, change := range map[string]func() string{
 		"http.tls: ": func() string {
 			tlskit.WriteValid(t, p.path("x.pem"), p.path("other.key"), "x")
 			return overTLSOther(other)
 		},
-		"http.redirect: can't change": func() string {
-			return strings.Replace(overTLS, `redirect: "127.0.0.1:0"`, `redirect: "127.0.0.1:1"`, 1)
-		},
-		"http.tls: can't change while ": func() string {
-			return strings.Replace(strings.Replace(overTLS, "https:", "http:", 1), "http: {tls: {cert: cert.pem, key: key.pem}, redirect: \"127.0.0.1:0\"}", "", 1)
+		"can't listen on": func() string {
+			tlskit.WriteValid(t, p.path("other.pem"), p.path("other.key"), "app.example.com")
+			return strings.Replace(overTLSOther(other), "127.0.0.1:0\"}", taken+"\"}", 1)
 		},
 	} {
 		p.write("belfry.yaml", change())
@@ -163,7 +163,17 @@ func TestTLSByFiles(t *testing.T) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
+	p.reload(a, other.Replace(overTLS))
 	send(t, browser(t, a, tlskit.Pool(t, p.path("other.pem"))), "GET", base+"/healthz", "")
+
+	// TLS ends and begins without a restart, also where no port redirects.
+	p.reload(a, strings.Replace(strings.Replace(overTLS, "https:", "http:", 1), "http: {tls: {cert: cert.pem, key: key.pem}, redirect: \"127.0.0.1:0\"}", "", 1))
+	p.want(a, "GET", "/healthz", "", http.StatusOK)
+	p.reload(a, strings.Replace(other.Replace(overTLS), ", redirect: \"127.0.0.1:0\"", "", 1))
+	send(t, browser(t, a, tlskit.Pool(t, p.path("other.pem"))), "GET", base+"/healthz", "")
+	if a.wiring.tls.Address != "" {
+		t.Errorf("a port redirects: %s", a.wiring.tls.Address)
+	}
 	if strings.Contains(p.logged.String(), "handshake") {
 		t.Error("the log has a failed handshake:", p.logged)
 	}
@@ -211,7 +221,7 @@ func TestTLSThatCannotWork(t *testing.T) {
 	}
 	tlskit.Write(t, p.path("a.pem"), p.path("a.key"), time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "a.example.com")
 	c := p.load("listen: 127.0.0.1:0\nbaseURL: https://app.example.com\nhttp: {tls: {cert: a.pem, key: a.key}}\n")
-	if all := strings.Join(Warnings(c), "\n"); !strings.Contains(all, "has expired") || !strings.Contains(all, "is not for app.example.com") {
+	if all := strings.Join(plan.Warnings(c), "\n"); !strings.Contains(all, "has expired") || !strings.Contains(all, "is not for app.example.com") {
 		t.Error(all)
 	}
 }
@@ -239,7 +249,7 @@ stores: {Books: {expose: {}}}
 		}
 		return err
 	})
-	if res, _ := send(t, c, "GET", "http://"+a.secure.redirect+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
+	if res, _ := send(t, c, "GET", "http://"+a.wiring.tls.Address+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
 		t.Errorf("%s to %s", res.Status, res.Header.Get("Location"))
 	}
 	if !strings.Contains(p.logged.String(), "a certificate was obtained") || strings.Contains(p.logged.String(), "PRIVATE KEY") {

@@ -19,6 +19,11 @@ import (
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/account/weak"
 	"belfry/pkg/app/certificate"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/front"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
 	"belfry/pkg/operations/importer"
 	"belfry/test/kit"
@@ -83,31 +88,31 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 	defer end()
 	for name, c := range map[string]struct {
 		says    string
-		text    string                        // of the configuration; ADDRESS is the witness
-		connect func(p *plan, address string) // errors are expected: the witness replies nothing
+		text    string                             // of the configuration; ADDRESS is the witness
+		connect func(p *plan.Plan, address string) // errors are expected: the witness replies nothing
 	}{
-		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan, _ string) {
-			_, _ = TestMail(t.Context(), p.config, MailTest{To: "ada@example.com"})
+		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan.Plan, _ string) {
+			_, _ = command.TestMail(t.Context(), p.Config, command.MailTest{To: "ada@example.com"})
 		}},
-		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}", func(p *plan, _ string) {
-			_, _ = p.auth.Providers["oidc"].Begin(t.Context(), begin)
+		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}", func(p *plan.Plan, _ string) {
+			_, _ = p.Auth.Providers["oidc"].Begin(t.Context(), begin)
 		}},
-		"OAuth 2": {"", "authentication: {providers: {github: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan, _ string) {
-			_, _ = p.auth.Providers["github"].Finish(t.Context(), callback)
+		"OAuth 2": {"", "authentication: {providers: {github: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
+			_, _ = p.Auth.Providers["github"].Finish(t.Context(), callback)
 		}},
-		"OAuth 1": {"", "authentication: {providers: {twitter: {consumerKey: x, consumerSecret: y, requestTokenURL: 'https://ADDRESS/'}}}", func(p *plan, _ string) {
-			_, _ = p.auth.Providers["twitter"].Begin(t.Context(), begin)
+		"OAuth 1": {"", "authentication: {providers: {twitter: {consumerKey: x, consumerSecret: y, requestTokenURL: 'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
+			_, _ = p.Auth.Providers["twitter"].Begin(t.Context(), begin)
 		}},
-		"a site with OpenID Connect": {"", "authentication: {providers: {microsoft: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan, _ string) {
-			_, _ = p.auth.Providers["microsoft"].Finish(t.Context(), callback)
+		"a site with OpenID Connect": {"", "authentication: {providers: {microsoft: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
+			_, _ = p.Auth.Providers["microsoft"].Finish(t.Context(), callback)
 		}},
-		"breached passwords": {"", "authentication: {passwords: {breached: {url: 'https://ADDRESS/range'}}}", func(p *plan, _ string) {
-			options := p.auth.Passwords
+		"breached passwords": {"", "authentication: {passwords: {breached: {url: 'https://ADDRESS/range'}}}", func(p *plan.Plan, _ string) {
+			options := p.Auth.Passwords
 			options.Slot = func(context.Context) (func(), error) { return func() {}, nil }
 			_, _ = weak.New(options).Check(t.Context(), "correct horse battery staple", nil)
 		}},
-		"MongoDB": {"", "backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=2000'}}", func(p *plan, _ string) {
-			b, err := openBackendOnce(t.Context(), "", p.config.Backends["default"])
+		"MongoDB": {"", "backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=2000'}}", func(p *plan.Plan, _ string) {
+			b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
 			if err != nil {
 				t.Error(err)
 				return
@@ -115,8 +120,8 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			_ = b.Ping(t.Context())
 			_ = b.Close()
 		}},
-		"DynamoDB": {"", "backends: {default: {type: dynamodb, endpoint: 'https://ADDRESS'}}", func(p *plan, _ string) {
-			b, err := openBackendOnce(t.Context(), "", p.config.Backends["default"])
+		"DynamoDB": {"", "backends: {default: {type: dynamodb, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
+			b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
 			if err != nil {
 				t.Error(err)
 				return
@@ -126,8 +131,8 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			_ = b.Ping(ctx)
 			_ = b.Close()
 		}},
-		"S3": {"", "binaries: {b: {type: S3Storage, bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan, _ string) {
-			s, err := openStorage(t.Context(), p.config.Binaries["b"])
+		"S3": {"", "binaries: {b: {type: S3Storage, bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
+			s, err := open.Storage(t.Context(), p.Config.Binaries["b"])
 			if err != nil {
 				t.Error(err)
 				return
@@ -137,54 +142,54 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			_ = s.Ping(ctx)
 			_ = s.Close()
 		}},
-		"backups": {"", "backup: {s3: {bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan, _ string) {
+		"backups": {"", "backup: {s3: {bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, _ = ListBackups(ctx, p.config, nil)
+			_, _ = command.ListBackups(ctx, p.Config, nil)
 		}},
-		"backups at another place": {"", "", func(p *plan, address string) {
+		"backups at another place": {"", "", func(p *plan.Plan, address string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, _ = ListBackups(ctx, p.config, &config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
+			_, _ = command.ListBackups(ctx, p.Config, &config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
 		}},
-		"a bus": {natsGreeting, "bus: {url: 'tls://ADDRESS'}", func(p *plan, _ string) {
-			o, err := p.busOptions()
+		"a bus": {natsGreeting, "bus: {url: 'tls://ADDRESS'}", func(p *plan.Plan, _ string) {
+			o, err := p.BusOptions()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			_, _ = bus.Dial(o)
 		}},
-		"a bus without tls in its URL": {natsGreeting, "bus: {url: 'nats://ADDRESS'}", func(p *plan, _ string) {
-			o, err := p.busOptions()
+		"a bus without tls in its URL": {natsGreeting, "bus: {url: 'nats://ADDRESS'}", func(p *plan.Plan, _ string) {
+			o, err := p.BusOptions()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			_, _ = bus.Dial(o)
 		}},
-		"the doctor, of a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan, _ string) {
-			_ = newExamination(p, DoctorOptions{}).run(t.Context(), kit.Limit)
+		"the doctor, of a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan.Plan, _ string) {
+			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
 		}},
-		"the doctor, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan, _ string) {
-			_ = newExamination(p, DoctorOptions{}).run(t.Context(), kit.Limit)
+		"the doctor, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
+			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
 		}},
-		"the doctor, of baseURL": {"", "baseURL: https://ADDRESS", func(p *plan, _ string) {
-			_ = newExamination(p, DoctorOptions{}).run(t.Context(), kit.Limit)
+		"the doctor, of baseURL": {"", "baseURL: https://ADDRESS", func(p *plan.Plan, _ string) {
+			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
 		}},
-		"the doctor, of another bus": {natsGreeting, "", func(p *plan, address string) {
-			trust, err := BusTrust(p.config)
+		"the doctor, of another bus": {natsGreeting, "", func(p *plan.Plan, address string) {
+			trust, err := plan.BusTrust(p.Config)
 			if err != nil {
 				t.Error(err)
 			}
 			o := bus.Options{URL: "nats://" + address, TLS: trust}
-			_ = newExamination(p, DoctorOptions{Bus: &o}).run(t.Context(), kit.Limit)
+			_ = examine.NewExamination(p, examine.DoctorOptions{Bus: &o}).Run(t.Context(), kit.Limit)
 		}},
-		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan, _ string) {
-			_, _ = Verify(t.Context(), p.config, VerifyOptions{})
+		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
+			_, _ = command.Verify(t.Context(), p.Config, command.VerifyOptions{})
 		}},
-		"import": {"", "", func(p *plan, address string) {
-			roots, err := WebTrust(p.config)
+		"import": {"", "", func(p *plan.Plan, address string) {
+			roots, err := plan.WebTrust(p.Config)
 			if err != nil {
 				t.Error(err)
 			}
@@ -192,8 +197,8 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			defer cancel()
 			_ = importer.New(importer.Options{URL: "https://" + address + "/books", RootCAs: roots}).Run(ctx, strings.NewReader("{}"))
 		}},
-		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}", func(p *plan, _ string) {
-			h := p.config.HTTP.ACME
+		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}", func(p *plan.Plan, _ string) {
+			h := p.Config.HTTP.ACME
 			acme, err := certificate.NewACME(certificate.ACMEOptions{
 				Domains: h.Domains, Directory: h.Directory, CA: h.CA, ExtraCA: h.ExtraCA, Storage: h.Storage, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
 			})
@@ -203,15 +208,15 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			}
 			context.AfterFunc(ended, acme.Close)
 		}},
-		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan, _ string) {
-			a := newApp(p.config, p, slog.New(slog.DiscardHandler), nil)
-			if err := a.now().startTracing(t.Context()); err != nil {
+		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan.Plan, _ string) {
+			tracer, err := (&front.Traces{Log: slog.New(slog.DiscardHandler)}).Open(t.Context(), p.Config)
+			if err != nil {
 				t.Error(err)
 				return
 			}
-			_, span := a.tracer.Provider().Tracer("x").Start(t.Context(), "y")
+			_, span := tracer.Provider().Tracer("x").Start(t.Context(), "y")
 			span.End()
-			_ = a.tracer.Close(t.Context())
+			_ = tracer.Close(t.Context())
 		}},
 	} {
 		for _, with := range []bool{false, true} {
@@ -223,7 +228,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 					text = "ca: " + cert + "\n" + text
 				}
 				place := newPlace(t, text)
-				p, err := compile(place.config)
+				p, err := plan.Compile(place.config)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +272,7 @@ func TestAFileOfAuthoritiesIsChecked(t *testing.T) {
 		"marked.pem": "", "cut.pem": "of the 2 certificates in ", "damaged.pem": ", 1 can't be decoded", "indented.pem": "of the 2 certificates in ",
 		"wrong.pem": "certificate 1 of ", "key.pem": `a block "PRIVATE KEY"`,
 	} {
-		_, err := compile(p.load("ca: " + file))
+		_, err := plan.Compile(p.load("ca: " + file))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "belfry.yaml:1:1: ca: ") || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", file, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/app/command"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -25,10 +26,10 @@ authentication: {providers: {email: {postValidation: true, skipEmailValidation: 
 `
 
 // ask executes a request and returns the user that it is about.
-func (p *place) ask(mayCreate bool, q UserRequest) (account.Account, error) {
+func (p *place) ask(mayCreate bool, q command.UserRequest) (account.Account, error) {
 	p.Helper()
 	var a account.Account
-	err := ManageUsers(p.Context(), p.config, mayCreate, func(ask AskUsers) error {
+	err := command.ManageUsers(p.Context(), p.config, mayCreate, func(ask command.AskUsers) error {
 		reply, err := ask(p.Context(), q)
 		if err == nil {
 			a = reply.Users[0]
@@ -38,7 +39,7 @@ func (p *place) ask(mayCreate bool, q UserRequest) (account.Account, error) {
 	return a, err
 }
 
-func (p *place) mustAsk(q UserRequest) account.Account {
+func (p *place) mustAsk(q command.UserRequest) account.Account {
 	p.Helper()
 	a, err := p.ask(false, q)
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *place) me(a *App, token string) int {
 func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, managed)
 	// The first admin, before there is any data.
-	root, err := p.ask(true, UserRequest{Act: CreateUser, By: "operator", Login: "root@example.com", Password: "a fine password", Admin: true, Fields: []byte(`{"name":"Root","admin":false}`)})
+	root, err := p.ask(true, command.UserRequest{Act: command.CreateUser, By: "operator", Login: "root@example.com", Password: "a fine password", Admin: true, Fields: []byte(`{"name":"Root","admin":false}`)})
 	if err != nil || !root.Admin || root.Disabled || !strings.Contains(string(root.User), `"name":"Root"`) {
 		t.Fatalf("%+v, %v", root, err)
 	}
@@ -95,52 +96,52 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	}
 	manage := func(login string) {
 		t.Helper()
-		made, err := p.ask(true, UserRequest{Act: CreateUser, Login: login, Password: "a fine password", Validated: true})
+		made, err := p.ask(true, command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password", Validated: true})
 		if err != nil || made.Admin || !made.HasPassword || len(made.Idents) != 1 || !made.Idents[0].Validated {
 			t.Fatalf("%+v, %v", made, err)
 		}
-		if got := p.mustAsk(UserRequest{Act: ShowUser, User: made.UUID}); got.UUID != made.UUID {
+		if got := p.mustAsk(command.UserRequest{Act: command.ShowUser, User: made.UUID}); got.UUID != made.UUID {
 			t.Errorf("%+v", got)
 		}
-		if got := p.mustAsk(UserRequest{Act: GrantAdmin, User: login}); !got.Admin {
+		if got := p.mustAsk(command.UserRequest{Act: command.GrantAdmin, User: login}); !got.Admin {
 			t.Errorf("%+v", got)
 		}
-		if got := p.mustAsk(UserRequest{Act: RevokeAdmin, User: login}); got.Admin {
+		if got := p.mustAsk(command.UserRequest{Act: command.RevokeAdmin, User: login}); got.Admin {
 			t.Errorf("%+v", got)
 		}
-		if got := p.mustAsk(UserRequest{Act: DisableUser, User: login}); !got.Disabled {
+		if got := p.mustAsk(command.UserRequest{Act: command.DisableUser, User: login}); !got.Disabled {
 			t.Errorf("%+v", got)
 		}
-		if got := p.mustAsk(UserRequest{Act: EnableUser, User: login}); got.Disabled {
+		if got := p.mustAsk(command.UserRequest{Act: command.EnableUser, User: login}); got.Disabled {
 			t.Errorf("%+v", got)
 		}
-		if _, err := p.ask(false, UserRequest{Act: SetPassword, User: login, Password: "short"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "8 to 1024 bytes") {
+		if _, err := p.ask(false, command.UserRequest{Act: command.SetPassword, User: login, Password: "short"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "8 to 1024 bytes") {
 			t.Error(err)
 		}
-		p.mustAsk(UserRequest{Act: SetPassword, User: login, Password: "a better password"})
-		if _, err := p.ask(false, UserRequest{Act: CreateUser, Login: login, Password: "a fine password"}); !errors.Is(err, errs.Exists) {
+		p.mustAsk(command.UserRequest{Act: command.SetPassword, User: login, Password: "a better password"})
+		if _, err := p.ask(false, command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password"}); !errors.Is(err, errs.Exists) {
 			t.Error(err)
 		}
-		p.mustAsk(UserRequest{Act: DeleteUser, User: login})
-		for _, act := range []UserAct{ShowUser, GrantAdmin, DisableUser, DeleteUser} {
-			if _, err := p.ask(false, UserRequest{Act: act, User: made.UUID}); !errors.Is(err, errs.NotFound) {
+		p.mustAsk(command.UserRequest{Act: command.DeleteUser, User: login})
+		for _, act := range []command.UserAct{command.ShowUser, command.GrantAdmin, command.DisableUser, command.DeleteUser} {
+			if _, err := p.ask(false, command.UserRequest{Act: act, User: made.UUID}); !errors.Is(err, errs.NotFound) {
 				t.Error(act, err)
 			}
 		}
-		if _, err := p.ask(false, UserRequest{Act: "unknown", User: root.UUID}); !errors.Is(err, errs.Invalid) {
+		if _, err := p.ask(false, command.UserRequest{Act: "unknown", User: root.UUID}); !errors.Is(err, errs.Invalid) {
 			t.Error(err)
 		}
 	}
 	manage("ada@example.com")
-	for range userPage + 1 {
+	for range command.UserPage + 1 {
 		if _, err := a.Set().Store("Users").Save(t.Context(), nil, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	list := func() (all []string) {
 		t.Helper()
-		err := ManageUsers(t.Context(), p.config, false, func(ask AskUsers) error {
-			for q := (UserRequest{Act: ListUsers}); ; {
+		err := command.ManageUsers(t.Context(), p.config, false, func(ask command.AskUsers) error {
+			for q := (command.UserRequest{Act: command.ListUsers}); ; {
 				reply, err := ask(t.Context(), q)
 				if err != nil {
 					return err
@@ -159,7 +160,7 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 		return all
 	}
 	served := list()
-	if len(served) != userPage+2 {
+	if len(served) != command.UserPage+2 {
 		t.Errorf("%d users", len(served))
 	}
 	p.stop(a)
@@ -177,7 +178,7 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	p := newPlace(t, managed)
 	a := p.start()
-	made, err := p.ask(false, UserRequest{Act: CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
+	made, err := p.ask(false, command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,17 +186,17 @@ func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	if p.me(a, token) != http.StatusOK {
 		t.Fatal("no session")
 	}
-	p.mustAsk(UserRequest{Act: DisableUser, By: "operator", User: made.UUID})
+	p.mustAsk(command.UserRequest{Act: command.DisableUser, By: "operator", User: made.UUID})
 	if status := p.me(a, token); status != http.StatusUnauthorized {
 		t.Errorf("the session: %d", status)
 	}
 	if status, _ := p.logIn(a, "ada@example.com", "a fine password"); status != http.StatusForbidden {
 		t.Errorf("a login: %d", status)
 	}
-	if answer, err := CheckAccess(t.Context(), p.config, Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
+	if answer, err := command.CheckAccess(t.Context(), p.config, command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
 		t.Errorf("%+v, %v", answer, err)
 	}
-	p.mustAsk(UserRequest{Act: EnableUser, User: made.UUID})
+	p.mustAsk(command.UserRequest{Act: command.EnableUser, User: made.UUID})
 	if status, _ := p.logIn(a, "ada@example.com", "a fine password"); status != http.StatusOK {
 		t.Errorf("a login of the enabled user: %d", status)
 	}
@@ -204,21 +205,21 @@ func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 // What a command does without a serving process is published by the next one.
 func TestWhatACommandDoesIsAnEvent(t *testing.T) {
 	p := newPlace(t, managed)
-	made, err := p.ask(true, UserRequest{Act: CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
+	made, err := p.ask(true, command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.mustAsk(UserRequest{Act: DisableUser, By: "operator", User: made.UUID})
+	p.mustAsk(command.UserRequest{Act: command.DisableUser, By: "operator", User: made.UUID})
 	a := p.start()
 	kit.WaitFor(t, "the copy of the ident, whose write would be the user's last event", func() bool {
 		user, err := a.Set().Store("Users").Get(t.Context(), made.UUID)
 		return err == nil && strings.Contains(string(user.Body), "ada@example.com_email")
 	})
-	p.mustAsk(UserRequest{Act: EnableUser, By: "operator", User: made.UUID})
+	p.mustAsk(command.UserRequest{Act: command.EnableUser, By: "operator", User: made.UUID})
 	find := func(ctx context.Context, name event.Name, of string, uuid string) (e event.Envelope) {
 		t.Helper()
 		kit.WaitFor(t, fmt.Sprintf("%s of %s", name, of), func() bool {
-			entry, err := eventlog.Last(ctx, a.bus.Conn(), event.Subject(name, of, uuid))
+			entry, err := eventlog.Last(ctx, a.Bus().Conn(), event.Subject(name, of, uuid))
 			if err != nil {
 				return false
 			}

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"belfry/pkg/app/plan"
 )
 
 // shownRights is who may do what in a store, as create/get/list/update/delete, with ! for what is open to all, and then
 // its files.
-func shownRights(r StoreRights) string {
+func shownRights(r plan.StoreRights) string {
 	var all []string
-	show := func(right Right) {
+	show := func(right plan.Right) {
 		mark := ""
 		if right.Open {
 			mark = "!"
@@ -51,7 +53,7 @@ func TestRightsSayWhoMayDoWhat(t *testing.T) {
 	} {
 		c := newPlace(t, "").load("stores: {Notes: " + store + "}\nbinaries: {b: {map: {Notes: [files]}}}\n")
 		var got, names []string
-		for _, r := range Rights(c) {
+		for _, r := range plan.Rights(c) {
 			names = append(names, r.Store)
 			if r.Store == "Notes" {
 				got = append(got, shownRights(r))
@@ -79,7 +81,7 @@ func TestRightsOfFiles(t *testing.T) {
 		{"{b: {expose: {restrict: {create: true}}}}", " get nobody, update any user"},
 	} {
 		loaded := newPlace(t, "").load("stores: {Other: {}, Notes: {policy: {update: user != null}}}\nbinaries: " + c.binaries + "\n")
-		for _, r := range Rights(loaded) {
+		for _, r := range plan.Rights(loaded) {
 			if got := shownRights(r); r.Store == "Notes" && got != files+c.want {
 				t.Errorf("%s: %s, want%s", c.binaries, got, c.want)
 			}
@@ -104,12 +106,12 @@ func TestOpenStoresAreNamedWhereverTheyAreReached(t *testing.T) {
 		{`{policy: {default: allow, update: "false"}}`, "get"},
 		{`{policy: {get: "true"}}`, ""},
 	} {
-		p, err := compile(newPlace(t, "").load("stores: {Notes: " + c.store + "}\nbinaries: {b: {map: {Notes: [files]}}}\n"))
+		p, err := plan.Compile(newPlace(t, "").load("stores: {Notes: " + c.store + "}\nbinaries: {b: {map: {Notes: [files]}}}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(p.open["Notes"], " "); got != c.want || len(p.open) > 1 {
-			t.Errorf("%s: %v, want %s", c.store, p.open, c.want)
+		if got := strings.Join(p.Open["Notes"], " "); got != c.want || len(p.Open) > 1 {
+			t.Errorf("%s: %v, want %s", c.store, p.Open, c.want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func FollowFrom(t *testing.T, folder string, log eventlog.State) {
 
 // Scored returns how many documents were scored by searches of what a caller may list.
 func (s *Service) Scored() (n int64) {
-	for _, x := range s.indexes {
+	for _, x := range s.all() {
 		if current := x.current.Load(); current != nil {
 			n += current.scored.Load()
 		}

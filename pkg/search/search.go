@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,14 +70,15 @@ type Options struct {
 // Service keeps indexes and answers searches.
 type Service struct {
 	opts    Options
-	indexes []*storeIndex
-	subs    []*nats.Subscription
 	slots   chan struct{}   // of searches that are executed
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	closing sync.RWMutex // held while it is canceled
 	running sync.WaitGroup
 	log     *sharedLog
+
+	mu      sync.Mutex // guards indexes
+	indexes []*storeIndex
 }
 
 // Start opens the indexes, which are brought up to date in the background, and answers searches.
@@ -86,52 +88,97 @@ func Start(o Options) (*Service, error) {
 		return nil, errs.Wrap(err, errs.Internal, "the folder of the search indexes can't be made")
 	}
 	s := &Service{opts: o, slots: make(chan struct{}, maxSearches), log: &sharedLog{conn: o.Conn, js: o.JetStream}}
-	for _, of := range o.Stores {
-		x := &storeIndex{folder: filepath.Join(o.Folder, of.Store.Name()), rate: o.Rate, log: o.Logger.With("store", of.Store.Name())}
-		x.of.Store(&of)
-		x.open()
-		s.indexes = append(s.indexes, x)
-	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.subscribe(); err != nil {
-		s.Close()
-		return nil, err
-	}
 	s.running.Go(func() { s.log.watch(s.ctx) })
-	for _, x := range s.indexes {
-		s.running.Go(func() { s.run(s.ctx, x) })
+	for _, of := range o.Stores {
+		if err := s.add(of); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }
 
-// Reload has the indexes have what another configuration says of the same stores. What another rule needs is built beside what
-// there is, as at a start.
-func (s *Service) Reload(stores []Indexed) {
-	for _, of := range stores {
-		for _, x := range s.indexes {
-			if x.of.Load().Store.Name() == of.Store.Name() {
-				x.of.Store(&of)
-			}
+// add opens the index of a store, and answers searches of it.
+func (s *Service) add(of Indexed) error {
+	x := &storeIndex{folder: filepath.Join(s.opts.Folder, of.Store.Name()), rate: s.opts.Rate, log: s.opts.Logger.With("store", of.Store.Name()), done: make(chan struct{})}
+	x.of.Store(&of)
+	x.open()
+	ctx, cancel := context.WithCancel(s.ctx)
+	x.cancel = cancel
+	if err := s.subscribe(x); err != nil {
+		cancel()
+		x.close()
+		return err
+	}
+	s.mu.Lock()
+	s.indexes = append(s.indexes, x)
+	s.mu.Unlock()
+	go func() {
+		defer close(x.done)
+		s.run(ctx, x)
+	}()
+	return nil
+}
+
+// end closes the index of a store, which continues where it is when it is opened again.
+func (s *Service) end(x *storeIndex) {
+	_ = x.sub.Unsubscribe() // fails when the connection is closed already
+	x.cancel()
+	<-x.done
+	x.using.Lock() // a search that has begun ends first
+	defer x.using.Unlock()
+	x.close()
+	x.current.Store(nil)
+}
+
+// Reload has the indexes have what another configuration says. What another rule needs is built beside what there is, as at a start.
+// The index of a store that is not searched any more stays in its folder.
+func (s *Service) Reload(stores []Indexed) error {
+	var failed error
+	var kept, ended []*storeIndex
+	s.mu.Lock()
+	for _, x := range s.indexes {
+		if i := slices.IndexFunc(stores, func(of Indexed) bool { return of.Store.Name() == x.of.Load().Store.Name() }); i >= 0 {
+			x.of.Store(&stores[i])
+			kept = append(kept, x)
+		} else {
+			ended = append(ended, x)
 		}
 	}
+	s.indexes = kept
+	s.mu.Unlock()
+	for _, x := range ended {
+		s.end(x)
+	}
+	for _, of := range stores {
+		if !slices.ContainsFunc(kept, func(x *storeIndex) bool { return x.of.Load().Store.Name() == of.Store.Name() }) {
+			failed = errors.Join(failed, s.add(of))
+		}
+	}
+	return failed
 }
 
 // Close ends the service. The indexes continue where they are after the next start.
 func (s *Service) Close() {
-	for _, sub := range s.subs {
-		_ = sub.Unsubscribe() // fails when the connection is closed already
-	}
 	s.closing.Lock()
 	s.cancel()
 	s.closing.Unlock()
+	s.mu.Lock()
+	all := s.indexes
+	s.indexes = nil
+	s.mu.Unlock()
+	for _, x := range all {
+		s.end(x)
+	}
 	s.running.Wait()
-	s.closeIndexes()
 }
 
-func (s *Service) closeIndexes() {
-	for _, x := range s.indexes {
-		x.close()
-	}
+// all returns the indexes.
+func (s *Service) all() []*storeIndex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.indexes)
 }
 
 // run builds an index and follows the log with it. Each does so on its own: one that is slow, or can't be written, keeps no other.
@@ -228,7 +275,6 @@ var errNoIndex = errs.New(errs.Unavailable, "the index could not be opened")
 type Status struct {
 	walk.Status
 
-	Store    string
 	Ready    bool   // it answers
 	Former   bool   // it is of other settings, or of the version before, until another one is built
 	Objects  uint64 // in the index
@@ -239,8 +285,9 @@ type Status struct {
 
 // Status returns the states of all indexes.
 func (s *Service) Status() []Status {
-	all := make([]Status, 0, len(s.indexes))
-	for _, x := range s.indexes {
+	indexes := s.all()
+	all := make([]Status, 0, len(indexes))
+	for _, x := range indexes {
 		state := x.status()
 		state.Behind, state.Late = s.log.behind(state.Followed)
 		if !state.Ready {

@@ -34,25 +34,19 @@ type reply struct {
 	Invalid bool            `json:"invalid,omitempty"` // it is about what was asked for; else the search may be repeated
 }
 
-func (s *Service) subscribe() error {
-	for _, x := range s.indexes {
-		subject := SubjectPrefix + x.of.Load().Store.Name()
-		sub, err := s.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
-			if !bus.IsInbox(m.Reply) {
-				return
-			}
-			s.do(func() {
-				if data, err := json.Marshal(s.admit(x, m.Data)); err == nil {
-					_ = m.Respond(data) // who asks gives up
-				}
-			})
-		})
-		if err != nil {
-			return errs.Wrap(err, errs.Unavailable, "subscribing to %s", subject)
+func (s *Service) subscribe(x *storeIndex) (err error) {
+	subject := SubjectPrefix + x.of.Load().Store.Name()
+	x.sub, err = s.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
+		if !bus.IsInbox(m.Reply) {
+			return
 		}
-		s.subs = append(s.subs, sub)
-	}
-	return nil
+		s.do(func() {
+			if data, err := json.Marshal(s.admit(x, m.Data)); err == nil {
+				_ = m.Respond(data) // who asks gives up
+			}
+		})
+	})
+	return errs.Wrap(err, errs.Unavailable, "subscribing to %s", subject)
 }
 
 // do runs a function that Close waits for, unless that has begun.

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -41,6 +43,10 @@ type storeIndex struct {
 	current atomic.Pointer[textIndex] // nil: there is none yet
 
 	unfinished string // the folder of an index whose build has ended early, and can be continued; "": none. Used by run alone
+
+	sub    *nats.Subscription
+	cancel context.CancelFunc // of what follows the log
+	done   chan struct{}      // closed when that has ended
 
 	busy     atomic.Bool // a build is in progress
 	built    chan built  // by the build in progress; nil: there is none. Used by run alone
@@ -185,10 +191,8 @@ func (x *storeIndex) progress() walk.Progress {
 }
 
 func (x *storeIndex) status() Status {
-	s := Status{Store: x.of.Load().Store.Name()}
-	s.Kind, s.Name = walk.Search, s.Store
-	p := x.progress()
-	s.Began, s.Total, s.Counts, s.Running = p.Began, p.Total, p.Counts, x.busy.Load()
+	of, p := x.of.Load().Store.Name(), x.progress()
+	s := Status{Status: walk.Status{Kind: walk.Search, Name: of, Store: of, Running: x.busy.Load(), Began: p.Began, Total: p.Total, Counts: p.Counts}}
 	x.using.RLock()
 	defer x.using.RUnlock()
 	current := x.current.Load()

@@ -50,6 +50,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
@@ -101,10 +102,10 @@ type Options struct {
 	Binaries      []string         // properties that hold nothing but records of binaries
 	IndexBinaries bool             // objects are indexed by the binaries they hold
 	Indexes       []query.Index    // for listing
-	Unindexed     bool             // for development: a list without an index reads up to 10,000 objects, and says which one to declare
+	Unindexed     bool             // for development: a list without an index reads all of up to 10,000 objects
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
-	SearchRule    *policy.Selector // of the rule of lists, so that a search goes through no object that the caller may not list; nil: it goes through all
+	SearchRule    *policy.Selector // of the rule of lists: a search goes through what it allows; nil: through all objects
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer   // nil: no announcements
@@ -124,60 +125,8 @@ type Options struct {
 	FenceAfter time.Duration
 }
 
-// Store holds objects. It is safe for concurrent use.
-type Store struct {
-	opts    Options
-	driver  driver.Store
-	mapped  []string        // the distinct keys of Maps
-	carried []string        // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
-	arrays  map[string]bool // Arrays
-	fields  *policy.Fields  // Fields, Private, ReadOnly, and the owner, who is read-only
-	never   [][]byte        // the names of the fields that never leave the server, as JSON
-	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
-	binary  map[string]bool // Binaries
-	indexed []query.Index   // the indexes that Open made, which every write keeps complete
-	listed  []query.Index   // those of Indexes that lists of clients use: none has an internal field
-	unique  []constraint    // Unique
-	claims  *claims         // nil without Unique
-
-	expanding *semaphore.Weighted // of those who read objects for expansions
-
-	byCaller bool            // what a client receives of an object depends on who it is: see Stored
-	reserved map[string]bool // Reserved
-
-	maintained map[string]bool // Maintained
-}
-
-// Open opens the store in a backend, with the indexes that its mappings and
-// its listing need.
-func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
-	o.Indexes = query.Prepare(o.Indexes)
-	s := newStore(o)
-	s.indexed = s.opts.Indexes
-	spec := driver.Spec{Name: o.Name, Keys: s.keys}
-	for _, key := range s.mapped {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: index(key), Parts: 1, Multi: true})
-	}
-	if o.IndexBinaries {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
-	}
-	for _, i := range s.indexed {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
-	}
-	d, err := backend.Open(ctx, spec)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
-	}
-	s.driver = d
-	if len(s.unique) > 0 {
-		if s.claims, err = openClaims(ctx, backend, o.Name); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
-		}
-	}
-	return s, nil
-}
-
-func newStore(o Options) *Store {
+// normalized returns the options with their defaults, and with slices of their own.
+func (o Options) normalized() Options {
 	o.Maps, o.Indexes = slices.Clone(o.Maps), slices.Clone(o.Indexes)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -191,46 +140,84 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{
-		opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), maintained: setOf(o.Maintained), unique: constraintsOf(o.Unique),
-		expanding: semaphore.NewWeighted(maxExpandReaders),
-	}
-	readOnly := slices.Clone(o.ReadOnly)
-	if o.Policy != nil {
-		s.owner = o.Policy.Owner()
-	}
-	switch s.owner {
-	case "":
-	case "uuid": // users own themselves; what names an owner elsewhere is not theirs to set
-		s.owner = ""
-		readOnly = append(readOnly, "user")
-	default:
-		readOnly = append(readOnly, s.owner)
-	}
-	s.fields = o.Fields.With(o.Private, readOnly)
-	s.listed = slices.DeleteFunc(slices.Clone(o.Indexes), func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), isInternal) })
-	s.byCaller = len(s.fields.Readers()) > 0 || o.Interceptor != nil && o.InterceptsGet
-	for _, name := range s.fields.NeverRead() {
-		s.never = append(s.never, object.AppendString(nil, name))
-	}
-	for _, m := range o.Maps {
-		if !slices.Contains(s.mapped, m.Key) {
-			s.mapped = append(s.mapped, m.Key)
-		}
-	}
-	s.carried = slices.Clone(s.mapped)
-	if s.owner != "" {
-		s.carried = append(s.carried, s.owner)
-	}
-	return s
+	return o
 }
 
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
+// rules returns the options of the rules, without an interceptor.
+func (o *Options) rules() access.Options {
+	return access.Options{
+		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields,
+		Private: o.Private, ReadOnly: o.ReadOnly, Reserved: o.Reserved, Maintained: o.Maintained,
+		Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
+		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
-	return set
+}
+
+// Store holds objects. It is safe for concurrent use. It is made of parts, each of which knows those that it needs:
+//
+//	reader   objects by their uuids, and what a caller receives of one
+//	writer   changes of objects; checks, events, the interceptor, indexing and Claims serve it
+//	lister   pages of objects, counts, iterations
+type Store struct {
+	opts     Options
+	opened   opened
+	core     *core
+	checks   *checks
+	indexing *indexing
+	claims   *Claims // nil without unique fields
+	reader   *reader
+	writer   *writer
+	lister   *lister
+}
+
+// opened is what Open made of the backend, which stores with other options share.
+type opened struct {
+	driver    driver.Store
+	indexes   []query.Index       // which every write keeps complete
+	claims    *claimRecords       // nil without unique fields
+	expanding *semaphore.Weighted // of those that read objects for expansions
+}
+
+// Open opens the store in a backend, with the indexes that its mappings and
+// its listing need.
+func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
+	o.Indexes = query.Prepare(o.Indexes)
+	made := opened{indexes: o.Indexes, expanding: semaphore.NewWeighted(maxExpandReaders)}
+	var err error
+	if made.driver, err = backend.Open(ctx, newIndexing(&o, made.indexes).spec(o.Name)); err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
+	}
+	if len(o.Unique) > 0 {
+		if made.claims, err = openClaims(ctx, backend, o.Name); err != nil {
+			return nil, errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
+		}
+	}
+	return newStore(o, made), nil
+}
+
+func newStore(o Options, made opened) *Store {
+	o = o.normalized()
+	r, rules := &reader{}, o.rules()
+	if o.Interceptor != nil && o.InterceptsGet {
+		rules.Amended = r.amendedBody
+	}
+	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger}
+	x := newIndexing(&o, made.indexes)
+	checked := newChecks(&o, c.rules, x)
+	*r = reader{
+		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
+		interception: &interception{
+			store: o.Name, arrays: o.Arrays, interceptor: o.Interceptor, rules: c.rules, checks: checked,
+		},
+	}
+	claims := newClaims(&o, c, made.claims, x)
+	return &Store{
+		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r, lister: newLister(&o, c, r),
+		writer: &writer{
+			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x, claims: claims,
+			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents, beforeDelete: o.BeforeDelete,
+		},
+	}
 }
 
 // WithOptions returns a store of the same records whose options differ. Its
@@ -238,13 +225,11 @@ func setOf(names []string) map[string]bool {
 func (s *Store) WithOptions(change func(*Options)) *Store {
 	o := s.opts
 	change(&o)
-	other := newStore(o)
-	other.driver, other.indexed, other.claims, other.expanding = s.driver, s.indexed, s.claims, s.expanding
-	return other
+	return newStore(o, s.opened)
 }
 
 // Reconfigured returns a store of the same records with the options of another configuration,
-// whose Name, Maps, Unique and IndexBinaries are the same. s is unchanged, and both can be used at once.
+// whose Name, keys of Maps, Unique and IndexBinaries are the same. s is unchanged, and both can be used at once.
 // Of the indexes it has those that Open made; missing are the others.
 func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	same := func(i query.Index) func(query.Index) bool {
@@ -252,52 +237,26 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	}
 	var has []query.Index
 	for n, i := range query.Prepare(o.Indexes) {
-		if slices.ContainsFunc(s.indexed, same(i)) {
+		if slices.ContainsFunc(s.opened.indexes, same(i)) {
 			has = append(has, i)
 		} else {
 			missing = append(missing, o.Indexes[n])
 		}
 	}
 	return s.WithOptions(func(now *Options) {
-		now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
-		now.Private, now.ReadOnly, now.Reserved, now.Maintained, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.Maintained, o.MaxSize
+		now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
+		now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
+		now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
 		now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, has, o.Unindexed
+		now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 	}), missing
 }
 
-// Name returns the name of the store.
-func (s *Store) Name() string { return s.opts.Name }
-
-// Policy returns the policy of the store, nil when everyone may do everything.
-func (s *Store) Policy() *policy.Policy { return s.opts.Policy }
-
-// ClientsChooseUUIDs reports whether clients may choose the uuids of new objects, those of deleted objects included.
-func (s *Store) ClientsChooseUUIDs() bool { return s.opts.Policy == nil || s.opts.ClientUUIDs }
-
-// Now returns the time by the clock of the store.
-func (s *Store) Now() time.Time { return s.opts.Now() }
-
-// IndexesBinaries reports whether objects are indexed by the binaries they hold.
-func (s *Store) IndexesBinaries() bool { return s.opts.IndexBinaries }
-
-// HidesForbidden reports whether a client that may not get an object gets
-// NotFound.
-func (s *Store) HidesForbidden() bool { return s.opts.HideForbidden }
-
-// Driver returns the driver's store, which the outbox reads pending events from.
-func (s *Store) Driver() driver.Store { return s.driver }
-
-// IndexLag returns how long after a write indexes are sure to have it.
-func (s *Store) IndexLag() time.Duration {
-	if d, ok := s.driver.(driver.IndexLagger); ok {
-		return d.IndexLag()
+// drivers returns the driver's stores of the objects and of the claims.
+func (s *Store) drivers() []driver.Store {
+	if s.opened.claims == nil {
+		return []driver.Store{s.core.driver}
 	}
-	return 0
-}
-
-// Count returns roughly how many objects there are, and how many events are
-// pending.
-func (s *Store) Count(ctx context.Context) (objects, pending int64, err error) {
-	return s.driver.Count(ctx)
+	return []driver.Store{s.core.driver, s.opened.claims.driver}
 }

@@ -1,5 +1,6 @@
 // Package documents checks the OpenAPI and the AsyncAPI document with third-party
-// linters, and against the routes, replies and events of a running belfry.
+// linters, and against the routes, replies and events of a running belfry. It also checks the alerts and the board for
+// monitoring against the metrics that belfry has.
 package documents
 
 import (
@@ -19,6 +20,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/process"
@@ -57,7 +59,7 @@ func load(t *testing.T, file string, replace ...string) *config.Config {
 
 // writers returns the functions that write the documents.
 func writers() map[string]func(*config.Config) ([]byte, error) {
-	return map[string]func(*config.Config) ([]byte, error){"openapi": app.OpenAPI, "openapi30": app.OpenAPI30, "asyncapi": app.AsyncAPI}
+	return map[string]func(*config.Config) ([]byte, error){"openapi": plan.OpenAPI, "openapi30": plan.OpenAPI30, "asyncapi": plan.AsyncAPI}
 }
 
 // lint runs the linters on documents and returns the problems of each. They take seconds to start.
@@ -147,11 +149,11 @@ func validDocuments(t *testing.T) map[string][]byte {
 func invalidDocuments(t *testing.T) map[string][]byte {
 	t.Helper()
 	c := load(t, "testdata/small.yaml") // a linter takes seconds for a large document
-	openapi, err := app.OpenAPI(c)
+	openapi, err := plan.OpenAPI(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asyncapi, err := app.AsyncAPI(c)
+	asyncapi, err := plan.AsyncAPI(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +205,7 @@ func TestEveryRouteIsInTheDocument(t *testing.T) {
 		"what is served": load(t, "../../config/belfry.yaml", "127.0.0.1:4222", "127.0.0.1:0", "127.0.0.1:8080", "127.0.0.1:0"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := app.OpenAPI(c)
+			text, err := plan.OpenAPI(c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 	"belfry/test/backing"
 	"belfry/test/kit/programs"
 )
@@ -35,7 +35,7 @@ func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 // write writes the OpenAPI document of a configuration into a folder, in 3.1 and in 3.0.
 func write(t *testing.T, folder string, c *config.Config) {
 	t.Helper()
-	for name, document := range map[string]func(*config.Config) ([]byte, error){"openapi.json": app.OpenAPI, "openapi30.json": app.OpenAPI30} {
+	for name, document := range map[string]func(*config.Config) ([]byte, error){"openapi.json": plan.OpenAPI, "openapi30.json": plan.OpenAPI30} {
 		text, err := document(c)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, name), text, 0o600)
@@ -139,7 +139,7 @@ func TestGeneratorsTakeEveryDocument(t *testing.T) {
 	known := map[string]bool{}
 	for _, file := range append(files, "../../config/testdata/full.yaml", everything) {
 		c := load(t, file)
-		text, err := app.OpenAPI(c)
+		text, err := plan.OpenAPI(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"belfry/config"
-	"belfry/pkg/app"
+	"belfry/pkg/app/plan"
 )
 
 // Nothing here starts a container. The files are read as their tools read them, and what they say of belfry, of the image
@@ -91,7 +91,7 @@ func valid(t *testing.T, name, text string, env map[string]string) *config.Confi
 		return value, ok
 	})
 	if err == nil {
-		err = app.Check(c)
+		err = plan.Check(c)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)

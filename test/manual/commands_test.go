@@ -52,10 +52,10 @@ func TestCommandsOfPagesPrintWhatTheySay(t *testing.T) {
 // part is a configuration and what is executed while it is served.
 type part struct {
 	yaml     string
-	commands []command
+	commands []shellLine
 }
 
-type command struct {
+type shellLine struct {
 	line   int
 	text   string
 	output string // JSON; "" where none is shown
@@ -75,7 +75,7 @@ func partsOf(t *testing.T, page string, blocks []block) (all []part) {
 			if len(all) == 0 || all[len(all)-1].yaml != yaml {
 				all = append(all, part{yaml: yaml})
 			}
-			c := command{line: b.line, text: b.text}
+			c := shellLine{line: b.line, text: b.text}
 			if i+1 < len(blocks) && blocks[i+1].word == "output" {
 				c.output = blocks[i+1].text
 			}

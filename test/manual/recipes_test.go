@@ -16,6 +16,8 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/client"
 	"belfry/pkg/object"
 )
@@ -194,8 +196,8 @@ func newKitchen(t *testing.T) *kitchen {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := app.ManageUsers(t.Context(), c, false, func(ask app.AskUsers) error {
-		_, err := ask(t.Context(), app.UserRequest{Act: app.GrantAdmin, User: k.uuids[admin]})
+	err := command.ManageUsers(t.Context(), c, false, func(ask command.AskUsers) error {
+		_, err := ask(t.Context(), command.UserRequest{Act: command.GrantAdmin, User: k.uuids[admin]})
 		return err
 	})
 	if err != nil {
@@ -370,7 +372,7 @@ func TestConfigurationsOfStoresAreValid(t *testing.T) {
 			}
 			c, err := config.Load(file, func(string) (string, bool) { return "", false })
 			if err == nil {
-				err = app.CheckStrictly(c)
+				err = plan.CheckStrictly(c)
 			}
 			if err != nil {
 				t.Errorf("%s: %v in\n%s", page, err, text)

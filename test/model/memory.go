@@ -59,13 +59,20 @@ func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, erro
 			again := *r
 			again.keys = nil
 			if !r.Deleted && spec.Keys != nil {
-				again.keys = spec.Keys(uuid, r.Body)
+				again.keys = spec.Keys(r.Body)
 			}
 			s.rows[uuid] = &again
 		}
 	}
 	m.stores[spec.Name] = s
 	return s, nil
+}
+
+// Stores implements driver.Backend.
+func (m *Memory) Stores(ctx context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.stores)), canceled(ctx)
 }
 
 // Ping implements driver.Backend.

@@ -44,6 +44,8 @@ func (b stepBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, 
 	return s, nil
 }
 
+func (b stepBackend) Stores(ctx context.Context) ([]string, error) { return b.c.memory.Stores(ctx) }
+
 func (b stepBackend) Ping(context.Context) error { return nil }
 func (b stepBackend) Close() error               { return nil }
 

@@ -14,6 +14,8 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/app/starter"
 	"belfry/test/kit"
 )
@@ -41,10 +43,10 @@ func serve(t *testing.T, template string) *served {
 	if want := filepath.Join(folder, "data"); c.Data != want {
 		t.Errorf("the data is in %s; .gitignore names %s", c.Data, want)
 	}
-	if err := app.Check(c); err != nil {
+	if err := plan.Check(c); err != nil {
 		t.Fatal(err)
 	}
-	if w := app.Warnings(c); len(w) > 0 {
+	if w := plan.Warnings(c); len(w) > 0 {
 		t.Errorf("warnings: %v", w)
 	}
 	if err := c.Override("127.0.0.1:0", ""); err != nil {
@@ -69,8 +71,8 @@ func serve(t *testing.T, template string) *served {
 	s := &served{T: t, url: "http://" + a.HTTPAddress(), users: map[string]user{"nobody": {}}, named: map[string]string{}}
 	for _, name := range []string{"ann", "bob", "eve"} {
 		u := user{}
-		err := app.ManageUsers(t.Context(), c, false, func(ask app.AskUsers) error {
-			reply, err := ask(t.Context(), app.UserRequest{Act: app.CreateUser, Login: name + "@example.com", Password: "a long password", Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
+		err := command.ManageUsers(t.Context(), c, false, func(ask command.AskUsers) error {
+			reply, err := ask(t.Context(), command.UserRequest{Act: command.CreateUser, Login: name + "@example.com", Password: "a long password", Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
 			if err == nil {
 				u.uuid = reply.Users[0].UUID
 			}

@@ -55,6 +55,10 @@ type Options struct {
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
 
+	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload: until then the
+	// Filler does not fill. nil: that is so from the beginning.
+	Ready <-chan struct{}
+
 	Rate     *walk.Rate    // of objects that are read: targets, and objects whose entries are computed; nil: no limit
 	Interval time.Duration // between polls; 0: 10 s
 	Now      func() time.Time
@@ -76,7 +80,11 @@ type Filler struct {
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	targets atomic.Int64  // that this process has filled
+	yielded atomic.Bool
+	filling atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
+	noticed bool                               // that Ready is closed; used by run alone
+	targets atomic.Int64                       // that this process has filled
+	polls   atomic.Int64
 	wake    chan struct{} // something may be due
 
 	changing sync.Mutex                      // of the state: what is read later is also applied later
@@ -159,7 +167,32 @@ func Complete(ctx context.Context, o Options) error {
 }
 
 func (f *Filler) complete() bool {
-	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled })
+	return !slices.ContainsFunc(f.Status(), func(s walk.Status) bool { return !s.Filled })
+}
+
+// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still see that the
+// process works by these definitions, until Close.
+func (f *Filler) Yield() {
+	f.yielded.Store(true)
+	if end := f.filling.Load(); end != nil {
+		(*end)()
+	}
+	if f.opts.Alone { // nobody else has to know
+		f.cancel()
+	}
+}
+
+// mayFill reports whether this Filler may fill.
+func (f *Filler) mayFill() bool {
+	if !f.opts.Fills || f.yielded.Load() {
+		return false
+	}
+	select {
+	case <-f.opts.Ready:
+	default:
+		return f.opts.Ready == nil
+	}
+	return true
 }
 
 // Close ends a fill that is in progress: the next start continues it.
@@ -180,6 +213,8 @@ func (f *Filler) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case f.yielded.Load():
+			f.end(ctx) // else the next Filler would wait for the lease
 		case err != nil:
 			f.report(err)
 			_ = retries.Wait(ctx)
@@ -187,18 +222,24 @@ func (f *Filler) run(ctx context.Context) {
 		}
 		retries.Reset()
 		f.report(nil)
-		f.rest(ctx)
+		f.await(ctx)
 	}
 }
 
-// rest waits for the next poll.
-func (f *Filler) rest(ctx context.Context) {
+// await waits for the next poll, or until it may fill, or until something may be due.
+func (f *Filler) await(ctx context.Context) {
 	timer := time.NewTimer(f.opts.Interval)
 	defer timer.Stop()
+	ready := f.opts.Ready
+	if f.noticed {
+		ready = nil
+	}
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-f.wake:
+	case <-ready:
+		f.noticed = true
 	}
 }
 
@@ -237,6 +278,7 @@ func (f *Filler) poll(ctx context.Context) error {
 	err := f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
 	others := f.watcher.others()
 	f.others.Store(&others)
+	f.polls.Add(1)
 	return err
 }
 
@@ -269,7 +311,7 @@ func (f *Filler) skipEmpty(ctx context.Context) error {
 
 // fillDue fills what is to be filled, unless another process does.
 func (f *Filler) fillDue(ctx context.Context) error {
-	if !f.opts.Fills {
+	if !f.mayFill() {
 		return nil
 	}
 	due := f.due()
@@ -280,6 +322,13 @@ func (f *Filler) fillDue(ctx context.Context) error {
 		if err := f.opts.Prepare(ctx); err != nil {
 			return err
 		}
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	f.filling.Store(&end)
+	defer f.filling.Store(nil)
+	if !f.mayFill() { // it has yielded meanwhile
+		return nil
 	}
 	claimed := false
 	err := f.change(ctx, func(s *state) bool {
@@ -315,7 +364,7 @@ func (f *Filler) due() []string {
 		case s.due(name, w):
 			due = append(due, name)
 			delete(f.waits, name)
-		case s.disputed(name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
+		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
 			f.waits[name] = true
 			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.called, cmp.Or(w.shown, name))
 		}

@@ -8,22 +8,13 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Status is how far a work is, as this process has last read it.
-type Status struct {
-	walk.Status
-
-	Source, Target, Array string // of a mapping; of other works the store alone, as Target
-	Others                bool   // a process with another configuration is known to run
-}
-
-// Status returns how far everything is that this process has to fill, by name.
-func (f *Filler) Status() []Status {
+// Status returns how far everything is that processes have to fill, by name, as this one has last read it.
+func (f *Filler) Status() []walk.Status {
 	s := f.current.Load()
-	var all []Status
+	var all []walk.Status
 	for _, name := range slices.Sorted(maps.Keys(f.works)) {
 		w := f.works[name]
-		st := Status{Target: w.store.Name(), Others: f.disputed(s, name)}
-		st.Kind, st.Name, st.Waiting = w.kind, cmp.Or(w.shown, name), s.disputed(name)
+		st := walk.Status{Kind: w.kind, Name: cmp.Or(w.shown, name), Store: w.store.Name(), Waiting: s.disputed(name), Others: f.disputed(s, name)}
 		if w.mapping != nil {
 			st.Source, st.Array = w.mapping.Source, w.mapping.Array
 		}

@@ -3,8 +3,10 @@ package dynamostore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -59,6 +61,49 @@ func tableOf(store string) string {
 		}
 	}
 	return b.String()
+}
+
+// storeOf is the reverse of tableOf; false for what that never makes.
+func storeOf(table string) (store string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(table); i++ {
+		c := table[i]
+		if c == '.' && i+2 < len(table) {
+			n, err := strconv.ParseUint(table[i+1:i+3], 16, 8)
+			if err != nil {
+				return "", false
+			}
+			c = byte(n)
+			i += 2
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), tableOf(b.String()) == table
+}
+
+// Stores implements driver.Backend. Tables without a catalog are those of others.
+func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
+	pages := dynamodb.NewListTablesPaginator(b.client, &dynamodb.ListTablesInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, b.wrapError(ctx, err, b.prefix+"*")
+		}
+		for _, table := range page.TableNames {
+			short, has := strings.CutPrefix(table, b.prefix)
+			name, ok := storeOf(short)
+			if !has || !ok || name == "" {
+				continue
+			}
+			switch def, err := b.definition(ctx, table); {
+			case errors.Is(err, errs.Unavailable), errors.Is(err, errs.Canceled):
+				return nil, err
+			case err == nil && def.version > 0:
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
 }
 
 // Open implements driver.Backend.

@@ -99,6 +99,26 @@ func (l lowercase) Open(ctx context.Context, spec driver.Spec) (driver.Store, er
 	return l.Backend.Open(ctx, spec)
 }
 
+func (l lowercase) Stores(ctx context.Context) ([]string, error) {
+	all, err := l.Backend.Stores(ctx)
+	for i, name := range all {
+		var b strings.Builder
+		upper := false
+		for _, c := range name {
+			switch {
+			case c == '~':
+				upper = true
+				continue
+			case upper:
+				c, upper = unicode.ToUpper(c), false
+			}
+			b.WriteRune(c)
+		}
+		all[i] = b.String()
+	}
+	return all, err
+}
+
 // options depend on nothing that the machine has set. On a busy machine a reply may take longer than the
 // default of Timeout, after which the outcome of a write is unknown.
 func options(url string) dynamostore.Options {

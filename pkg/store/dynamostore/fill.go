@@ -13,10 +13,10 @@ import (
 )
 
 // fill computes the index entries of all live records.
-func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+func (s *store) fill(ctx context.Context, keys func(body []byte) []driver.Key) error {
 	readers := s.readers(&span{index: liveIndex}, allShards(), batchReads)
 	for {
-		places, more, err := take(ctx, readers, batchReads)
+		places, more, err := mergeReaders(ctx, readers, batchReads)
 		if err != nil {
 			return err
 		}
@@ -37,12 +37,12 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 
 // refill updates the keys of a record. It changes neither the revision nor the
 // events, and starts over after a concurrent write.
-func (s *store) refill(ctx context.Context, r *record, keys func(string, []byte) []driver.Key) error {
+func (s *store) refill(ctx context.Context, r *record, keys func([]byte) []driver.Key) error {
 	for range maxRetries {
 		if r == nil || r.deleted {
 			return nil
 		}
-		done, err := s.refillOnce(ctx, r, keys(r.uuid, bytes.Clone(r.body)))
+		done, err := s.refillOnce(ctx, r, keys(bytes.Clone(r.body)))
 		if err != nil || done {
 			return err
 		}

@@ -147,6 +147,23 @@ func (b *Backend) load(name string) (def definition, known bool, err error) {
 	return definition{ID: last + 1}, false, err
 }
 
+// Stores implements driver.Backend.
+func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
+	defer b.health.recoverFatal(&err)
+	if err := b.ready(ctx); err != nil {
+		return nil, err
+	}
+	prefix := appendPrefix(nil, catalog, 's')
+	it, err := b.db.NewIter(prefixBounds(prefix))
+	if err != nil {
+		return nil, wrapReadError(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		names = append(names, string(it.Key()[len(prefix):]))
+	}
+	return names, wrapReadError(it.Close())
+}
+
 // lastStore returns the highest store number.
 func (b *Backend) lastStore() (last uint32, err error) {
 	it, err := b.db.NewIter(prefixBounds(appendPrefix(nil, catalog, 's')))
@@ -210,7 +227,7 @@ func (b *Backend) hasPrefix(prefix []byte) (bool, error) {
 const fillBatch = 2 << 20
 
 // fill computes the index entries of all records. The store must not be in use.
-func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+func (s *store) fill(ctx context.Context, keys func(body []byte) []driver.Key) error {
 	it, err := s.b.db.NewIter(prefixBounds(appendPrefix(nil, s.id, kindObject)))
 	if err != nil {
 		return wrapReadError(err)
@@ -234,13 +251,13 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 }
 
 // refill adds the changes of the index entries of a record to a batch.
-func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func(string, []byte) []driver.Key) error {
+func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func([]byte) []driver.Key) error {
 	r, err := decodeRecord(value)
 	if err != nil {
 		return err
 	}
 	old := r.entries
-	if r.entries, err = encodeEntries(s.indexes, keys(uuid, r.body)); err != nil {
+	if r.entries, err = encodeEntries(s.indexes, keys(r.body)); err != nil {
 		return err
 	}
 	if err := changeEntries(batch, s.id, uuid, old, r.entries); err != nil {

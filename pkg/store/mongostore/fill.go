@@ -14,7 +14,7 @@ const fillRecords = 200
 
 // fill updates the keys of all live records page by page, so that no cursor has to
 // stay open for long.
-func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+func (s *store) fill(ctx context.Context, keys func(body []byte) []driver.Key) error {
 	var after []byte
 	for {
 		page, err := s.Scan(ctx, after, fillRecords)
@@ -33,10 +33,10 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 
 // refill updates the keys of records. A record that was changed after it was read got
 // its keys from that write.
-func (s *store) refill(ctx context.Context, records []driver.Record, keys func(uuid string, body []byte) []driver.Key) error {
+func (s *store) refill(ctx context.Context, records []driver.Record, keys func(body []byte) []driver.Key) error {
 	changes := make([]mongo.WriteModel, len(records))
 	for i, r := range records {
-		set, unset, err := s.updateKeys(r.UUID, keys(r.UUID, r.Body))
+		set, unset, err := s.updateKeys(r.UUID, keys(r.Body))
 		if err != nil {
 			return err
 		}
@@ -47,8 +47,8 @@ func (s *store) refill(ctx context.Context, records []driver.Record, keys func(u
 		if len(unset) > 0 {
 			change = append(change, bson.E{Key: "$unset", Value: unset})
 		}
-		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: digits(r.Revision)}}
+		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: revisionText(r.Revision)}}
 		changes[i] = mongo.NewUpdateOneModel().SetFilter(same).SetUpdate(change)
 	}
-	return s.wrapError(ctx, "fill an index of", s.bulk(ctx, s.collection, changes))
+	return s.wrapError(ctx, "fill an index of", s.bulkWrite(ctx, s.collection, changes))
 }

@@ -2,6 +2,7 @@ package mongostore
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"belfry/pkg/store/driver"
@@ -92,4 +93,10 @@ func escape(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// unescape is the reverse of escape; false for what that never makes.
+func unescape(escaped string) (name string, ok bool) {
+	name, err := url.PathUnescape(escaped)
+	return name, err == nil && escape(name) == escaped
 }

@@ -90,6 +90,30 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	return s, s.createIndexes(ctx, missing)
 }
 
+// Stores implements driver.Backend. The collections of others in the same database lack belfry's indexes.
+func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
+	limited, cancel := b.withTimeout(ctx)
+	defer cancel()
+	found, err := b.database.ListCollectionNames(limited, bson.D{{Key: "type", Value: "collection"}})
+	if err != nil {
+		return nil, b.wrapError(ctx, "list the collections", err)
+	}
+	for _, collection := range found {
+		name, ok := unescape(collection)
+		if !ok {
+			continue
+		}
+		present, err := b.store(driver.Spec{Name: name}).presentIndexes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if present[pendingIndex] != nil {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 func (b *Backend) store(spec driver.Spec) *store {
 	name := escape(spec.Name)
 	s := &store{

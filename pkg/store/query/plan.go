@@ -34,56 +34,40 @@ const maxReads = 32
 
 // Plan is a list that indexes support. It is immutable.
 type Plan struct {
-	filter       *node // nil: none
-	conjunctions [][]condition
-	sort         order // as it was asked for
-	reads        []Read
-	order        order         // of what is read, then uuids
-	descending   bool          // uuids
-	exact        bool          // it has no further order: its indexes have no other fields
-	places       bool          // its cursors are places in the order
-	most         int           // reads; 0: maxReads
-	inTurn       bool          // one read after the other instead: they have no common order
-	sifts        bool          // objects are read that don't match
-	elements     bool          // an index has several keys of an object
-	unheld       [][]condition // of each conjunction: those that some of what is read may not meet
-	all          []conjunction // conjunctions
-	ways         []way         // of each conjunction: the one in which it is read
-	others       []Index       // what is read is intersected with these; nil: with none
+	filter         *node // nil: none
+	conjunctions   [][]condition
+	sort           order // as it was asked for
+	reads          []Read
+	order          order         // of what is read, then uuids
+	descending     bool          // uuids
+	exact          bool          // it has no further order: its indexes have no other fields
+	places         bool          // its cursors are places in the order
+	maxRanges      int           // reads; 0: maxReads
+	inTurn         bool          // one read after the other instead: they have no common order
+	readsUnmatched bool          // objects are read that don't match
+	elements       bool          // an index has several keys of an object
+	residual       [][]condition // of each conjunction: the conditions that some of what is read may not meet
+	withDomains    []conjunction // conjunctions
+	uses           []indexUse    // of each conjunction: that of the index that is read
+	filterIndexes  []Index       // what is read is intersected with these; nil: with none
 	fingerprint
 }
 
-// Parse makes a plan for a filter and a sort order ("year", "-year",
-// "author,year"), each of which may be empty; when both are, or the order is
-// "uuid", objects come in the order of their uuids. Errors are errs.Invalid
-// and say what isn't supported, or which index would be needed.
-func Parse(filter, sort string, indexes []Index) (*Plan, error) {
-	root, err := parseFilter(filter)
-	if err != nil {
+// Plan makes a plan that reads some of these indexes. Errors are errs.Invalid, and say which index would be needed.
+func (q Request) Plan(indexes []Index) (*Plan, error) {
+	p := &Plan{filter: q.filter, sort: q.sort, conjunctions: q.conjunctions}
+	if err := p.choose(indexes); err != nil {
 		return nil, err
 	}
-	order, err := parseSort(sort)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{filter: root, sort: order, conjunctions: [][]condition{nil}}
-	if root != nil {
-		if p.conjunctions, err = root.conjunctions(false); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.plan(indexes); err != nil {
-		return nil, err
-	}
-	p.fingerprint = p.fingerprintOf(filter, sort)
+	p.fingerprint = p.fingerprintOf(q.filterText, q.sortText)
 	return p, nil
 }
 
 // Reads returns what the list reads. All reads have its order, and an object may be found by several.
 func (p *Plan) Reads() []Read { return p.reads }
 
-// Sifts reports whether objects are read that may not match the filter, as many as there are.
-func (p *Plan) Sifts() bool { return p.sifts }
+// ReadsUnmatched reports whether objects are read that may not match the filter, as many as there are.
+func (p *Plan) ReadsUnmatched() bool { return p.readsUnmatched }
 
 // indexes returns the names of the indexes that are read.
 func (p *Plan) indexes() []string {
@@ -92,25 +76,6 @@ func (p *Plan) indexes() []string {
 		if r.index != "" && !slices.Contains(names, r.index) {
 			names = append(names, r.index)
 		}
-	}
-	return names
-}
-
-// Fields returns the top-level fields by which the list is filtered and sorted.
-func (p *Plan) Fields() []string {
-	var names []string
-	add := func(f field) {
-		if !slices.Contains(names, f.top) {
-			names = append(names, f.top)
-		}
-	}
-	for _, c := range p.conjunctions {
-		for _, one := range c {
-			add(one.field)
-		}
-	}
-	for _, f := range p.sort {
-		add(f)
 	}
 	return names
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"belfry/pkg/errs"
@@ -12,6 +13,7 @@ import (
 func storesTests() []test {
 	return []test{
 		{"stores are isolated, also when their names have a common prefix", storesAreIsolated},
+		{"Stores names every store that was opened", storesAreNamed},
 		{"Ping succeeds", pingSucceeds},
 	}
 }
@@ -41,6 +43,21 @@ func storesAreIsolated(f *fixture) {
 	second.wantRecord("a", 11, keyed("tag", "red").and("tag", second.name))
 	second.wantPending("a/11", "of-Books/12")
 	second.wantMatches(driver.Query{Index: "tag", Equal: parts("red")}, "a")
+}
+
+func storesAreNamed(f *fixture) {
+	names := []string{"Book", "Books_", "Books.x", "B%20", "Bücher"}
+	for _, name := range names {
+		f.open(name)
+	}
+	f.open("Books_") // again
+	got, err := f.backend.Stores(f.ctx)
+	f.must(err)
+	slices.Sort(got)
+	slices.Sort(names)
+	if got = slices.DeleteFunc(got, func(name string) bool { return !slices.Contains(names, name) }); !slices.Equal(got, names) {
+		f.Errorf("stores are %q, want %q", got, names)
+	}
 }
 
 func pingSucceeds(f *fixture) {

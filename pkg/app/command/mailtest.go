@@ -1,0 +1,119 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	netmail "net/mail"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/errs"
+	"belfry/pkg/mail"
+)
+
+// MailTest asks for a mail that shows whether a mailer works.
+type MailTest struct {
+	To     string `json:"to"`
+	Mailer string `json:"mailer,omitempty"` // "": that of authentication.providers.email, or default
+}
+
+// MailTested is what became of it.
+type MailTested struct {
+	Mailer string `json:"mailer"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Server string `json:"server,omitempty"` // host:port that has accepted it
+	Folder string `json:"folder,omitempty"` // in which it was written
+	Served bool   `json:"served,omitempty"` // it was sent by the belfry that serves
+}
+
+// TestMail sends a mail. If a belfry serves the data folder, that does it, with the configuration and the environment that it has. Errors:
+// Invalid for a wrong address or mailer; Unavailable with what the server replies.
+func TestMail(ctx context.Context, c *config.Config, q MailTest) (*MailTested, error) {
+	if _, err := os.Stat(c.Data); err == nil {
+		switch h, err := hold.HolderOf(c.Data); {
+		case err != nil:
+			return nil, err
+		case h != nil && h.Control != "":
+			tested, err := hold.Ask[MailTested](ctx, *h, "/mail", q)
+			if err == nil {
+				tested.Served = true
+			}
+			return tested, err
+		}
+	}
+	p, err := plan.Compile(c)
+	if err != nil {
+		return nil, err
+	}
+	return SendTest(ctx, p, q, func(_ string, m config.Mailer) mail.Sender {
+		if m.SMTP != nil {
+			return mail.NewSMTP(p.SMTPOptions(m.SMTP))
+		}
+		return mail.NewFolder(m.File.Folder, nil)
+	})
+}
+
+// SendTest sends a mail by the mailer of a plan, or by the sender that is given for it.
+func SendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
+	c := p.Config
+	tested := &MailTested{Mailer: cmp.Or(q.Mailer, "default"), From: defaultSender(c), To: strings.TrimSpace(q.To)}
+	if e := c.Authentication.Email; e != nil {
+		tested.Mailer, tested.From = cmp.Or(q.Mailer, e.Mailer), e.From
+	}
+	m, known := c.Mailers[tested.Mailer]
+	if !known {
+		return nil, errs.New(errs.Invalid, "no mailer %q is configured; there are %s", tested.Mailer, strings.Join(slices.Sorted(maps.Keys(c.Mailers)), ", "))
+	}
+	if a, err := netmail.ParseAddress(tested.To); err != nil || a.Name != "" || a.Address != tested.To {
+		return nil, errs.New(errs.Invalid, "expected the address to which the mail is sent, such as ada@example.com, not %.100q", tested.To)
+	}
+	if m.SMTP != nil {
+		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {
+			return nil, errs.New(errs.Invalid, "mailers.%s: %s", tested.Mailer, errs.Messages(err))
+		}
+		tested.Server = m.SMTP.Host + ":" + strconv.FormatInt(m.SMTP.Port, 10)
+	} else {
+		tested.Folder = m.File.Folder
+	}
+	text := "This mail shows that belfry at " + c.BaseURL + " can send mails with its mailer " + tested.Mailer + ".\nSomebody who operates it has asked for it; there is nothing to do.\n"
+	err := sender(tested.Mailer, m).Send(ctx, mail.Message{
+		ID: "test-" + rand.Text(), From: tested.From, To: tested.To, Subject: "A test of belfry", Text: text, Date: time.Now(),
+	})
+	switch {
+	case err == nil:
+		return tested, nil
+	case errors.Is(err, errs.Canceled):
+		return nil, err
+	default:
+		// Whatever the kind: the operator who asks reads the words of the server, and the cause.
+		return nil, errs.New(errs.Unavailable, "the mail to %s was not sent: %s", tested.To, err.Error())
+	}
+}
+
+// defaultSender is the sender of mails where none is configured.
+func defaultSender(c *config.Config) string {
+	host := "localhost"
+	if u, err := url.Parse(c.BaseURL); err == nil && u.Hostname() != "" {
+		host = u.Hostname()
+	}
+	return "Belfry <no-reply@" + host + ">"
+}
+
+// Done is what happened, for people.
+func (t *MailTested) Done() string {
+	if t.Folder != "" {
+		return "the mail to " + t.To + " was written into the folder " + t.Folder + ", and not sent: the mailer " + t.Mailer + " is of type file"
+	}
+	return "the server " + t.Server + " has accepted the mail to " + t.To + " (mailer " + t.Mailer + ", from " + t.From + "); if it does not arrive, look for it among spam, and in the log of that server"
+}

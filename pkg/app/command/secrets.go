@@ -1,0 +1,140 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"belfry/config"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/mapping"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// maxLine is the maximum size of an object in an export: mapped arrays are large.
+const maxLine = 64 << 20
+
+// maxRejected is how many rejected objects a report lists.
+const maxRejected = 100
+
+// Imported is the result of ImportSecrets.
+type Imported struct {
+	Read     int      `json:"read"`
+	Created  int      `json:"created"`
+	Updated  int      `json:"updated"`
+	Existing int      `json:"existing"` // and left as they are
+	Rejected []string `json:"rejected"`
+	More     int      `json:"more"` // rejected objects that are not listed
+}
+
+// Clean reports whether no object was rejected.
+func (i *Imported) Clean() bool { return len(i.Rejected) == 0 }
+
+func (i *Imported) reject(format string, args ...any) {
+	if len(i.Rejected) == maxRejected {
+		i.More++
+		return
+	}
+	i.Rejected = append(i.Rejected, fmt.Sprintf(format, args...))
+}
+
+// ImportSecrets stores the objects of an export with secrets, with the fields that no client may set: through the belfry
+// that serves the stores if one does, and directly otherwise. Objects that exist stay unless update is set.
+func ImportSecrets(ctx context.Context, c *config.Config, name string, update bool, in io.Reader) (result *Imported, err error) {
+	if c.Stores[name] == nil {
+		return nil, plan.UnknownStore(c, name)
+	}
+	err = open.WithStores(ctx, c, "import",
+		func(p *plan.Plan, set *store.Set) error {
+			if err := open.CompleteClaims(ctx, p, set); err != nil {
+				return err
+			}
+			result, err = ImportSecretsInto(ctx, p, set, name, update, in)
+			return err
+		},
+		func(h hold.Holder) error {
+			body, err := hold.Control(ctx, h, http.MethodPost, "/import/"+url.PathEscape(name)+"?update="+strconv.FormatBool(update), in)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }()
+			var reply hold.Answer[Imported]
+			if err := json.NewDecoder(body).Decode(&reply); err != nil {
+				return errs.Wrap(err, errs.Unavailable, "the import is incomplete: the connection was closed; repeat it, objects that exist are skipped")
+			}
+			if result = reply.Answer; result == nil {
+				return reply.Err()
+			}
+			return nil
+		})
+	return result, err
+}
+
+// ImportSecretsInto is ImportSecrets with open stores.
+func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name string, update bool, in io.Reader) (*Imported, error) {
+	s := set.Store(name)
+	if s == nil {
+		return nil, plan.UnknownStore(p.Config, name)
+	}
+	if config.Internal(name) {
+		return nil, errs.New(errs.Invalid, "the store %s is belfry's own: `belfry backup` and `belfry restore` have its objects", name)
+	}
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: "belfry import --secrets"}})
+	result := &Imported{Rejected: []string{}}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for number := 1; lines.Scan(); number++ {
+		line := bytes.TrimSpace(object.WithoutMark(lines.Bytes()))
+		if len(line) == 0 {
+			continue
+		}
+		result.Read++
+		if err := importLine(ctx, s, update, line, result); err != nil {
+			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Taken {
+				return nil, err
+			}
+			result.reject("line %d: %v", number, err)
+		}
+	}
+	return result, errs.Wrap(lines.Err(), errs.Invalid, "the export can't be read")
+}
+
+func importLine(ctx context.Context, s *store.Store, update bool, line []byte, result *Imported) error {
+	o, err := object.Parse(bytes.Clone(line))
+	if err != nil {
+		return err
+	}
+	uuid, ok := o.Text("uuid")
+	if !ok {
+		return errs.New(errs.Invalid, "the object has no uuid: only exports with --secrets can be imported with --secrets")
+	}
+	// The store leaves out arrays and records of binaries; these are what belongs to them, and to requests.
+	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField, store.RequestsField} {
+		delete(o, field)
+	}
+	_, err = s.Save(ctx, o, uuid)
+	switch {
+	case err == nil:
+		result.Created++
+	case errors.Is(err, errs.Exists) && update:
+		if _, err = s.Update(ctx, o, store.UpdateOptions{UUID: uuid}); err == nil {
+			result.Updated++
+		}
+	case errors.Is(err, errs.Exists):
+		result.Existing++
+		err = nil
+	}
+	return err
+}

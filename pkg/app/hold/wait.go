@@ -1,0 +1,68 @@
+package hold
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/errs"
+)
+
+// WaitFile is in the data folder while a belfry waits for a command that holds the folder, and is locked by it: whoever can't
+// lock the file knows that somebody waits, and the operating system releases the lock if that one ends.
+const WaitFile = "belfry.waiting"
+
+// How often a lock is tried.
+const (
+	LockInterval   = 100 * time.Millisecond // between attempts to lock a folder
+	UnknownRetries = 10                     // of a lock whose file does not say who holds it: its holder may be about to write that
+)
+
+// Shorter in tests.
+var (
+	WaitLogInterval = 10 * time.Second // how often a belfry that waits says for whom
+	GiveWayAfter    = 30 * time.Second // how long a backup goes on while a belfry waits for it
+)
+
+// Awaited reports whether somebody waits for a data folder.
+func Awaited(folder string) bool {
+	probe := flock.New(filepath.Join(folder, WaitFile), flock.SetFlag(os.O_RDWR))
+	free, err := probe.TryLock()
+	if free {
+		_ = probe.Unlock()
+	}
+	return err == nil && !free // an error: there is no such file, or none that can be asked
+}
+
+// ErrGaveWay is why a backup ends that a belfry has waited for.
+var ErrGaveWay = errs.New(errs.Unavailable, "the backup was interrupted for `belfry serve`, which waits for the data folder: run `belfry backup` again, which does not store again what is stored, and is made by that process")
+
+// GivingWay returns a context that ends, with errGaveWay as its cause, once somebody has waited for a data folder for a time. done
+// must be called.
+func GivingWay(ctx context.Context, folder string) (giving context.Context, done func()) {
+	giving, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		var since time.Time
+		for backoff.Sleep(giving, LockInterval) == nil {
+			switch {
+			case !Awaited(folder):
+				since = time.Time{}
+			case since.IsZero():
+				since = time.Now()
+			}
+			if !since.IsZero() && time.Since(since) >= GiveWayAfter {
+				cancel(ErrGaveWay)
+			}
+		}
+	}()
+	return giving, func() {
+		cancel(nil)
+		<-watched
+	}
+}

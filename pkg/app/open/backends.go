@@ -1,0 +1,123 @@
+// Package open opens what a plan names: backends, stores, storages of files, and the bus. Commands do so once, a process that serves
+// keeps it open.
+package open
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"belfry/config"
+	"belfry/pkg/app/certificate"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/dynamostore"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/mongostore"
+)
+
+// Backend opens one backend. Only a folder must be available at once; awaitSpace is called while its disk is
+// full, and may be nil.
+func Backend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
+	switch b.Type {
+	case "mongodb":
+		roots, err := certificate.Trusted(b.MongoDB.CA)
+		if err != nil {
+			return nil, err
+		}
+		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database, RootCAs: roots})
+	case "dynamodb":
+		d := b.DynamoDB
+		roots, err := certificate.Trusted(d.CA)
+		if err != nil {
+			return nil, err
+		}
+		return dynamostore.Open(ctx, dynamostore.Options{
+			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log, RootCAs: roots,
+		})
+	default:
+		return filestore.Open(b.File.Folder, filestore.Options{CacheBytes: CacheBytes(b.File.Cache), AwaitSpace: awaitSpace})
+	}
+}
+
+// CommandCache is the default cache of a command, in place of a part of the memory.
+const CommandCache = 16 << 20
+
+// BackendOnce opens one backend for a command that neither waits nor logs. It reads what there is once, or little of it: a large
+// cache would be memory for nothing, of which the collector needs as much again.
+func BackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backend, error) {
+	if b.File != nil {
+		file := *b.File
+		file.Cache = cmp.Or(file.Cache, CommandCache)
+		b.File = &file
+	}
+	return Backend(ctx, b, slog.New(slog.DiscardHandler), nil)
+}
+
+// Backends opens the backends that stores use.
+func Backends(ctx context.Context, p *plan.Plan, open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend, error) {
+	backends := map[string]driver.Backend{}
+	for _, s := range p.Config.Stores {
+		if backends[s.Backend] != nil {
+			continue
+		}
+		b, err := open(ctx, s.Backend, p.Config.Backends[s.Backend])
+		if err != nil {
+			return nil, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", s.Backend), CloseBackends(backends))
+		}
+		backends[s.Backend] = b
+	}
+	return backends, nil
+}
+
+// CloseBackends closes backends.
+func CloseBackends(all map[string]driver.Backend) error { return closeAll(all, "backend ") }
+
+// closeAll closes all values, and returns an error that names those that failed.
+func closeAll[T io.Closer](all map[string]T, kind string) error {
+	var failed []error
+	for name, each := range all {
+		if err := each.Close(); err != nil {
+			failed = append(failed, fmt.Errorf("closing %s%s: %w", kind, name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// opener opens one store in its backend.
+type opener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
+
+// StoreOnce opens one store, without waiting for its backend.
+func StoreOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	s, err := store.Open(ctx, b, o)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
+	}
+	return s, nil
+}
+
+// Stores opens every store, that of the key for sealing first; complete adds the options that only a running
+// belfry has.
+func Stores(ctx context.Context, p *plan.Plan, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
+	var stores []*store.Store
+	ordered := slices.Clone(p.Stores)
+	if i := slices.IndexFunc(ordered, func(o store.Options) bool { return o.Name == config.SealKeyStore }); i > 0 {
+		ordered[0], ordered[i] = ordered[i], ordered[0]
+	}
+	for _, o := range ordered {
+		complete(&o)
+		name := p.Config.Stores[o.Name].Backend
+		s, err := open(ctx, name, backends[name], o)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, s)
+	}
+	return store.NewSet(stores, p.Mappings), nil
+}

@@ -1,0 +1,104 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+
+	"belfry/config"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
+	"belfry/pkg/store"
+)
+
+// BackupStates are where the state of backups is stored.
+func BackupStates(set *store.Set) *backup.States {
+	return backup.NewStates(set.Store(config.PositionStore), nil)
+}
+
+// WithStores opens the stores and calls direct. If a process with a control server holds the data folder,
+// it calls served with that process instead.
+func WithStores(ctx context.Context, c *config.Config, doing string, direct func(*plan.Plan, *store.Set) error, served func(hold.Holder) error) error {
+	p, err := plan.Compile(c)
+	if err != nil {
+		return err
+	}
+	if err := HasData(p); err != nil {
+		return err
+	}
+	return WithStoresOf(ctx, p, doing, func(set *store.Set) error { return direct(p, set) }, served)
+}
+
+// WithStoresOf is withStores for a compiled configuration, whose stores need not exist yet.
+func WithStoresOf(ctx context.Context, p *plan.Plan, doing string, direct func(*store.Set) error, served func(hold.Holder) error) error {
+	lock, err := hold.LockData(p.Config.Data, doing)
+	var held *hold.Held
+	if errors.As(err, &held) && held.Holder.Control != "" {
+		return served(held.Holder)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	backends, err := Backends(ctx, p, BackendOnce)
+	if err != nil {
+		return err
+	}
+	p.Opened = backends
+	set, err := Stores(ctx, p, backends, StoreOnce, func(*store.Options) {})
+	if err == nil {
+		err = CheckStoresComplete(ctx, set.Store(config.PositionStore))
+	}
+	if err == nil {
+		err = direct(set)
+	}
+	return errors.Join(err, CloseBackends(backends))
+}
+
+// HasData returns an error if the folder of a backend is missing. A command that reads would otherwise
+// succeed without data. The error says why it is missing: a restore makes the folder, or has not got that far.
+func HasData(p *plan.Plan) error {
+	var folders []string
+	if !p.Shared() {
+		folders = append(folders, p.Config.Data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Stores)) {
+		if f := p.Config.Backends[p.Config.Stores[name].Backend].File; f != nil {
+			folders = append(folders, f.Folder)
+		}
+	}
+	for _, folder := range folders {
+		if _, err := os.Stat(folder); err != nil {
+			if why := whyNoData(p); why != nil {
+				return why
+			}
+			return errs.Wrap(err, errs.Invalid, "the data folder has no data yet; check --config and --data")
+		}
+	}
+	return nil
+}
+
+// whyNoData returns who holds a data folder without data, or that a restore into it was interrupted; nil if neither is so.
+func whyNoData(p *plan.Plan) error {
+	switch holder, err := hold.HolderOf(p.Config.Data); {
+	case err != nil:
+		return err
+	case holder != nil:
+		return &hold.Held{Folder: p.Config.Data, Holder: *holder}
+	}
+	return hold.CheckComplete(p.Config.Data)
+}
+
+// CheckStoresComplete returns an error if the stores have a part of a backup, as the store of positions says. Those in a
+// database say so to every process, whatever its data folder is.
+func CheckStoresComplete(ctx context.Context, positions *store.Store) error {
+	state, err := backup.NewStates(positions, nil).Get(ctx)
+	if err != nil {
+		return err
+	}
+	return hold.ErrIncomplete(state)
+}

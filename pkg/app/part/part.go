@@ -1,0 +1,151 @@
+// Package part is how a process is made of parts that know nothing of each other: they start in order, change together when the
+// configuration is reloaded, and stop in the reverse order.
+package part
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"belfry/pkg/errs"
+)
+
+// Part is a piece of a process. G is what a process serves with one configuration: parts make it, and a reload makes another one
+// beside it, which then takes its place. Every function but Start may be nil.
+type Part[G any] struct {
+	Name string // for people
+
+	// Start starts the part. What it makes for clients goes into first.
+	Start func(ctx context.Context, first G) error
+
+	// Reload prepares the part for another configuration, without a change to what is served: a part after it may fail. nil: the part
+	// is the same with every configuration, or asks for what is served each time.
+	Reload func(ctx context.Context, before, next G) (Change, error)
+
+	// Stop ends the part. It is called once, also if Start has failed.
+	Stop func(ctx context.Context) error
+
+	// Check returns what an operator should know of the part although the process serves.
+	Check func() []string
+}
+
+// Change is how a prepared part changes. Every function may be nil, and none fails: what may fail is done before.
+type Change struct {
+	Apply  func()                    // when the next configuration is served
+	Cancel func()                    // in place of Apply: another part could not be prepared
+	Retire func(ctx context.Context) // after Apply, once nothing uses the configuration before
+}
+
+// Before returns the change with something that is done when it applies, before the rest.
+func (c Change) Before(do func()) Change {
+	apply := c.Apply
+	c.Apply = func() {
+		do()
+		if apply != nil {
+			apply()
+		}
+	}
+	return c
+}
+
+// List is the parts of a process in the order in which they start. Check may be called at any time, and the others one at a time.
+type List[G any] struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	started []Part[G]
+}
+
+// NewList returns a list without parts.
+func NewList[G any](log *slog.Logger) *List[G] { return &List[G]{log: log} }
+
+// Start starts a part after those that were started before.
+func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
+	l.mu.Lock()
+	l.started = append(l.started, p)
+	l.mu.Unlock()
+	return p.Start(ctx, first)
+}
+
+// Reload prepares all parts, calls swap, which has next served, and changes the parts. If a part can't be prepared, everything is as
+// it was. retire is to be called once nothing uses what was served before.
+func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (retire func(context.Context), err error) {
+	var prepared []Change
+	for _, p := range l.all() {
+		if p.Reload == nil {
+			continue
+		}
+		c, err := p.Reload(ctx, before, next)
+		if err != nil {
+			for i := len(prepared) - 1; i >= 0; i-- {
+				if cancel := prepared[i].Cancel; cancel != nil {
+					cancel()
+				}
+			}
+			return nil, errs.Wrap(err, errs.KindOf(err), "%s", p.Name)
+		}
+		prepared = append(prepared, c)
+	}
+	swap()
+	for _, c := range prepared {
+		if c.Apply != nil {
+			c.Apply()
+		}
+	}
+	return func(ctx context.Context) {
+		for i := len(prepared) - 1; i >= 0; i-- {
+			if retire := prepared[i].Retire; retire != nil {
+				retire(ctx)
+			}
+		}
+	}, nil
+}
+
+// Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted, which the log says and is no
+// error: what was acknowledged is in its record with its event.
+func (l *List[G]) Stop(ctx context.Context) error {
+	l.mu.Lock()
+	started := l.started
+	l.started = nil
+	l.mu.Unlock()
+	var all []error
+	for i := len(started) - 1; i >= 0; i-- {
+		p := started[i]
+		if p.Stop == nil {
+			continue
+		}
+		switch err := p.Stop(ctx); {
+		case err == nil:
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			l.log.Warn("a part did not end in time, and was aborted; nothing that was acknowledged is lost", "part", p.Name, "error", err)
+		default:
+			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", p.Name))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Check returns what an operator should know of the parts: of those that are named in that order, then of the others.
+func (l *List[G]) Check(first ...string) (all []string) {
+	rank := func(p Part[G]) int {
+		if i := slices.Index(first, p.Name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	for _, p := range slices.SortedStableFunc(slices.Values(l.all()), func(a, b Part[G]) int { return rank(a) - rank(b) }) {
+		if p.Check != nil {
+			all = append(all, p.Check()...)
+		}
+	}
+	return all
+}
+
+// all returns the parts that were started, in that order.
+func (l *List[G]) all() []Part[G] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.started)
+}

@@ -1,0 +1,77 @@
+package part
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/errs"
+)
+
+// Background is what a part does beside requests, from Go until Stop. The zero value is ready.
+type Background struct {
+	mu      sync.Mutex
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// Go runs a function, whose context ends with Stop.
+func (b *Background) Go(do func(ctx context.Context)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx == nil {
+		b.ctx, b.cancel = context.WithCancel(context.Background())
+	}
+	ctx := b.ctx
+	b.running.Go(func() { do(ctx) })
+}
+
+// Every calls a function at an interval until it returns false.
+func (b *Background) Every(interval time.Duration, do func(ctx context.Context) bool) {
+	b.Repeat(func() time.Duration { return interval }, do)
+}
+
+// intervalCheck is after how long a changed interval counts at the latest.
+const intervalCheck = time.Minute
+
+// Repeat calls a function at an interval, which may change meanwhile, until it returns false.
+func (b *Background) Repeat(interval func() time.Duration, do func(ctx context.Context) bool) {
+	b.Go(func(ctx context.Context) {
+		for {
+			for began := time.Now(); ; {
+				left := interval() - time.Since(began)
+				if left <= 0 {
+					break
+				}
+				if backoff.Sleep(ctx, min(left, intervalCheck)) != nil {
+					return
+				}
+			}
+			if ctx.Err() != nil || !do(ctx) {
+				return
+			}
+		}
+	})
+}
+
+// Stop ends all functions and waits for them, or for the end of ctx.
+func (b *Background) Stop(ctx context.Context) error {
+	b.mu.Lock()
+	if b.cancel != nil {
+		b.cancel()
+	}
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		b.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(ctx.Err(), errs.Canceled, "it is still at work")
+	}
+}

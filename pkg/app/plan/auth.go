@@ -1,0 +1,222 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"belfry/config"
+	"belfry/internal/seal"
+	"belfry/internal/smallfile"
+	"belfry/pkg/account"
+	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/places"
+	"belfry/pkg/account/weak"
+	"belfry/pkg/errs"
+	"belfry/pkg/mail"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// compileAuth compiles the options of authentication.
+func (p *Plan) compileAuth() (problems config.Problems) {
+	c := &p.Config.Authentication
+	p.Auth = account.Options{
+		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
+		Limits: account.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
+	}
+	if c.Deletion.Enabled {
+		p.Auth.Deletion = &account.Deletion{Grace: c.Deletion.Grace}
+	}
+	p.Auth.Passwords.Common, p.Auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
+	if b := c.Passwords.Breached; b.URL != "" {
+		p.Auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount), Transport: p.web}
+	}
+	rule, found := policy.CompileUserRule(p.Config.Admins)
+	for _, f := range found {
+		problems = append(problems, p.Config.Problem("admins", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+	}
+	p.Auth.Admins = rule
+	p.Auth.MFA.Policy = c.MFA.Policy
+	if c.MFA.Required != "" {
+		rule, found := policy.CompileUserRule(c.MFA.Required)
+		for _, f := range found {
+			problems = append(problems, p.Config.Problem("authentication.mfa.required", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		}
+		p.Auth.MFA.Required = rule
+	}
+	rule, found = policy.CompileUserRule(c.Audit)
+	if c.Audit != p.Config.Admins { // else these problems are those of the other
+		for _, f := range found {
+			problems = append(problems, p.Config.Problem("authentication.audit", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		}
+	}
+	p.Auth.Audit = rule
+	var err error
+	if p.Auth.Places, err = openPlaces(c.Places); err != nil {
+		problems = append(problems, p.Config.Problem("authentication.places", "%v", err))
+	}
+	if p.Auth.Sealer, err = tokenSealer(c); err != nil {
+		problems = append(problems, p.Config.Problem("authentication.encryptionKey", "%v", err))
+	}
+	for _, name := range c.Providers() {
+		if name == "email" {
+			problems = append(problems, p.compileEmail(c.Email)...)
+			continue
+		}
+		provider, err := p.providerOf(c, name)
+		if err != nil {
+			problems = append(problems, p.Config.Problem("authentication.providers."+name, "%v", err))
+			continue
+		}
+		p.Auth.Providers[name] = provider
+	}
+	return problems
+}
+
+// openPlaces returns the database of places in a file; nil without one.
+func openPlaces(file string) (*places.Database, error) {
+	if file == "" {
+		return nil, nil
+	}
+	content, err := smallfile.Read(file, places.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return places.Open(content)
+}
+
+func (p *Plan) providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
+	if site := c.Site(name); site != nil {
+		return p.siteOf(c, name, site)
+	}
+	if name == "twitter" {
+		t := c.Twitter
+		return oauth.NewTwitter(oauth.OAuth1Config{
+			ConsumerKey: t.ConsumerKey, ConsumerSecret: string(t.ConsumerSecret), RequestTokenURL: t.RequestTokenURL,
+			AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL, Transport: p.web,
+		}), nil
+	}
+	if o, ok := c.OAuth2[name]; ok {
+		return oauth.New(name, oauth.Config{
+			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, BaseURL: o.BaseURL,
+			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL, KeepTokens: o.KeepTokens, Transport: p.web,
+		})
+	}
+	o := c.OIDC[name]
+	return oauth.NewOIDC(oauth.OIDCConfig{
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, KeepTokens: o.KeepTokens, Transport: p.web,
+	}), nil
+}
+
+// maxKeyFile is the most bytes of a file with a key.
+const maxKeyFile = 16 << 10
+
+// siteOf returns the provider apple, microsoft or slack. One that is configured as any other OpenID Connect provider has no site.
+func (p *Plan) siteOf(c *config.Authentication, name string, site *config.Site) (oauth.Provider, error) {
+	options := oauth.SiteConfig{
+		ClientID: site.ClientID, ClientSecret: string(site.ClientSecret), Scope: site.Scope, KeepTokens: site.KeepTokens,
+		Issuer: site.Issuer, AuthURL: site.AuthURL, TokenURL: site.TokenURL, KeysURL: site.KeysURL, Transport: p.web,
+	}
+	switch name {
+	case "apple":
+		key := oauth.AppleKey{TeamID: c.Apple.TeamID, KeyID: c.Apple.KeyID, PEM: string(c.Apple.PrivateKey)}
+		if file := c.Apple.PrivateKeyFile; file != "" {
+			data, err := smallfile.Read(file, maxKeyFile)
+			if err != nil {
+				// The path is not named: it can be the key itself, by mistake.
+				return nil, errs.New(errs.Invalid, "the file of privateKeyFile can't be read, or has more than %d bytes", maxKeyFile)
+			}
+			key.PEM = string(data)
+		}
+		return oauth.NewApple(options, key)
+	case "microsoft":
+		return oauth.NewMicrosoft(options, c.Microsoft.Tenant, c.Microsoft.BaseURL)
+	default:
+		return oauth.NewSlack(options), nil
+	}
+}
+
+// tokenSealer returns what encrypts the tokens of providers; nil without a key. The first key encrypts.
+func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
+	if len(c.EncryptionKeys) == 0 {
+		return nil, nil
+	}
+	var keys []seal.Key
+	for _, key := range slices.Backward(c.EncryptionKeys) {
+		keys = append(keys, seal.Key{Secret: []byte(key)})
+	}
+	return seal.NewWithKeys(keys, time.Now)
+}
+
+func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
+	const at = "authentication.providers.email"
+	p.Auth.Email = &account.Email{
+		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
+		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
+		Login: account.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
+	}
+	for _, t := range []struct {
+		key  string
+		text config.MailText
+		into **mail.Templates
+	}{
+		{at, e.MailText, &p.Auth.Email.Validation},
+		{at + ".recovery", e.Recovery, &p.Auth.Email.Recovery},
+		{at + ".taken", e.Taken, &p.Auth.Email.Taken},
+		{at + ".change", e.Change, &p.Auth.Email.Change},
+		{at + ".undo", e.Undo, &p.Auth.Email.Undo},
+		{at + ".login.codeMail", e.Login.CodeMail, &p.Auth.Email.Login.CodeMail},
+		{at + ".login.linkMail", e.Login.LinkMail, &p.Auth.Email.Login.LinkMail},
+	} {
+		var err error
+		if *t.into, err = mail.ParseTemplates(t.text.Subject, t.text.HTML, t.text.Text); err != nil {
+			problems = append(problems, p.Config.Problem(t.key, "%v", err))
+		}
+	}
+	p.Auth.Email.Notices = map[account.Notice]*mail.Templates{}
+	for kind, text := range e.Notices {
+		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
+		if err != nil {
+			problems = append(problems, p.Config.Problem(at+".notices."+kind, "%v", err))
+			continue
+		}
+		p.Auth.Email.Notices[account.Notice(kind)] = t
+	}
+	if m := p.Config.Mailers[e.Mailer]; m.SMTP != nil {
+		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {
+			problems = append(problems, p.Config.Problem("mailers."+e.Mailer, "%v", err))
+		}
+	}
+	return problems
+}
+
+// SMTPOptions returns the options of a mailer that sends by SMTP.
+func (p *Plan) SMTPOptions(m *config.SMTPMailer) mail.SMTPOptions {
+	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS, LocalName: m.LocalName, RootCAs: p.Roots}
+}
+
+// linkAuth adds mappings to the stores of authentication: objects of a user are deleted with the user and found
+// by the user.
+func (p *Plan) linkAuth() {
+	c := &p.Config.Authentication
+	p.link(config.SessionStore, c.UserStore)
+	p.link(c.IdentStore, c.UserStore)
+}
+
+// link deletes objects with the user whom they name, unless a configured mapping does.
+func (p *Plan) link(source, users string) {
+	for _, m := range p.Mappings {
+		if m.Source == source && m.Target == users && m.Key == "user" {
+			return
+		}
+	}
+	p.Mappings = append(p.Mappings, store.Mapping{Source: source, Target: users, Key: "user", Cascade: true})
+}
+
+// AuthOptions returns the options of a service over stores that sends no mails.
+func (p *Plan) AuthOptions(set *store.Set) account.Options {
+	o, c := p.Auth, &p.Config.Authentication
+	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)
+	o.Sessions, o.Tokens = set.Store(config.SessionStore), set.Store(config.TokenStore)
+	return o
+}

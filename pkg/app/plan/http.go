@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/url"
+
+	"belfry/config"
+	"belfry/pkg/api/pages"
+	"belfry/pkg/app/certificate"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+)
+
+// BusTrust returns how a command that is given another address of the bus uses TLS: it trusts the authorities of bus.tls.ca, or those
+// of ca besides the system's, as for the configured address.
+func BusTrust(c *config.Config) (bus.TLS, error) {
+	roots, err := WebTrust(c)
+	return bus.TLS{CA: c.Bus.TLS.CA, RootCAs: roots, Cert: c.Bus.TLS.Cert, Key: c.Bus.TLS.Key}, err
+}
+
+// WebTrust returns the authorities that a command trusts for requests to a belfry by https: those of ca besides the system's; nil for
+// the system's alone.
+func WebTrust(c *config.Config) (*x509.CertPool, error) {
+	roots, err := certificate.Trusted(c.CA)
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "ca: %v", err)
+	}
+	return roots, nil
+}
+
+// compileHTTP reads the certificate.
+func (p *Plan) compileHTTP() (problems config.Problems) {
+	h := &p.Config.HTTP
+	var err error
+	if h.TLS != nil {
+		if p.Certificate, err = certificate.Load(h.TLS.Cert, h.TLS.Key); err != nil {
+			problems = append(problems, p.Config.Problem("http.tls", "%v", err))
+		}
+	}
+	if h.ACME != nil {
+		if err := certificate.CheckAuthorities(h.ACME.CA); err != nil {
+			problems = append(problems, p.Config.Problem("http.acme.ca", "%v", err))
+		}
+	}
+	return problems
+}
+
+// PublicName is the name by which clients reach belfry; "" if none is configured.
+func PublicName(c *config.Config) string {
+	if u, err := url.Parse(c.BaseURLAt("")); err == nil {
+		return u.Hostname()
+	}
+	return ""
+}
+
+// compilePages compiles the templates of the pages for people.
+func (p *Plan) compilePages() config.Problems {
+	var err error
+	if p.Pages, err = pages.Load(p.Config.Pages.Folder); err != nil {
+		return config.Problems{p.Config.Problem("pages.folder", "%v", err)}
+	}
+	return nil
+}
+
+// compileTrust reads the authorities of the key ca.
+func (p *Plan) compileTrust() config.Problems {
+	roots, err := certificate.Trusted(p.Config.CA)
+	if err != nil {
+		return config.Problems{p.Config.Problem("ca", "%v", err)}
+	}
+	if roots != nil {
+		web := http.DefaultTransport.(*http.Transport).Clone()
+		web.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		p.Roots, p.web = roots, web
+	}
+	return nil
+}

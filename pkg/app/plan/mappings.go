@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/computed"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// Limits of an entry of a mapped array: its bytes, and how many of the largest ones an array takes
+// at least.
+const (
+	maxEntry   = 64 << 10
+	minEntries = 16
+)
+
+// compileMapping compiles the mapping of a store into a target.
+func (p *Plan) compileMapping(s *config.Store, target string) (store.Mapping, config.Problems) {
+	c := s.Map[target]
+	m := store.Mapping{
+		Source: s.Name, Target: target, Key: c.Key, Array: c.Target, Fields: c.Fields, Cascade: c.Cascade, Limit: c.Limit,
+		MaxBytes: int(c.MaxBytes), MaxEntry: min(maxEntry, int(c.MaxBytes)/minEntries),
+	}
+	if c.SameOwner {
+		m.SourceOwner, m.TargetOwner = p.Config.OwnerField(s.Name), p.Config.OwnerField(target)
+	}
+	if c.When == "" {
+		return m, nil
+	}
+	when, problems := p.compileWhen(s, target, c)
+	if when != nil {
+		m.When = when
+	}
+	return m, problems
+}
+
+// compileWhen compiles the condition of a mapping. It must read nothing that workers write, because
+// what they write is no reason to map again, and nothing that is hidden from those who see whether there is an entry.
+func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*policy.Condition, config.Problems) {
+	var problems config.Problems
+	at := "stores." + s.Name + ".map." + target + ".when"
+	when, found := policy.CompileCondition(m.When)
+	for _, f := range found {
+		problems = append(problems, p.Config.Problem(at, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+	}
+	if when == nil {
+		return nil, problems
+	}
+	arrays := computed.MappedArrays(p.Config, s.Name)
+	for _, field := range when.Fields() {
+		switch {
+		case slices.Contains(arrays, field):
+			problems = append(problems, p.Config.Problem(at, "%q is an array that a mapping maintains; its changes would not be noticed", field))
+		case strings.HasPrefix(field, "_"):
+			problems = append(problems, p.Config.Problem(at, "%q is internal to belfry", field))
+		case s.Hides(field) && p.Config.Stores[target].Fields[m.Target].Read == "":
+			problems = append(problems, p.Config.Problem(at, "not everyone may read %q in %s, and an entry tells something of it; say who may read the entries: add a read rule for %s to stores.%s.fields",
+				field, s.Name, m.Target, target))
+		}
+	}
+	return when, problems
+}

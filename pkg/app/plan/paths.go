@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/bus/embedded"
+	"belfry/pkg/errs"
+)
+
+// CheckPlace refuses the place of files, also under another name.
+func CheckPlace(c *config.Config, p *config.BackupPlace) error {
+	name := c.BinariesIn(p)
+	if at, err := os.Stat(p.Folder); err == nil && name == "" && p.S3 == nil {
+		for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
+			if f := c.Binaries[service].File; f != nil {
+				if files, err := os.Stat(f.Folder); err == nil && os.SameFile(at, files) {
+					name = service
+				}
+			}
+		}
+	}
+	if name != "" {
+		return errs.New(errs.Invalid, "%s is the place of the files of binaries.%s: backups need a folder or a prefix of their own", p, name)
+	}
+	return nil
+}
+
+// EmbeddedBus are the options of the embedded server of a configuration.
+func EmbeddedBus(c *config.Config) embedded.Options {
+	return embedded.Options{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
+}
+
+// pathOf is a file or a folder that belfry uses, and how it is called in messages.
+type pathOf struct {
+	config.Path
+	what string
+	set  bool // in the file, or by a flag; else it is a default, in the data folder
+	own  bool // it is in no key: nothing else may be in it
+}
+
+// pathsOf returns all that belfry reads, writes and serves with a configuration.
+func pathsOf(c *config.Config) (all []pathOf) {
+	for _, path := range c.Paths() {
+		p := pathOf{Path: path, what: path.Key, set: path.Key == "data" || c.IsSet(path.Key)}
+		switch {
+		case path.Key == "":
+			p.what, p.set = "this configuration", true
+		case path.Use == config.ReadFile:
+			p.what = "the file of " + path.Key
+		case !p.set:
+			p.what = "the folder of " + path.Key + ", which is a default"
+		}
+		all = append(all, p)
+	}
+	own := func(folder, what string) {
+		all = append(all, pathOf{Path: config.Path{Name: folder, Use: config.WrittenFolder}, what: what, own: true})
+	}
+	if folder := EmbeddedBus(c).Streams(); folder != "" {
+		own(folder, "the folder of the embedded bus")
+	}
+	own(SearchFolder(c), "the folder of the indexes of search")
+	return all
+}
+
+// checkPaths refuses to serve what is not meant to be served, and to write two things into one folder, also where links lead
+// there. What a configuration names is in config.Config.Paths.
+func (p *Plan) checkPaths() (problems config.Problems) {
+	all := pathsOf(p.Config)
+	for i, a := range all {
+		switch a.Use {
+		case config.ServedFolder:
+			problems = append(problems, p.checkServed(a, all)...)
+		case config.WrittenFolder:
+			for _, b := range all[:i] {
+				if first, second := reported(a, b); clash(second, first) {
+					problems = append(problems, p.Config.Problem(second.Key, "%s %s; choose a folder of its own", relation(second.Path, first.Path), first.what))
+				}
+			}
+		}
+	}
+	return problems
+}
+
+// reported returns as the second one the path that a problem is reported at: one that is set.
+func reported(a, b pathOf) (first, second pathOf) {
+	if a.own || b.set && !a.set {
+		return a, b
+	}
+	return b, a
+}
+
+// clash reports whether what is written into one folder would be among what is written into another one. Mailers can share
+// a folder, by default they do: each mail is a file of its own. Backends and services of binaries share none.
+func clash(a, b pathOf) bool {
+	if b.Use != config.WrittenFolder || a.own || isMailer(a) && isMailer(b) {
+		return false
+	}
+	r := relation(a.Path, b.Path)
+	return r == same || b.own && r == within
+}
+
+func isMailer(p pathOf) bool { return strings.HasPrefix(p.Key, "mailers.") }
+
+// checkServed refuses a folder for clients that has anything else.
+func (p *Plan) checkServed(served pathOf, all []pathOf) (problems config.Problems) {
+	var found []string
+	toData := relation(served.Path, config.Path{Name: p.Config.Data, Use: config.WrittenFolder})
+	for _, other := range all {
+		if other.Use == config.ServedFolder {
+			continue
+		}
+		r := relation(served.Path, other.Path)
+		if r == "" || !other.set && (r == toData || r == contains && toData == same) {
+			continue // all defaults are in the data folder
+		}
+		found = append(found, r+" "+other.what)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return config.Problems{p.Config.Problem(served.Key, "%s: what is in this folder is for everybody; choose a folder that has nothing else", strings.Join(found, ", "))}
+}
+
+// CheckNewBackups refuses to write backups where they are served, and where something else is written.
+func CheckNewBackups(c *config.Config, to *config.BackupPlace) error {
+	if to.S3 != nil {
+		return nil
+	}
+	a := pathOf{Path: config.Path{Key: "backup.folder", Name: to.Folder, Use: config.WrittenFolder}, set: true}
+	for _, b := range pathsOf(c) {
+		switch r := relation(a.Path, b.Path); {
+		case b.Key == a.Key:
+		case b.Use == config.ServedFolder && r != "":
+			return errs.New(errs.Invalid, "%s %s %s, whose files are for everybody: backups need a folder of their own", to, r, b.what)
+		case clash(a, b):
+			return errs.New(errs.Invalid, "%s %s %s: backups need a folder of their own", to, r, b.what)
+		}
+	}
+	return nil
+}
+
+// How one path is to another.
+const (
+	same     = "is"
+	contains = "contains"
+	within   = "is in"
+)
+
+// relation returns how a folder is to another path; "" if they have nothing in common. Both are compared as they are
+// named and where links lead.
+func relation(folder, other config.Path) string {
+	real, names := resolve(folder.Name), []string{resolve(other.Name), filepath.Join(resolve(filepath.Dir(other.Name)), filepath.Base(other.Name))}
+	switch isIn := func(name string) bool { return lies(name, real) }; {
+	case other.Use != config.ReadFile && slices.ContainsFunc(names, func(name string) bool { return lies(name, real) && lies(real, name) }):
+		return same
+	case slices.ContainsFunc(names, isIn):
+		return contains
+	case other.Use != config.ReadFile && lies(real, names[0]):
+		return within
+	}
+	return ""
+}
+
+// lies reports whether a name is that of a folder, or of something in it. Both are without links. Folders that have
+// several names, as on disks that ignore case, are the same.
+func lies(name, folder string) bool {
+	if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {
+		return true
+	}
+	at, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	for {
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, at) {
+			return true
+		}
+		parent := filepath.Dir(name)
+		if parent == name {
+			return false
+		}
+		name = parent
+	}
+}
+
+// maxLinks is how many links a name may lead over, as the kernel has it.
+const maxLinks = 40
+
+// resolve returns where the links in an absolute name lead, also if the last parts of the name do not exist yet.
+func resolve(name string) string {
+	root := filepath.VolumeName(name) + string(filepath.Separator)
+	real, rest := root, strings.TrimPrefix(filepath.Clean(name), root)
+	for links := 0; rest != ""; {
+		segment, after, _ := strings.Cut(rest, string(filepath.Separator))
+		next := filepath.Join(real, segment)
+		target, err := os.Readlink(next)
+		if err != nil {
+			real, rest = next, after
+			continue
+		}
+		if links++; links > maxLinks {
+			return filepath.Clean(name)
+		}
+		if filepath.IsAbs(target) {
+			real = filepath.VolumeName(target) + string(filepath.Separator)
+			target = strings.TrimPrefix(target, real)
+		}
+		rest = strings.TrimSuffix(target+string(filepath.Separator)+after, string(filepath.Separator))
+	}
+	return real
+}
+
+// SearchFolder is the folder of the indexes of a process.
+func SearchFolder(c *config.Config) string { return filepath.Join(c.Data, "search") }

@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"path/filepath"
+
+	"belfry/config"
+	"belfry/internal/smallfile"
+	"belfry/pkg/api/pages"
+)
+
+// contents are the digests of the files that a configuration names and that are compiled, by the key and the file.
+type contents map[string][sha256.Size]byte
+
+// maxContent is more than any of these files may have.
+const maxContent = 1 << 20
+
+// readFiles reads the files of a configuration. Those that can't be read are left out: whoever compiles them says why.
+func readFiles(c *config.Config) contents {
+	all := contents{}
+	add := func(key, file string) {
+		if data, err := smallfile.Read(file, maxContent); err == nil {
+			all[key+" ("+file+")"] = sha256.Sum256(data)
+		}
+	}
+	for name, s := range c.Stores {
+		if s.Schema != "" {
+			add("stores."+name+".schema", s.Schema)
+		}
+	}
+	if apple := c.Authentication.Apple; apple != nil && apple.PrivateKeyFile != "" {
+		add("authentication.providers.apple.privateKeyFile", apple.PrivateKeyFile)
+	}
+	if c.CA != "" {
+		add("ca", c.CA)
+	}
+	folder := c.Pages.Folder
+	used, _ := pages.Files(folder)
+	for _, name := range used {
+		add("pages.folder", filepath.Join(folder, name))
+	}
+	return all
+}
+
+// Changed returns the keys and files that differ.
+func (before contents) Changed(now contents) (keys []string) {
+	for _, key := range either(before, now) {
+		if before[key] != now[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

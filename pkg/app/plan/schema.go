@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"belfry/config"
+	"belfry/pkg/account"
+	"belfry/pkg/computed"
+	"belfry/pkg/store"
+	"belfry/pkg/store/schema"
+)
+
+// LoadSchema loads the schema of a store as the configuration has it; nil for none.
+func LoadSchema(s *config.Store) (*schema.Schema, error) {
+	if s.Schema == "" {
+		return nil, nil
+	}
+	return schema.Load(s.Schema, SchemaOptions(s.Defaults, s.Formats)...)
+}
+
+// Judge returns what validates objects as a store would, with the schema and what the configuration says of its properties.
+func Judge(c *config.Config, name string) (store.Validator, error) {
+	s := c.Stores[name]
+	if s == nil {
+		return nil, UnknownStore(c, name)
+	}
+	p := &Plan{Config: c, Open: map[string][]string{}}
+	o, problems := p.compileStore(s)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	o.Arrays = computed.MappedArrays(c, name)
+	p.Stores = []store.Options{o}
+	p.placeBinaries()
+	return store.InputValidator(p.Stores[0]), nil
+}
+
+// maintainedFields returns the properties that logins maintain in a store.
+func maintainedFields(c *config.Config, name string) []string {
+	users, idents := account.MaintainedFields()
+	switch name {
+	case c.Authentication.UserStore:
+		return users
+	case c.Authentication.IdentStore:
+		return idents
+	default:
+		return nil
+	}
+}
+
+// SchemaOptions are the options by which a schema is compiled.
+func SchemaOptions(defaults, formats bool) []schema.Option {
+	var all []schema.Option
+	if defaults {
+		all = append(all, schema.Defaults)
+	}
+	if formats {
+		all = append(all, schema.Formats)
+	}
+	return all
+}

@@ -1,0 +1,257 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"belfry/pkg/app/command"
+	"belfry/test/kit"
+)
+
+const live = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Authors: {expose: {list: true}}
+  Books: {expose: {list: true}, uuid: client, policy: {default: allow}, map: {Authors: {key: author, target: books, fields: title}}}
+binaries: {covers: {expose: {url: /covers}, map: {Books: [covers]}}}
+`
+
+// changed reloads the configuration with replacements.
+func (p *place) changed(a *App, oldnew ...string) {
+	p.Helper()
+	text := live
+	for i := 0; i < len(oldnew); i += 2 {
+		if !strings.Contains(text, oldnew[i]) {
+			p.Fatalf("no %s", oldnew[i])
+		}
+		text = strings.Replace(text, oldnew[i], oldnew[i+1], 1)
+	}
+	p.reload(a, text)
+}
+
+// author waits until an author is as a test wants it.
+func (p *place) author(a *App, uuid string, is func(string) bool) {
+	p.Helper()
+	kit.WaitUntil(p, func() error {
+		if _, text := p.do(a, "GET", "/authors/"+uuid, ""); !is(text) {
+			return errors.New(text)
+		}
+		return nil
+	})
+}
+
+func has(text string) func(string) bool {
+	return func(s string) bool { return strings.Contains(s, text) }
+}
+
+// A store that is added is served at once, with its mappings and events. One that is removed is not served; its objects are there
+// again when the configuration has it again.
+func TestAReloadAddsAndRemovesStores(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	p.want(a, "POST", "/notes", `{}`, http.StatusNotFound)
+	for round := range 3 {
+		notes := "  Notes: {expose: {list: true}, uuid: client, policy: {default: allow}, map: {Authors: {key: author, target: notes, fields: text}}}\nbinaries:"
+		p.changed(a, "binaries:", notes)
+		if round > 0 {
+			p.want(a, "GET", "/notes/n0", "", http.StatusOK)
+		}
+		p.want(a, "POST", "/notes", fmt.Sprintf(`{"uuid":"n%d","author":"lem","text":"round %d"}`, round, round), http.StatusCreated)
+		p.author(a, "lem", has(fmt.Sprintf("round %d", round)))
+		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); strings.Contains(facts, "Notes in backend default") {
+			t.Error(facts)
+		}
+		p.changed(a)
+		p.want(a, "GET", "/notes/n0", "", http.StatusNotFound)
+		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); !strings.Contains(facts, "Notes in backend default") {
+			t.Errorf("the console does not say that the objects stay: %s", facts)
+		}
+		if f := finding(p.examined(), "backend.unused"); f == nil || !strings.Contains(f.Says, "Notes") {
+			t.Errorf("the doctor says %+v", f)
+		}
+	}
+	p.stop(a)
+	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	if err != nil || !report.Clean() || report.Pending != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// What a mapping copies, and under which condition, changes for the objects that there are, too.
+func TestAReloadChangesMappings(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","title":"Solaris","year":1961}`, http.StatusCreated)
+	p.author(a, "lem", has(`"Solaris"`))
+	p.changed(a, "fields: title", `fields: "title, year"`)
+	p.author(a, "lem", has("1961"))
+	p.changed(a, "fields: title", "fields: title, when: source.year > 2000")
+	p.author(a, "lem", func(text string) bool { return !strings.Contains(text, "Solaris") })
+	p.changed(a, "fields: title", "fields: title, cascade: true")
+	p.author(a, "lem", has("Solaris"))
+	p.want(a, "DELETE", "/authors/lem", "", http.StatusNoContent)
+	kit.WaitUntil(p, func() error {
+		if status, _ := p.do(a, "GET", "/books/solaris", ""); status != http.StatusNotFound {
+			return fmt.Errorf("the book is there: %d", status)
+		}
+		return nil
+	})
+}
+
+func TestAReloadChangesComputedProperties(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/authors", `{"uuid":"lem","name":"Stanislaw"}`, http.StatusCreated)
+	p.changed(a, "Authors: {", `Authors: {computed: {length: size(object.name)}, `)
+	p.author(a, "lem", has(`"length":9`))
+	p.changed(a, "Authors: {", `Authors: {computed: {length: "size(object.name) + 1"}, `)
+	p.author(a, "lem", has(`"length":10`))
+}
+
+func TestAReloadChangesSearch(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"solaris","title":"Solaris","text":"an ocean"}`, http.StatusCreated)
+	finds := func(word string) {
+		t.Helper()
+		kit.WaitUntil(p, func() error {
+			if status, text := p.do(a, "GET", "/books?q="+word, ""); status != http.StatusOK || !strings.Contains(text, "solaris") {
+				return fmt.Errorf("%d, %s", status, text)
+			}
+			return nil
+		})
+	}
+	p.want(a, "GET", "/books?q=ocean", "", http.StatusBadRequest)
+	p.changed(a, "Books: {", "Books: {search: {fields: [title]}, ")
+	finds("solaris")
+	p.changed(a, "Books: {", "Books: {search: {fields: [title, text]}, ")
+	finds("ocean")
+	p.changed(a)
+	p.want(a, "GET", "/books?q=ocean", "", http.StatusBadRequest)
+	p.changed(a, "Books: {", "Books: {search: {fields: [text]}, ")
+	finds("ocean")
+	p.want(a, "POST", "/authors", `{"uuid":"solaris","name":"a name"}`, http.StatusCreated)
+	p.changed(a, "Books: {", "Books: {search: {fields: [text]}, ", "Authors: {", "Authors: {search: {fields: [name]}, ")
+	kit.WaitUntil(p, func() error {
+		if status, text := p.do(a, "GET", "/authors?q=name", ""); status != http.StatusOK || !strings.Contains(text, "solaris") {
+			return fmt.Errorf("%d, %s", status, text)
+		}
+		return nil
+	})
+	finds("ocean")
+}
+
+func TestAReloadAddsAndRemovesBinaries(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"solaris"}`, http.StatusCreated)
+	p.want(a, "PUT", "/covers/upload/Books/solaris/covers/add", "a cover", http.StatusCreated)
+	p.want(a, "PUT", "/other/upload/Books/solaris/pages/add", "a page", http.StatusNotFound)
+	p.changed(a, "binaries: {", "binaries: {other: {expose: {url: /other}, map: {Books: [pages]}}, ")
+	p.want(a, "PUT", "/other/upload/Books/solaris/pages/add", "a page", http.StatusCreated)
+	p.changed(a)
+	p.want(a, "GET", "/other/Books/solaris/pages/0", "", http.StatusNotFound)
+	p.want(a, "GET", "/covers/Books/solaris/covers/0", "", http.StatusOK)
+	p.changed(a, "binaries: {", "binaries: {other: {expose: {url: /other}, map: {Books: [pages]}}, ")
+	p.want(a, "GET", "/other/Books/solaris/pages/0", "", http.StatusOK)
+}
+
+func TestAReloadMovesTheMetrics(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	if at := a.now().MetricsAddress; at != "" {
+		t.Fatal(at)
+	}
+	p.reload(a, live+"metrics: {listen: '127.0.0.1:0'}\n")
+	first := p.metrics(a)
+	at := a.now().MetricsAddress
+	p.reload(a, live)
+	if res, err := http.Get("http://" + at + "/metrics"); err == nil {
+		_ = res.Body.Close()
+		kit.WaitUntil(t, func() error {
+			res, err := http.Get("http://" + at + "/metrics")
+			if err == nil {
+				_ = res.Body.Close()
+				return errors.New("the port is open")
+			}
+			return nil
+		})
+	}
+	taken := occupy(t)
+	p.write("belfry.yaml", live+"metrics: {listen: '"+taken.Addr().String()+"'}\n")
+	if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "free the port") {
+		t.Errorf("the port is taken: %v", err)
+	}
+	p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
+	p.reload(a, live+"metrics: {listen: '127.0.0.1:0'}\n")
+	if second := p.metrics(a); !strings.Contains(first, "belfry_ready") || !strings.Contains(second, "belfry_ready") {
+		t.Error(second)
+	}
+}
+
+func TestAReloadChangesTheLogAndBackups(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.reload(a, strings.Replace(live, `bus: {listen: ""}`, `bus: {listen: "", events: {maxMessages: 1000}}`, 1)+"backup: {folder: saved}\n")
+	info, err := a.Bus().JetStream().Stream(t.Context(), "EVENTS")
+	if err != nil || info.CachedInfo().Config.MaxMsgs != 1000 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if _, err := command.Backup(t.Context(), a.now().Config, command.BackupOptions{}); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(p.path("saved")); err != nil || len(entries) == 0 {
+		t.Errorf("there is no backup: %v", err)
+	}
+}
+
+func TestAReloadBeginsAndEndsTraces(t *testing.T) {
+	r := receiveTraces(t)
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.reload(a, live+"tracing: {endpoint: '"+r.URL+"'}\n")
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	p.reload(a, live) // sends what it has
+	kit.WaitUntil(t, func() error {
+		if len(r.named("POST /authors")) == 0 {
+			return errors.New("the span of the request is missing")
+		}
+		return nil
+	})
+	if a.now().Tracer != nil {
+		t.Error("there is a tracer")
+	}
+}
+
+// A part that can't be prepared leaves all others as they were, and what was opened is closed.
+func TestAReloadThatFailsInTheMiddleChangesNothing(t *testing.T) {
+	p := newPlace(t, live)
+	a, applied := p.reloadable()
+	served := a.now()
+	p.write("file", "")
+	for text, says := range map[string]string{
+		strings.Replace(live, "stores:", "backends: {other: {folder: file}}\nstores:\n  Notes: {backend: other}", 1):                       "other",
+		strings.Replace(live, "binaries: {", "binaries: {other: {folder: file, expose: {url: /o}}, ", 1):                                   "file",
+		strings.Replace(live, "stores:", "stores:\n  Notes: {expose: {}}", 1) + "metrics: {listen: '" + occupy(t).Addr().String() + "'}\n": "free the port",
+	} {
+		p.write("belfry.yaml", text)
+		if _, err := a.Reload(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+		if a.now() != served || len(*applied) > 0 {
+			t.Errorf("%s: something has changed", says)
+		}
+		p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
+		p.want(a, "POST", "/notes", `{}`, http.StatusNotFound)
+	}
+	p.changed(a, "stores:", "stores:\n  Notes: {expose: {}}")
+	p.want(a, "POST", "/notes", `{}`, http.StatusCreated)
+}
