@@ -187,7 +187,7 @@ func (c *clock) gone(p *process) {
 	p.Helper()
 	kit.WaitFor(p, "all arrays are filled", func() bool {
 		c.advance(goneAfter)
-		return !slices.ContainsFunc(p.filler.Status(), func(s Status) bool { return !s.Filled })
+		return !slices.ContainsFunc(p.filler.Status(), func(s walk.Status) bool { return !s.Filled })
 	})
 }
 
