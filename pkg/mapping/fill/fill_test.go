@@ -678,17 +678,6 @@ func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
 	}
 }
 
-// The speed is bounded: a fill of so many objects takes so long by its clock.
-func TestAFillIsNoFasterThanItsRate(t *testing.T) {
-	i := newInstallation(t)
-	i.seed(10, 1)
-	began := time.Now()
-	i.process(books("title")).start(func(o *Options) { o.Rate = walk.NewRate(100) }).filled()
-	if took := time.Since(began); took < 150*time.Millisecond { // 20 objects, the last without a pause
-		t.Errorf("20 objects at 100 a second took %v", took)
-	}
-}
-
 // Of a new installation, and of one that is alone after a change, nobody knows whether a process with another configuration runs
 // before half a minute is over: that is no reason to warn that one does.
 func TestNoProcessIsReportedThatNobodyHasSeen(t *testing.T) {
