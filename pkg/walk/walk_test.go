@@ -258,3 +258,75 @@ msg="the numbers are added" store=Numbers done=25 read=50 after=1m3s
 		}
 	})
 }
+
+// A walk ends by an error of any of its functions, at any call. The next one continues from the last place that was stored, and
+// misses no object.
+func TestAWalkThatIsInterruptedAnywhereIsCompleted(t *testing.T) {
+	lost := errors.New("the process has ended")
+	for _, atOnce := range []int{0, 4} {
+		for step := int64(1); ; step++ {
+			s := &numbers{n: 25}
+			var calls atomic.Int64
+			ends := func() bool { return calls.Add(1) == step }
+			o := options(s)
+			o.AtOnce = atOnce
+			var stored walk.Progress
+			complete := false
+			save := func(p walk.Progress, last bool) error {
+				if ends() {
+					return lost
+				}
+				stored, complete = p, last
+				return nil
+			}
+			o.Save = func(_ context.Context, p walk.Progress) error { return save(p, false) }
+			o.Complete = func(_ context.Context, p walk.Progress) error { return save(p, true) }
+			o.Page = func(ctx context.Context, after []byte) ([]int, []byte, error) {
+				if ends() {
+					return nil, nil, lost
+				}
+				return s.page(ctx, after)
+			}
+			o.Do = func(ctx context.Context, i int, read func(int) error) error {
+				if ends() {
+					return lost
+				}
+				return s.do(ctx, i, read)
+			}
+			err := walk.New(o, stored).Run(t.Context())
+			if calls.Load() < step {
+				if err != nil || step < 25 {
+					t.Fatalf("step %d: %v", step, err)
+				}
+				break
+			}
+			if !errors.Is(err, lost) || complete {
+				t.Fatalf("step %d: %v, complete %v", step, err, complete)
+			}
+			calls.Store(step)
+			if err := walk.New(o, stored).Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(s.done)
+			if all := slices.Compact(slices.Clone(s.done)); len(all) != 25 || len(s.done) > 25+10 || !complete || stored.Done != 25 || stored.Read != 50 {
+				t.Errorf("step %d, %d at once: done %v, stored %+v, complete %v", step, atOnce, s.done, stored, complete)
+			}
+		}
+	}
+}
+
+// The state is one word for the console, whatever the kind.
+func TestTheStateOfAWalk(t *testing.T) {
+	for want, s := range map[string]walk.Status{
+		"due":                           {},
+		"in progress":                   {Running: true},
+		"waiting for other processes":   {Waiting: true, Running: true},
+		"repairing after missed events": {Filled: true, Repairing: true, Running: true},
+		"complete":                      {Filled: true},
+		"complete, but for some":        {Filled: true, Counts: walk.Counts{Failed: 1}},
+	} {
+		if got := s.State(); got != want {
+			t.Errorf("%q for %+v, expected %q", got, s, want)
+		}
+	}
+}

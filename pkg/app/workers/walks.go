@@ -33,16 +33,12 @@ func (w *Walks) Status() (all []walk.Status) {
 	return all
 }
 
-// walkDesc describes a metric of walks.
-func walkDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("belfry_walk_"+name, help, []string{"kind", "name"}, nil)
-}
-
 var (
-	walkCompleteDesc = walkDesc("complete", "1 once what a walk derives from existing objects is there for all of them, else 0.")
-	walkDoneDesc     = walkDesc("done_objects", "Objects that a walk in progress has done, or the last one has.")
-	walkTotalDesc    = walkDesc("objects", "Objects when the walk began, approximately.")
-	walkFailedDesc   = walkDesc("failed_objects", "Objects of the walk for which it could not be done.")
+	ofWalk           = []string{"kind", "name"}
+	walkCompleteDesc = prometheus.NewDesc("belfry_walk_complete", "1 once what a walk derives from existing objects is there for all of them, else 0.", ofWalk, nil)
+	walkDoneDesc     = prometheus.NewDesc("belfry_walk_done_objects", "Objects that a walk in progress has done, or the last one has.", ofWalk, nil)
+	walkTotalDesc    = prometheus.NewDesc("belfry_walk_objects", "Objects when the walk began, approximately.", ofWalk, nil)
+	walkFailedDesc   = prometheus.NewDesc("belfry_walk_failed_objects", "Objects for which the walk failed.", ofWalk, nil)
 )
 
 func (w *Walks) collector() prometheus.Collector {
