@@ -1,11 +1,15 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"belfry/pkg/walk"
 	"belfry/test/kit"
@@ -78,6 +82,49 @@ stores:
 		if !strings.Contains(p.logged.String(), of.logged) {
 			t.Errorf("the log lacks %s:\n%s", of.logged, p.logged)
 		}
+	}
+	p.stop(a)
+}
+
+// The rate is that of the configuration: from the start for all walks, and another one after a reload.
+func TestAReloadChangesTheRateOfWalks(t *testing.T) {
+	const config = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores: {Books: {expose: {}, search: {fields: [title]}}}
+`
+	p := newPlace(t, config)
+	a := p.start()
+	p.want(a, "POST", "/books", `{"uuid":"b","title":"T"}`, http.StatusCreated)
+	p.stop(a)
+	if err := os.RemoveAll(filepath.Join(p.config.Data, "search")); err != nil {
+		t.Fatal(err)
+	}
+	p.config = p.load(config + "fillRate: 1\n")
+	logged := len(p.logged.String())
+	a, _ = p.reloadable()
+	var took time.Duration
+	kit.WaitUntil(t, func() (err error) {
+		_, after, _ := strings.Cut(p.logged.String()[logged:], `msg="the search index is built"`)
+		_, after, _ = strings.Cut(after, "after=")
+		after, _, _ = strings.Cut(after, "\n")
+		took, err = time.ParseDuration(after)
+		return err
+	})
+	if took < time.Second {
+		t.Errorf("an index is built in %s, at one object a second", took)
+	}
+	isLimited := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		return a.wiring.filling.Rate.Wait(ctx, 1_000_000) != nil
+	}
+	if !isLimited() {
+		t.Error("walks have no rate")
+	}
+	p.reload(a, config+"fillRate: 0\n")
+	if isLimited() {
+		t.Error("walks have the rate of before")
 	}
 	p.stop(a)
 }
