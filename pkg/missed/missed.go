@@ -136,14 +136,6 @@ func (w *Watch) Missed() []Status {
 	return all
 }
 
-// Repairing reports whether the missed events of the consumers that Repair is for are
-// still to be made up for.
-func (w *Watch) Repairing() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.current.open(w.repaired())
-}
-
 func (w *Watch) run(ctx context.Context) {
 	defer w.end(ctx)
 	// Soon again after the start, when consumers are created.
