@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 	"belfry/test/kit"
 )
 
@@ -79,9 +80,9 @@ func TestANewCascadeDeletesNothing(t *testing.T) {
 	before.filled()
 	before.must(before.set.Store("Authors").Delete(t.Context(), "a001", 0))
 	before.filler.Close()
-	p := i.process(deleting()).start()
-	p.filled()
-	p.filler.Close()
+	p := i.process(deleting())
+	_, err := p.once(walk.Mapping)
+	i.must(err)
 	if o, err := p.set.Store("Books").Get(t.Context(), "a001-0"); err != nil {
 		t.Errorf("%s %v", o.Body, err)
 	}
