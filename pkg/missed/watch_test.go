@@ -333,12 +333,13 @@ func TestARepairThatFailsDoesNotKeepOthersFromBeingMade(t *testing.T) {
 // A repair that takes long keeps no other waiting, nor what is missed meanwhile.
 func TestRepairsAreMadeBesideEachOther(t *testing.T) {
 	f := newFixture(t, "mail", "mapping")
-	var mails atomic.Int64
+	var mails, mappings atomic.Int64
 	end := make(chan struct{})
 	w, err := missed.Start(missed.Options{
 		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Interval: 10 * time.Millisecond,
 		Repairs: []missed.Repair{
 			{Consumers: []string{"mapping"}, Do: func(ctx context.Context, _ string) error {
+				mappings.Add(1)
 				select {
 				case <-end:
 				case <-ctx.Done():
@@ -359,6 +360,9 @@ func TestRepairsAreMadeBesideEachOther(t *testing.T) {
 	f.lose()
 	kit.WaitFor(t, "the mails of another loss", func() bool { return mails.Load() > made })
 	f.of(w, "mail", repaired)
+	if n := mappings.Load(); n != 1 {
+		t.Errorf("a repair is made %d times at once", n)
+	}
 	close(end)
 	f.of(w, "mapping", repaired)
 }

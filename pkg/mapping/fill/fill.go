@@ -366,7 +366,7 @@ func (f *Filler) due() []string {
 			delete(f.waits, name)
 		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
 			f.waits[name] = true
-			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.called, cmp.Or(w.shown, name))
+			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.called, w.shown)
 		}
 	}
 	slices.Sort(due)

@@ -31,18 +31,10 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 		err = r.keeping(ctx, r.walk.Run)
 	}
 	if errors.Is(err, errTakenOver) {
-		f.log.Info("a fill ends: another process has it, or has another configuration, or it is done again", r.work.called, r.shown())
+		f.log.Info("a fill ends: another process has it, or has another configuration, or it is done again", r.work.called, r.work.shown)
 		return nil
 	}
 	return errs.Wrap(err, errs.KindOf(err), "filling %s", name)
-}
-
-// shown is the name of the work in the log.
-func (r *run) shown() string {
-	if r.work.shown != "" {
-		return r.work.shown
-	}
-	return r.name
 }
 
 // begin records that the fill begins, or reads where an interrupted one continues.
@@ -92,7 +84,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		Complete: r.complete,
 		Logger:   r.log,
-		Text:     walk.Text{Kind: w.called, Name: r.shown(), Begins: begins, Does: w.does, Done: w.done},
+		Text:     walk.Text{Kind: w.called, Name: w.shown, Begins: begins, Does: w.does, Done: w.done},
 		Args:     func(o store.Stored) []any { return []any{"store", w.store.Name(), "uuid", o.UUID} },
 	}, from)
 	return nil

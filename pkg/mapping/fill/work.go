@@ -66,7 +66,8 @@ type work struct {
 const targetsAtOnce = 8
 
 func newWorks(state string, byName map[string]*work) Works {
-	for _, w := range byName {
+	for name, w := range byName {
+		w.shown = cmp.Or(w.shown, name)
 		w.does, w.done = cmp.Or(w.does, "filling "+w.what), cmp.Or(w.done, w.what+" are filled")
 	}
 	return Works{state: state, byName: byName}
