@@ -694,7 +694,11 @@ func TestNoProcessIsReportedThatNobodyHasSeen(t *testing.T) {
 			t.Errorf("%s: logged %s", when, p.logged)
 		}
 	}
+	polls := func(p *process) { // and looks for what is due, while that waits
+		kit.WaitFor(t, "it polls", func() bool { return p.filler.polls.Load() > 3 })
+	}
 	first := i.process(books("title")).start(c.shared)
+	polls(first)
 	if s := first.filler.Status()[0]; !s.Waiting || s.Others {
 		t.Errorf("a new installation: %+v", s)
 	}
@@ -711,6 +715,7 @@ func TestNoProcessIsReportedThatNobodyHasSeen(t *testing.T) {
 	reported(again, "the same configuration")
 	again.filler.Close()
 	changed := i.process(books("title", "year")).start(c.shared)
+	polls(changed)
 	if s := changed.filler.Status()[0]; !s.Waiting || s.Others {
 		t.Errorf("another configuration: %+v", s)
 	}
