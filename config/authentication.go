@@ -248,11 +248,10 @@ func (c *Config) readEmail(s *section) *Email {
 		c.derived = append(c.derived, func() { e.From = senderAt(c.BaseURL) })
 	}
 	e.read(s)
-	for key, text := range map[string]*MailText{"recovery": &e.Recovery, "taken": &e.Taken, "change": &e.Change, "undo": &e.Undo} {
-		mail := s.section(key)
-		text.read(mail)
-		mail.rejectUnknown()
-	}
+	e.Recovery.readSection(s.section("recovery"))
+	e.Taken.readSection(s.section("taken"))
+	e.Change.readSection(s.section("change"))
+	e.Undo.readSection(s.section("undo"))
 	e.Login.read(s.section("login"))
 	decode(s, "mailer", &e.Mailer, parseName)
 	decode(s, "postValidation", &e.PostValidation, parseFlag)
@@ -273,11 +272,8 @@ func (m *MailLogin) read(s *section) {
 	decode(s, "code", &m.Code, parseFlag)
 	decode(s, "link", &m.Link, parseFlag)
 	decode(s, "ttl", &m.TTL, durationIn(time.Minute, time.Hour, "from 1m to 1h"))
-	for key, text := range map[string]*MailText{"codeMail": &m.CodeMail, "linkMail": &m.LinkMail} {
-		mail := s.section(key)
-		text.read(mail)
-		mail.rejectUnknown()
-	}
+	m.CodeMail.readSection(s.section("codeMail"))
+	m.LinkMail.readSection(s.section("linkMail"))
 	s.rejectUnknown()
 }
 
@@ -331,6 +327,11 @@ func (m *MailText) read(s *section) {
 	decode(s, "subject", &m.Subject, parseLine)
 	decode(s, "html", &m.HTML, parseText)
 	decode(s, "text", &m.Text, parseText)
+}
+
+func (m *MailText) readSection(s *section) {
+	m.read(s)
+	s.rejectUnknown()
 }
 
 func parseSender(text string) (string, error) {
