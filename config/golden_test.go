@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"encoding/json"
@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"belfry/config"
 )
 
 // testdata/golden/problems.txt has the problems of a corpus of configurations. For each key of the schema it has values that are wrong
@@ -38,7 +36,7 @@ type goldenKey struct {
 func goldenKeys(t *testing.T) []goldenKey {
 	t.Helper()
 	var root map[string]any
-	if err := json.Unmarshal(config.Schema(), &root); err != nil {
+	if err := json.Unmarshal(Schema(), &root); err != nil {
 		t.Fatal(err)
 	}
 	var all []goldenKey
@@ -123,7 +121,7 @@ func (k goldenKey) cases() (names, texts []string) {
 
 // problemsOf are the problems of a configuration without the name of the file, one a line; "" if it has none.
 func problemsOf(text string) string {
-	_, err := config.Parse("belfry.yaml", []byte(text), goldenEnvironment)
+	_, err := Parse("belfry.yaml", []byte(text), goldenEnvironment)
 	if err == nil {
 		return ""
 	}
@@ -165,14 +163,14 @@ func TestProblemsAreThoseOfTheGoldenFile(t *testing.T) {
 }
 
 func TestTheConfigurationIsShownAsInTheGoldenFile(t *testing.T) {
-	c, err := config.Load("testdata/full.yaml", func(name string) (string, bool) {
+	c, err := Load("testdata/full.yaml", func(name string) (string, bool) {
 		value, set := map[string]string{"BUS_PASSWORD": "hunter2"}[name]
 		return value, set
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "full.shown.yaml", c.Shown())
+	golden(t, "shown.txt", c.Shown())
 }
 
 // golden compares a text with a file, by lines, or writes it.

@@ -174,7 +174,7 @@ func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 		}
 	}
 	p.Auth.Email.Notices = map[account.Notice]*mail.Templates{}
-	for kind, text := range e.Notices {
+	for kind, text := range e.Notices.Kinds {
 		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
 		if err != nil {
 			problems = append(problems, p.Config.Problem(at+".notices."+kind, "%v", err))
