@@ -62,7 +62,8 @@ var (
 // Superseded returns the Conflict with ErrSuperseded about an object.
 func Superseded(store, uuid string) error {
 	return errs.Wrap(ErrSuperseded, errs.Conflict,
-		"%s %q was deleted after this request was first made, and the request may or may not have been executed: read the object, and use a new key", store, uuid)
+		"%s %q was deleted after this request was first made, and the request may or may not have been executed: "+
+			"read the object, and use a new key", store, uuid)
 }
 
 func errStale(store, uuid string) error {
@@ -168,24 +169,4 @@ type WriteStatus struct {
 	Incarnation []byte // of the object
 
 	record driver.Record
-}
-
-// Reply returns what the caller of the write receives, from what the record shows:
-// see reply.
-func (s *Store) Reply(ctx context.Context, w WriteStatus) Stored { return s.reply(ctx, w.record) }
-
-// WriteStatus reads what a record shows about the write with an ID.
-func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
-	record, found, err := s.driver.Get(ctx, uuid)
-	if err != nil || !found {
-		return WriteStatus{UUID: uuid}, err
-	}
-	if record.Deleted {
-		return WriteStatus{UUID: uuid, Revision: record.Revision, Deleted: tombstoneOf(record).Revision}, nil
-	}
-	o := &Idempotency{ID: id}
-	return WriteStatus{
-		UUID: uuid, Revision: record.Revision, Exists: true,
-		Applied: o.isRecordedIn(record.Body), Incarnation: Incarnation(record.Body), record: record,
-	}, nil
 }

@@ -11,27 +11,22 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// List returns a page of the objects that match, for a client without those that
-// the policy denies and without the fields it must not see.
-//
-// Errors: Invalid for a filter, an order or a cursor that the indexes can't
-// answer, or that is about a field which the client may read of some objects only;
-// Unauthenticated or Denied when the rule, or that of such a field, does not depend on the object;
-// Canceled; Unavailable.
-func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
-	r, err := s.parseList(ctx, o)
+// list: see Store.List.
+func (l *lister) list(ctx context.Context, o ListOptions) (List, error) {
+	r, err := l.parse(ctx, o)
 	if err != nil {
 		return List{}, err
 	}
-	list, err := s.list(ctx, r)
-	if s.opts.Unindexed && query.Needed(err) != nil {
-		return s.listUnindexed(ctx, r, err)
+	list, err := l.makePage(ctx, r)
+	if l.unindexed && query.MissingIndexes(err) != nil {
+		return l.makeUnindexedPage(ctx, r, err)
 	}
 	return list, err
 }
 
-func (s *Store) list(ctx context.Context, r *listRequest) (List, error) {
-	plan, err := s.plan(ctx, r)
+// makePage makes the page that a request asks for.
+func (l *lister) makePage(ctx context.Context, r *listRequest) (List, error) {
+	plan, err := l.plan(ctx, r)
 	if err != nil {
 		return List{}, err
 	}
@@ -46,13 +41,16 @@ func (s *Store) list(ctx context.Context, r *listRequest) (List, error) {
 	if limit < 1 || limit > MaxPage {
 		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, limit)
 	}
-	p := &listPage{scan: listScan{store: s, call: r.call, plan: plan, limit: limit}, fields: r.fields, size: newPageBytes(r.MaxBytes)}
-	if p.scan.rule.scope, err = s.authorizeList(ctx, r.call); err != nil {
+	p := &listPage{
+		scan:   listScan{lister: l, call: r.call, plan: plan, limit: limit},
+		fields: r.fields, size: newPageBytes(r.MaxBytes),
+	}
+	if p.scan.rule.scope, err = l.authorize(ctx, r.call); err != nil {
 		return List{}, err
 	}
 	p.empty = p.size
 	p.expander, p.projection = newExpander(r.Expand, projection, p.size.limit)
-	if err := p.begin(ctx, r.Cursor, r.Before); err != nil {
+	if err := p.prepare(ctx, r.Cursor, r.Before); err != nil {
 		return List{}, err
 	}
 	if err := p.read(ctx); err != nil {
@@ -87,9 +85,9 @@ type listPage struct {
 	unexpanded []unexpanded // the objects of the page, if something is
 	empty      pageBytes    // size before the page had an object
 
-	backward bool        // the plan of scan is the reverse of what was asked for
-	other    *query.Plan // in the other direction; nil: the page is the first
-	turned   []byte      // place where the other direction continues
+	backward     bool        // the plan of scan is the reverse of what was asked for
+	reversePlan  *query.Plan // in the other direction; nil: the page is the first
+	reversePlace []byte      // place where the other direction continues
 }
 
 // pageState is how far a page is.
@@ -102,28 +100,28 @@ const (
 	complete                   // it is the last one
 )
 
-// begin plans what is read.
-func (p *listPage) begin(ctx context.Context, cursor, before string) error {
+// prepare plans what is read.
+func (p *listPage) prepare(ctx context.Context, cursor, before string) error {
 	l := &p.scan
 	if err := l.narrow(ctx); err != nil {
 		return err
 	}
-	if _, ok := l.store.driver.(driver.Intersecter); ok && !l.plan.HasPlaces() {
-		l.plan = l.plan.Intersecting(l.store.opts.Indexes)
+	if _, ok := l.lister.driver.(driver.Intersecter); ok && !l.plan.HasPlaces() {
+		l.plan = l.plan.Intersecting(l.lister.indexes)
 	}
 	switch {
 	case cursor != "" && before != "":
 		return errs.New(errs.Invalid, "before: a page is after a cursor or before one: give one of both")
 	case before != "":
-		l.plan, p.other, p.backward, cursor = l.plan.Reversed(), l.plan, true, before
+		l.plan, p.reversePlan, p.backward, cursor = l.plan.Reversed(), l.plan, true, before
 	case cursor != "":
-		p.other = l.plan.Reversed()
+		p.reversePlan = l.plan.Reversed()
 	}
 	l.open()
 	if len(l.ranges) == 0 && (l.rule.scope == allowsValues || l.rule.scope == allowsNone) {
 		return nil // the rule allows nothing, wherever the page before ended
 	}
-	place, err := l.store.place(l.plan, cursor)
+	place, err := l.lister.place(l.plan, cursor)
 	if err != nil || place == nil {
 		return err
 	}
@@ -133,12 +131,12 @@ func (p *listPage) begin(ctx context.Context, cursor, before string) error {
 // read reads the page, in the order that was asked for. In the direction in which it is read it has a cursor if it is
 // continued. In the other direction it has one when it was read from a cursor.
 func (p *listPage) read(ctx context.Context) error {
-	if p.other != nil {
+	if p.reversePlan != nil {
 		first, err := p.scan.next(ctx, 0)
 		if err != nil {
 			return err
 		}
-		p.turned = p.scan.turn(first)
+		p.reversePlace = p.scan.reversePlace(first)
 	}
 	if err := p.fill(ctx); err != nil {
 		return err
@@ -148,8 +146,8 @@ func (p *listPage) read(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.other != nil {
-		p.list.Back = p.scan.store.cursor(p.other, p.turned)
+	if p.reversePlan != nil {
+		p.list.Back = p.scan.lister.cursor(p.reversePlan, p.reversePlace)
 	}
 	if p.backward {
 		slices.Reverse(p.list.Objects)
@@ -158,11 +156,11 @@ func (p *listPage) read(ctx context.Context) error {
 	return nil
 }
 
-// fill reads until the page is continued or complete. Rules that have cost too much end it where it is, unless nothing was
-// read: the next page would begin at the same object.
+// fill reads until the page is continued or complete. Rules that have cost too much end it where it is, unless nothing
+// was read: the next page would begin at the same object.
 func (p *listPage) fill(ctx context.Context) error {
 	for p.state != continued && p.state != complete {
-		err := p.step(ctx)
+		err := p.advance(ctx)
 		if errors.Is(err, policy.ErrBudget) && p.scan.reads > 0 {
 			p.state = continued
 			break
@@ -172,20 +170,20 @@ func (p *listPage) fill(ctx context.Context) error {
 		}
 	}
 	if p.state == continued {
-		p.list.Next = p.scan.store.cursor(p.scan.plan, p.scan.place())
+		p.list.Next = p.scan.lister.cursor(p.scan.plan, p.scan.place())
 	}
 	return nil
 }
 
-// step takes the next object, or goes past it, or ends the page.
-func (p *listPage) step(ctx context.Context) error {
-	if p.state == full && !p.scan.sifts() {
+// advance takes the next object, or goes past it, or ends the page.
+func (p *listPage) advance(ctx context.Context) error {
+	if p.state == full && !p.scan.readsUnlisted() {
 		if p.state = complete; p.scan.mayHaveMore() {
 			p.state = continued
 		}
 		return nil
 	}
-	if p.scan.rule.perObject() && p.scan.spent() {
+	if p.scan.rule.perObject() && p.scan.isAtLimit() {
 		p.state = continued
 		return nil
 	}
@@ -193,11 +191,11 @@ func (p *listPage) step(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case found == foundEnd:
+	case found == endOfList:
 		p.state = complete
-	case found == foundNothing, found == foundListed && p.state == full:
+	case found == limitReached, found == listedObject && p.state == full:
 		p.state = continued
-	case found == foundOther:
+	case found == otherObject:
 		p.scan.pop(next.record())
 	default:
 		return p.add(ctx, next)
@@ -208,7 +206,7 @@ func (p *listPage) step(ctx context.Context) error {
 // add adds an object, unless the page would be too large.
 func (p *listPage) add(ctx context.Context, next *rangeScan) error {
 	record := next.record()
-	o, err := p.scan.store.show(ctx, p.scan.call, p.fields, record, next.head)
+	o, err := p.scan.lister.reader.show(ctx, p.scan.call, p.fields, record, next.head)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 func (s *store) fill(ctx context.Context, keys func(body []byte) []driver.Key) error {
 	readers := s.readers(&span{index: liveIndex}, allShards(), batchReads)
 	for {
-		places, more, err := take(ctx, readers, batchReads)
+		places, more, err := mergeReaders(ctx, readers, batchReads)
 		if err != nil {
 			return err
 		}

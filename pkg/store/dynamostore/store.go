@@ -35,7 +35,7 @@ func newStore(b *Backend, table string, def definition) *store {
 
 // Get implements driver.Store.
 func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	if err := s.ready(ctx, uuid); err != nil {
+	if err := s.checkUUID(ctx, uuid); err != nil {
 		return driver.Record{}, false, err
 	}
 	r, err := s.read(ctx, uuid)
@@ -49,7 +49,7 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 // maxUUID is the maximum length of a UUID that fits in all keys.
 const maxUUID = 500
 
-func (s *store) ready(ctx context.Context, uuid string) error {
+func (s *store) checkUUID(ctx context.Context, uuid string) error {
 	if err := ctx.Err(); err != nil {
 		return errCanceled(err)
 	}

@@ -47,8 +47,8 @@ func (s *store) refill(ctx context.Context, records []driver.Record, keys func(b
 		if len(unset) > 0 {
 			change = append(change, bson.E{Key: "$unset", Value: unset})
 		}
-		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: digits(r.Revision)}}
+		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: revisionText(r.Revision)}}
 		changes[i] = mongo.NewUpdateOneModel().SetFilter(same).SetUpdate(change)
 	}
-	return s.wrapError(ctx, "fill an index of", s.bulk(ctx, s.collection, changes))
+	return s.wrapError(ctx, "fill an index of", s.bulkWrite(ctx, s.collection, changes))
 }
