@@ -32,6 +32,21 @@ func Changes(before, now *Config) []Change {
 	return all
 }
 
+// Refusals returns a problem for each difference that a reload does not apply: what is listened on and connected to, and what would show
+// other data.
+func Refusals(before, now *Config) (problems Problems) {
+	for _, c := range Changes(before, now) {
+		switch c.Policy {
+		case Restart:
+			problems = append(problems, now.Problem(c.Path, "can't change while belfry runs: restart it, or set the value of before"))
+		case Refused:
+			problems = append(problems, now.Problem(c.Path, "can't change while belfry runs, since other data would be shown: %s; or set the value of before", c.Command))
+		}
+	}
+	problems.Sort()
+	return problems
+}
+
 // commands move the data that another value of a key would leave behind. The tag reload names them.
 var commands = map[string]string{
 	"data":     "stop belfry, move the data with `belfry migrate --from OLD --to NEW`, and start it with the new file",
