@@ -25,7 +25,7 @@ func TestEveryKeyHasAReloadPolicy(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"listen": "restart", "log.level": "live", "bus.user": "restart", "bus.events.maxAge": "live", "stores.A": "live", "stores.A.indexes[]": "restart", "stores.A.policy.default": "live",
+		"listen": "restart", "log.level": "live", "bus.user": "restart", "bus.events.maxAge": "live", "stores.A": "live", "backends.A": "live", "backends.A.folder": "restart", "binaries.A": "live unless first", "stores.A.indexes[]": "restart", "stores.A.policy.default": "live",
 		"stores.A.backend": "refused=data", "binaries.A.presign": "live", "binaries.A.bucket": "refused=data", "binaries.A.folder": "refused=data", "backup.s3.bucket": "live",
 		"authentication.providers.email.notices.device.enabled": "live", "authentication.providers.slack.type": "live", "stores.A.map.A.key": "live unless mapped", "lisen": "", "log.levels": "",
 	} {

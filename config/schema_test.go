@@ -48,7 +48,7 @@ func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := documented.Page()
+	page, err := documented.Page(decode.PolicyOf[Config])
 	if err != nil {
 		t.Fatal(err)
 	}

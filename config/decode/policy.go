@@ -19,7 +19,8 @@ const (
 // Condition reports, about a key that two configurations have different values of, whether the change needs a restart.
 type Condition[T any] func(path string, before, now *T) bool
 
-// PolicyOf returns the policy of a key of a struct, as its tag or that of the section says it; "" if there is no such key.
+// PolicyOf returns the policy of a key of a struct, as its tag or that of the section says it; "" if there is no such key. The path of an
+// entry of a map has that of adding or removing one.
 func PolicyOf[T any](path string) string {
 	return policyWithin(reflect.TypeFor[T](), strings.Split(strings.ReplaceAll(path, "[]", ""), "."), "")
 }
@@ -29,7 +30,7 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 		return inherited
 	}
 	for _, k := range layoutOf(t, "").keys {
-		of, rest := k.typ, path[1:]
+		of, rest, own := k.typ, path[1:], or(k.reload, inherited)
 		switch k.Name {
 		case path[0]:
 		case "*":
@@ -39,11 +40,13 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 		}
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 			if of.Kind() == reflect.Map && len(rest) > 0 {
-				rest = rest[1:] // the name of an entry
+				if rest = rest[1:]; len(rest) == 0 {
+					own = or(k.presence, own)
+				}
 			}
 			of = of.Elem()
 		}
-		if found := policyWithin(of, rest, or(k.reload, inherited)); found != "" {
+		if found := policyWithin(of, rest, own); found != "" {
 			return found
 		}
 	}
