@@ -56,9 +56,9 @@ type MFA struct {
 // Limits are the rate limits of authentication; 0 is no limit.
 type Limits struct {
 	// failed logins, registrations and mails per network address and minute
-	Address int64 `key:"address" is:"number 0 1000000" default:"60"`
+	Address int `key:"address" is:"number 0 1000000" default:"60"`
 	// failed logins to one account before further ones are delayed
-	Account int64 `key:"account" is:"number 0 1000" default:"5"`
+	Account int `key:"account" is:"number 0 1000" default:"5"`
 }
 
 // Deletion is the deletion of accounts by their users.

@@ -10,10 +10,9 @@ import (
 
 // Change is a difference between two configurations: a value, or a section that one of them does not have.
 type Change struct {
-	Path     string // of the key, such as stores.Books.indexes
-	Old, New string // the values, with "[secret]" for what messages must not quote; "" for sections, and for no value
-	Policy   Policy
-	Command  string // of a policy Refused: what makes the change
+	Path    string // of the key, such as stores.Books.indexes
+	Policy  Policy
+	Command string // of a policy Refused: what makes the change
 }
 
 // Compared is a struct of which a part is compared in place of all.
@@ -23,7 +22,7 @@ type Compared interface{ Compared() any }
 // follows another one by default differs as well. Of a section that is added or removed, its own path is there and none of its keys.
 func Changes[T any](before, now *Document, conditions map[string]Condition[T]) []Change {
 	was, is := before.into.(*T), now.into.(*T)
-	c := &comparison{before: before, now: now, restarts: func(path, condition string) bool { return conditions[condition](path, was, is) }}
+	c := &comparison{restarts: func(path, condition string) bool { return conditions[condition](path, was, is) }}
 	c.section("", reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem(), "", "")
 	slices.SortFunc(c.found, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	return c.found
@@ -31,9 +30,8 @@ func Changes[T any](before, now *Document, conditions map[string]Condition[T]) [
 
 // comparison walks through two structs by the keys that their types declare.
 type comparison struct {
-	before, now *Document
-	restarts    func(path, condition string) bool
-	found       []Change
+	restarts func(path, condition string) bool
+	found    []Change
 }
 
 // section compares two structs. reload is what the tag of the section says.
@@ -43,7 +41,7 @@ func (c *comparison) section(path string, a, b reflect.Value, without, reload st
 	}
 	l := layoutOf(a.Type(), without)
 	if w := l.word; w != nil && w.Name == "" {
-		c.leaf(path, w, a.FieldByIndex(w.index), b.FieldByIndex(w.index), reload)
+		c.value(path, w, a.FieldByIndex(w.index), b.FieldByIndex(w.index), reload)
 	}
 	variant, same := "", true
 	for i := range l.keys {
@@ -67,17 +65,16 @@ func (c *comparison) value(path string, k *Key, a, b reflect.Value, reload strin
 	switch kind := a.Kind(); {
 	case reflect.DeepEqual(a.Interface(), b.Interface()):
 	case kind == reflect.Pointer && (a.IsNil() || b.IsNil()):
-		c.add(Change{Path: path}, or(k.presence, reload))
+		c.add(path, or(k.presence, reload))
 	case kind == reflect.Pointer:
 		c.section(path, a.Elem(), b.Elem(), k.without, reload)
 	case k.isSection(a.Type()):
 		c.section(path, a, b, k.without, reload)
 	case kind == reflect.Map:
 		c.entries(path, k, a, b, reload)
-	case kind != reflect.Slice || !k.isSection(a.Type().Elem()):
-		c.leaf(path, k, a, b, reload)
-	case a.Len() != b.Len():
-		c.add(Change{Path: path}, reload)
+	case kind == reflect.Slice && a.Len()+b.Len() == 0:
+	case kind != reflect.Slice || !k.isSection(a.Type().Elem()) || a.Len() != b.Len():
+		c.add(path, reload)
 	default:
 		for i := range a.Len() {
 			c.section(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i), "", reload)
@@ -92,36 +89,19 @@ func (c *comparison) entries(path string, k *Key, a, b reflect.Value, reload str
 		all = append(all, name.String())
 	}
 	slices.Sort(all)
-	none := reflect.Zero(a.Type().Elem())
 	for _, name := range slices.Compact(all) {
 		at := Join(path, name)
 		x, y := a.MapIndex(reflect.ValueOf(name)), b.MapIndex(reflect.ValueOf(name))
-		switch {
-		case x.IsValid() && y.IsValid():
+		if x.IsValid() && y.IsValid() {
 			c.value(at, k, x, y, reload)
-		case none.Kind() != reflect.String:
-			c.add(Change{Path: at}, or(k.presence, reload))
-		case x.IsValid():
-			c.leaf(at, k, x, none, reload)
-		default:
-			c.leaf(at, k, none, y, reload)
+		} else {
+			c.add(at, or(k.presence, reload))
 		}
 	}
 }
 
-// leaf compares two values.
-func (c *comparison) leaf(path string, k *Key, a, b reflect.Value, reload string) {
-	if reflect.DeepEqual(a.Interface(), b.Interface()) || a.Kind() == reflect.Slice && a.Len()+b.Len() == 0 {
-		return
-	}
-	change := Change{Path: path, Old: k.show(a), New: k.show(b)}
-	if k.secret || c.before.hidesChange(path, change) || c.now.hidesChange(path, change) {
-		change.Old, change.New = Secret(change.Old).String(), Secret(change.New).String()
-	}
-	c.add(change, reload)
-}
-
-func (c *comparison) add(change Change, reload string) {
+func (c *comparison) add(path, reload string) {
+	change := Change{Path: path}
 	usual, condition, conditional := strings.Cut(reload, " unless ")
 	command, refused := strings.CutPrefix(reload, string(Refused)+"=")
 	switch {
@@ -133,33 +113,4 @@ func (c *comparison) add(change Change, reload string) {
 		change.Policy = Policy(usual)
 	}
 	c.found = append(c.found, change)
-}
-
-// hidesChange reports whether the values of a change must not be shown. The default of a key that the file does not have may follow one of
-// the top level that must not either.
-func (d *Document) hidesChange(path string, change Change) bool {
-	if d.hides(path, change.Old) || d.hides(path, change.New) {
-		return true
-	}
-	for key := range d.secret {
-		if !d.IsSet(path) && !strings.ContainsAny(key, ".[") {
-			return true
-		}
-	}
-	return false
-}
-
-// show returns a value as it is written in a file.
-func (k *Key) show(v reflect.Value) string {
-	if v.Kind() != reflect.Slice {
-		return k.Format.Show(v.Interface())
-	}
-	texts, separator := make([]string, v.Len()), ", "
-	for i := range texts {
-		texts[i] = k.show(v.Index(i))
-		if v.Index(i).Kind() == reflect.Slice {
-			separator = "; "
-		}
-	}
-	return strings.Join(texts, separator)
 }

@@ -5,7 +5,6 @@
 package value
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -167,15 +166,4 @@ func (f *Format) defaultNumber(n int64) any {
 		return text
 	}
 	return n
-}
-
-// Show returns a value as it is written in a file.
-func (f *Format) Show(value any) string {
-	switch shown := f.Default(value); {
-	case shown != nil:
-		return fmt.Sprint(shown)
-	case value == false:
-		return "" // the only word is not there
-	}
-	return fmt.Sprint(value)
 }

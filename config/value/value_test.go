@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestFormats(t *testing.T) {
@@ -77,23 +76,6 @@ func TestFormats(t *testing.T) {
 			if shown != want {
 				t.Errorf("%s of %q is %q, want %q", is, text, shown, want)
 			}
-		}
-	}
-}
-
-func TestValuesAreShownAsInAFile(t *testing.T) {
-	for _, c := range []struct {
-		is    string
-		value any
-		want  string
-	}{
-		{"duration 0s", 36 * time.Hour, "36h"}, {"duration 0s", 48 * time.Hour, "2d"}, {"duration 0s", 90 * time.Second, "1m30s"}, {"duration 0s", time.Duration(0), "0s"},
-		{"size 1TiB", int64(256 << 10), "256KiB"}, {"size 1TiB", int64(1000), "1000"}, {"sizeOrNone 1 1TiB", 0, "0"}, {"number 0 5000", 1024, "1024"},
-		{"either off on", false, "off"}, {"either off on", true, "on"}, {"flag", false, "false"}, {"owner", true, "owner"}, {"owner", false, ""}, {"text", "", ""}, {"folder", "/a", "/a"},
-	} {
-		f := FormatOf(c.is)
-		if got := f.Show(c.value); got != c.want {
-			t.Errorf("%v in the format %s is %q, want %q", c.value, c.is, got, c.want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.yaml.in/yaml/v3"
 
 	"belfry/config"
@@ -366,6 +366,7 @@ type keyChange struct {
 	to          keyValue
 	where       string // the path of the key in the base
 	policy      string // as the tag says it
+	described   *keys.Key
 }
 
 // places is how many sections of one kind are tried.
@@ -385,7 +386,8 @@ func (k schemaKey) choose(bases []*reloadPlace, documented *keys.File) *keyChang
 				if err != nil {
 					continue
 				}
-				c := &keyChange{k, i, place, to, where, decode.PolicyOf[config.Config](strings.ReplaceAll(where, "[0]", ""))}
+				policy := decode.PolicyOf[config.Config](strings.ReplaceAll(where, "[0]", ""))
+				c := &keyChange{k, i, place, to, where, policy, documented.Find(strings.ReplaceAll(where, "[0]", "[]"))}
 				switch changes := config.Changes(base.config, now); {
 				case differs(changes, where, true):
 					return c
@@ -454,26 +456,41 @@ type reloadPlace struct {
 	text string
 }
 
+// grouped has keys that the reference describes as one, such as the client's id of each provider, change together if a reload applies them.
+func grouped(changes []*keyChange) (groups [][]*keyChange) {
+	at := map[string]int{}
+	for _, c := range changes {
+		name := c.String()
+		if c.described != nil && c.policy == "live" && !c.hides() {
+			name = c.described.Path
+		}
+		if _, known := at[name]; !known {
+			at[name], groups = len(groups), append(groups, nil)
+		}
+		groups[at[name]] = append(groups[at[name]], c)
+	}
+	return groups
+}
+
 // reloadEach starts a belfry and changes each key, beside those that were changed before where that can be. In the end it serves as one that starts.
 func (p *reloadPlace) reloadEach(changes []*keyChange) {
 	a, _ := p.reloadable()
 	now := p.text
-	for _, c := range changes {
-		text, where := c.with(now, c.to, c.place)
-		applied, err := p.reloadKey(a, c, text, where)
-		alone := err != nil
-		if alone {
-			p.reload(a, p.text)
-			text, where = c.with(p.text, c.to, c.place)
-			applied, err = p.reloadKey(a, c, text, where)
-		}
+	for _, group := range grouped(changes) {
+		next, applied, err := p.reloadKeys(a, now, group...)
 		switch {
-		case err != nil:
-			p.Errorf("%s: %v", where, err)
-		case alone || applied && c.hides(where):
+		case err == nil && applied && !group[0].hides():
+			now = next
+		case err == nil && applied:
 			p.reload(a, now)
-		case applied:
-			now = text
+		case err != nil:
+			for _, c := range group {
+				p.reload(a, p.text)
+				if _, _, err := p.reloadKeys(a, p.text, c); err != nil {
+					p.Errorf("%s: %v", c.where, err)
+				}
+			}
+			p.reload(a, now)
 		}
 	}
 	p.reload(a, now)
@@ -491,8 +508,8 @@ func (p *reloadPlace) reloadEach(changes []*keyChange) {
 }
 
 // hides reports whether other keys are not seen, or can't be, after the change.
-func (c *keyChange) hides(where string) bool {
-	return c.isSection() || c.to[""] == false || c.to["type"] != nil || where == "development" || where == "bus.password" || strings.Contains(where, ".restrict.")
+func (c *keyChange) hides() bool {
+	return c.isSection() || c.to[""] == false || c.to["type"] != nil || c.where == "development" || c.where == "bus.password" || strings.Contains(c.where, ".restrict.")
 }
 
 // firstDifference shows where two texts begin to differ.
@@ -506,45 +523,60 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(was), len(is))
 }
 
-// reloadKey has a belfry reload a change of a key, and reports whether it is applied. The error is of a change that can't be, or about which the policy of
-// another key decides.
-func (p *reloadPlace) reloadKey(a *App, c *keyChange, text, where string) (applied bool, err error) {
+// reloadKeys has a belfry reload another configuration, and reports whether it is applied. The error is of a change that can't be, or about which the
+// policy of another key decides.
+func (p *reloadPlace) reloadKeys(a *App, before string, changes ...*keyChange) (text string, applied bool, err error) {
 	p.Helper()
-	was := a.now().Config
-	if text == "" {
-		return false, errors.New("the configuration has no place for the key")
+	text = before
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		text, paths[i] = c.with(text, c.to, c.place)
 	}
+	was := a.now().Config
 	next, err := p.parse(text)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	refusals := config.Refusals(was, next)
-	usual, _, conditional := strings.Cut(c.policy, " unless ")
-	switch {
-	case !differs(config.Changes(was, next), where, false):
-		return false, errors.New("the key is the same")
-	case c.isSection() || conditional:
-	case usual == "live" && len(refusals) > 0:
-		return false, fmt.Errorf("its policy is live: %w", refusals)
-	case usual != "live" && len(refusals) == 0:
-		return false, fmt.Errorf("its policy is %s, and nothing refuses the change", c.policy)
+	refusals, differences := config.Refusals(was, next), config.Changes(was, next)
+	for i, c := range changes {
+		usual, _, conditional := strings.Cut(c.policy, " unless ")
+		switch {
+		case paths[i] == "" || !differs(differences, paths[i], false):
+			return "", false, fmt.Errorf("%s is the same", c.where)
+		case c.isSection() || conditional:
+		case usual == "live" && len(refusals) > 0:
+			return "", false, fmt.Errorf("the policy is live: %w", refusals)
+		case usual != "live" && len(refusals) == 0:
+			return "", false, fmt.Errorf("the policy is %s, and nothing refuses the change", c.policy)
+		}
 	}
 	p.write("belfry.yaml", text)
 	r, err := command.Reload(p.Context(), p.config.Data)
-	switch {
-	case len(refusals) > 0:
-		p.isRefused(c, where, err)
-		if a.now().Config != was {
-			p.Errorf("%s is refused, and the configuration has changed", where)
+	if len(refusals) > 0 {
+		for i, c := range changes {
+			p.isRefused(c, paths[i], err)
 		}
-		return false, nil
-	case err != nil:
-		return false, err
-	case !slices.ContainsFunc(r.Changed, func(key string) bool { return key == where || isBelow(where, key) || isBelow(key, where) }):
-		p.Errorf("%s has changed, and the reload names %q", where, r.Changed)
+		if a.now().Config != was {
+			p.Errorf("%s is refused, and the configuration has changed", paths)
+		}
+		return text, false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	for _, path := range paths {
+		if !slices.ContainsFunc(r.Changed, func(key string) bool { return key == path || isBelow(path, key) || isBelow(key, path) }) {
+			p.Errorf("%s has changed, and the reload names %q", path, r.Changed)
+		}
 	}
 	p.serves(a, next)
-	return true, nil
+	if !strings.HasPrefix(paths[0], "bus.events.") {
+		return text, true, nil
+	}
+	if is := p.stream(a); is.MaxAge != next.Bus.Events.MaxAge || is.MaxBytes != next.Bus.Events.MaxBytes || is.MaxMsgs != next.Bus.Events.MaxMessages {
+		p.Errorf("the stream of events has %+v, want %+v", is, next.Bus.Events)
+	}
+	return text, true, nil
 }
 
 // isRefused checks what a reload says about a key that it refuses.
@@ -591,14 +623,21 @@ func (p *reloadPlace) observe(a *App) map[string]string {
 		a.ServeHTTP(res, httptest.NewRequest("GET", "http://"+a.HTTPAddress()+path, nil))
 		all["the reply to "+route] = random.ReplaceAllString(fmt.Sprintf("%d\n%v\n%s", res.Code, res.Header(), res.Body), "X")
 	}
+	all["the stream of events"] = fmt.Sprintf("%+v", p.stream(a))
+	return all
+}
+
+// stream returns the settings of the stream of events.
+func (p *reloadPlace) stream(a *App) (settings jetstream.StreamConfig) {
+	p.Helper()
 	kit.WaitUntil(p, func() error { // the connection may be a new one
 		info, err := a.Bus().JetStream().Stream(p.Context(), "EVENTS")
 		if err == nil {
-			all["the stream of events"] = fmt.Sprintf("%+v", info.CachedInfo().Config)
+			settings = info.CachedInfo().Config
 		}
 		return err
 	})
-	return all
+	return settings
 }
 
 // newReloadPlace makes the files that the bases name.

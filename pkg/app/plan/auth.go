@@ -22,7 +22,7 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	c := &p.Config.Authentication
 	p.Auth = account.Options{
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
-		Limits: account.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
+		Limits: account.Limits(c.Limits),
 	}
 	if c.Deletion.Enabled {
 		p.Auth.Deletion = &account.Deletion{Grace: c.Deletion.Grace}
