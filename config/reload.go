@@ -17,13 +17,13 @@ const (
 	Refused = decode.Refused // it is refused, since other data would be shown: Change.Command says how to move it
 )
 
-// Changed returns the keys that are not the same in two files, sorted, without their values: of a section
-// that one of them does not have the key of the section, of a list that of the list. A key whose value has the content of a
-// file is one of them if that content is another.
+// Changed returns the keys that are not the same in two files, sorted, without their values: of a section that one of
+// them does not have the key of the section, of a list that of the list. A key whose value has the content of a file is
+// one of them if that content is another.
 func Changed(before, now *Config) []string { return decode.ChangedKeys(before.doc, now.doc) }
 
-// Changes returns the differences between two configurations, with what a reload does with each. Defaults are filled in, so a key that
-// follows another one by default differs as well.
+// Changes returns the differences between two configurations, with what a reload does with each. Defaults are filled
+// in, so a key that follows another one by default differs as well.
 func Changes(before, now *Config) []Change {
 	all := decode.Changes(before.doc, now.doc, conditions)
 	for i := range all {
@@ -32,15 +32,16 @@ func Changes(before, now *Config) []Change {
 	return all
 }
 
-// Refusals returns a problem for each difference that a reload does not apply: what is listened on and connected to, and what would show
-// other data.
+// Refusals returns a problem for each difference that a reload does not apply: what is listened on and connected to,
+// and what would show other data.
 func Refusals(before, now *Config) (problems Problems) {
 	for _, c := range Changes(before, now) {
 		switch c.Policy {
 		case Restart:
 			problems = append(problems, now.Problem(c.Path, "can't change while belfry runs: restart it, or set the value of before"))
 		case Refused:
-			problems = append(problems, now.Problem(c.Path, "can't change while belfry runs, since other data would be shown: %s; or set the value of before", c.Command))
+			problems = append(problems, now.Problem(c.Path,
+				"can't change while belfry runs, since other data would be shown: %s; or set the value of before", c.Command))
 		}
 	}
 	problems.Sort()
@@ -74,17 +75,18 @@ func (c *Config) trustsAtStart() bool {
 			return true
 		}
 	}
-	return c.Backup != nil && c.Backup.S3 != nil || c.Tracing.Endpoint != "" || len(c.Bus.URL) > 0 && c.Bus.TLS.CA == "" || c.HTTP.ACME != nil && c.HTTP.ACME.CA == ""
+	return c.Backup != nil && c.Backup.S3 != nil || c.Tracing.Endpoint != "" ||
+		len(c.Bus.URL) > 0 && c.Bus.TLS.CA == "" || c.HTTP.ACME != nil && c.HTTP.ACME.CA == ""
 }
 
-// changesMethod reports whether a token of the bus is for an embedded server, which reads its file at a start alone, or comes or goes:
-// the next connection to an external bus uses another token, but no other way to authenticate.
+// changesMethod reports whether a token of the bus is for an embedded server, which reads its file at a start alone, or
+// comes or goes: the next connection to an external bus uses another token, but no other way to authenticate.
 func changesMethod(before, now *Bus) bool {
 	return len(before.URL) == 0 || (before.Token == "") != (now.Token == "")
 }
 
-// changesMappedKeys reports whether the objects of a store are mapped by other properties than before. Each of these has an index, which is
-// made before the store is served.
+// changesMappedKeys reports whether the objects of a store are mapped by other properties than before. Each of these
+// has an index, which is made before the store is served.
 func changesMappedKeys(path string, before, now *Config) bool {
 	for name, st := range before.Stores {
 		if strings.HasPrefix(path, decode.Join("stores", name)+".map.") {
@@ -104,9 +106,11 @@ func (s *Store) mappedKeys() []string {
 	return slices.Compact(all)
 }
 
-// Compared returns what a change of a store is found in: without the index of the owner, which belfry adds. As the index of a rule, it is
-// used if it is there, and named if it is not.
+// Compared returns what a change of a store is found in: without the index of the owner, which belfry adds. As the
+// index of a rule, it is used if it is there, and named if it is not.
 func (s Store) Compared() any {
-	s.Indexes = slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool { return slices.Equal(fields, []string{s.Owner}) })
+	s.Indexes = slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool {
+		return slices.Equal(fields, []string{s.Owner})
+	})
 	return s
 }

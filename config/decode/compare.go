@@ -18,8 +18,9 @@ type Change struct {
 // Compared is a struct of which a part is compared in place of all.
 type Compared interface{ Compared() any }
 
-// Changes returns the differences between what two files were read into, sorted by their paths. Defaults are filled in, so a key that
-// follows another one by default differs as well. Of a section that is added or removed, its own path is there and none of its keys.
+// Changes returns the differences between what two files were read into, sorted by their paths. Defaults are filled in,
+// so a key that follows another one by default differs as well. Of a section that is added or removed, its own path is
+// there and none of its keys.
 func Changes[T any](before, now *Document, conditions map[string]Condition[T]) []Change {
 	was, is := before.into.(*T), now.into.(*T)
 	c := &comparison{restarts: func(path, condition string) bool { return conditions[condition](path, was, is) }}

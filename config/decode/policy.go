@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Policy says what a program that runs does with a changed value when it reads its file again. The tag reload of a key has it: "live",
-// "restart", "live unless CONDITION", where a Condition makes it "restart", or "refused=COMMAND".
+// Policy says what a program that runs does with a changed value when it reads its file again. The tag reload of a key
+// has it: "live", "restart", "live unless CONDITION", where a Condition makes it "restart", or "refused=COMMAND".
 type Policy string
 
 // What a reload does.
@@ -19,8 +19,8 @@ const (
 // Condition reports, about a key that two configurations have different values of, whether the change needs a restart.
 type Condition[T any] func(path string, before, now *T) bool
 
-// PolicyOf returns the policy of a key of a struct, as its tag or that of the section says it; "" if there is no such key. The path of an
-// entry of a map has that of adding or removing one.
+// PolicyOf returns the policy of a key of a struct, as its tag or that of the section says it; "" if there is no such
+// key. The path of an entry of a map has that of adding or removing one.
 func PolicyOf[T any](path string) string {
 	return policyWithin(reflect.TypeFor[T](), strings.Split(strings.ReplaceAll(path, "[]", ""), "."), "")
 }

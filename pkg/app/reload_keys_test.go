@@ -62,8 +62,20 @@ stores:
     search: {fields: [title]}
     intercept: {save: [{name: a}], update: [{name: a}], delete: [{name: a}], get: [{name: a}]}
 binaries:
-  files: {type: FileStorage, folder: files, map: {Books: [cover]}, expose: {url: /files, restrict: {get: false}}, quota: {user: 1GiB}}
-  bucket: {type: S3Storage, bucket: b, region: eu-north-1, endpoint: "http://127.0.0.1:1", map: {Books: [scan]}, expose: {url: /bucket, restrict: {get: false}}, quota: {user: 1GiB}}
+  files:
+    type: FileStorage
+    folder: files
+    map: {Books: [cover]}
+    expose: {url: /files, restrict: {get: false}}
+    quota: {user: 1GiB}
+  bucket:
+    type: S3Storage
+    bucket: b
+    region: eu-north-1
+    endpoint: "http://127.0.0.1:1"
+    map: {Books: [scan]}
+    expose: {url: /bucket, restrict: {get: false}}
+    quota: {user: 1GiB}
 mailers:
   post: {type: smtp, host: 127.0.0.1, port: 1, user: u, password: p}
   drawer: {type: file, folder: letters}
@@ -80,7 +92,9 @@ authentication:
       change: {subject: New}
       undo: {subject: Old}
       login: {link: true, code: true, linkMail: {subject: Come in}, codeMail: {subject: Digits}}
-      notices: {device: {}, password: {}, factorAdded: {}, factorRemoved: {}, recoveryCodes: {}, loginAdded: {}, loginRemoved: {}, keyAdded: {}, keyRemoved: {}, disabled: {}, deleted: {}, address: {}, deletion: {}}
+      notices:
+        {device: {}, password: {}, factorAdded: {}, factorRemoved: {}, recoveryCodes: {}, loginAdded: {},
+         loginRemoved: {}, keyAdded: {}, keyRemoved: {}, disabled: {}, deleted: {}, address: {}, deletion: {}}
     github: {clientID: a, clientSecret: b}
     google: {clientID: a, clientSecret: b}
     facebook: {clientID: a, clientSecret: b}
@@ -117,8 +131,8 @@ baseURL: https://books.example.com
 http: {acme: {email: a@example.com, directory: "https://127.0.0.1:1/directory", storage: certificates}}
 `}
 
-// reloadValues are values of keys for which the schema and the example of the reference have none that a base can have, and what else changes in
-// the section: null removes a key. A path can name the type of the section.
+// reloadValues are values of keys for which the schema and the example of the reference have none that a base can have,
+// and what else changes in the section: null removes a key. A path can name the type of the section.
 var reloadValues = map[string]string{
 	"authentication.places":                         "{places: city.mmdb}",
 	"authentication.providers.*.type of oidc":       "{type: NAME, issuer: null, clientID: ''}",
@@ -169,8 +183,8 @@ var reloadValues = map[string]string{
 	"tracing.endpoint":                              "{endpoint: 'http://127.0.0.1:2'}",
 }
 
-// schemaKey is a key of the JSON Schema: its path, with A for a name that is chosen and [] for an item, and the type of the section that it is in,
-// if only some have it.
+// schemaKey is a key of the JSON Schema: its path, with A for a name that is chosen and [] for an item, and the type of
+// the section that it is in, if only some have it.
 type schemaKey struct {
 	path   []string
 	kind   string
@@ -231,8 +245,8 @@ func list(of any) (all []map[string]any) {
 	return all
 }
 
-// find returns the section of a document that has the key, and its path there: of several, all but the first few are passed over. It can add sections that
-// are missing on the way.
+// find returns the section of a document that has the key, and its path there: of several, all but the first few are
+// passed over. It can add sections that are missing on the way.
 func (k schemaKey) find(doc any, path []string, at string, add bool, pass *int) (section map[string]any, where string) {
 	if items, ok := doc.([]any); ok && path[0] == "[]" && len(items) > 0 {
 		return k.find(items[0], path[1:], at+"[0]", add, pass)
@@ -271,8 +285,8 @@ func (k schemaKey) find(doc any, path []string, at string, add bool, pass *int) 
 // keyValue is what is set in the section of a key; nil removes a key.
 type keyValue map[string]any
 
-// with returns a document in which the key has another value, at the first place where it can be, or one after it. The document is empty if there is
-// none.
+// with returns a document in which the key has another value, at the first place where it can be, or one after it. The
+// document is empty if there is none.
 func (k schemaKey) with(text string, to keyValue, place int) (changed, where string) {
 	for _, add := range []bool{false, true} {
 		var doc map[string]any
@@ -301,7 +315,8 @@ func (k schemaKey) with(text string, to keyValue, place int) (changed, where str
 	return "", ""
 }
 
-// values returns what the key may be changed to: by the table of this test, the example of the reference, and the schema.
+// values returns what the key may be changed to: by the table of this test, the example of the reference, and the
+// schema.
 func (k schemaKey) values(documented *keys.File, folder string) (all []keyValue) {
 	path := strings.ReplaceAll(strings.Join(k.path, "."), ".[]", "[]")
 	for _, of := range []string{k.String(), path} {
@@ -333,17 +348,21 @@ func (k schemaKey) values(documented *keys.File, folder string) (all []keyValue)
 	return append(all, keyValue{"": nil})
 }
 
-// isSection reports whether the key has others. These have the policies, but for that of a section that is added or removed.
+// isSection reports whether the key has others. These have the policies, but for that of a section that is added or
+// removed.
 func (k schemaKey) isSection() bool {
 	return slices.ContainsFunc(append(list(k.schema["anyOf"]), k.schema), func(schema map[string]any) bool {
-		return schema["properties"] != nil || schema["allOf"] != nil || schema["items"] != nil && list([]any{schema["items"]})[0]["properties"] != nil ||
+		items, _ := schema["items"].(map[string]any)
+		return schema["properties"] != nil || schema["allOf"] != nil || items["properties"] != nil ||
 			schema["additionalProperties"] != nil && schema["additionalProperties"] != false
 	})
 }
 
 // isConstant reports whether the key has one value alone.
 func (k schemaKey) isConstant() bool {
-	return slices.ContainsFunc(append(list(k.schema["anyOf"]), k.schema), func(schema map[string]any) bool { return len(asList(schema["enum"])) == 1 })
+	return slices.ContainsFunc(append(list(k.schema["anyOf"]), k.schema), func(schema map[string]any) bool {
+		return len(asList(schema["enum"])) == 1
+	})
 }
 
 func asList(of any) []any {
@@ -400,12 +419,13 @@ func (k schemaKey) choose(bases []*reloadPlace, documented *keys.File) *keyChang
 	return about
 }
 
-// differs reports whether a change is that of a key, or of one in its section. Where it need not be exact, it can be that of the section that
-// has the key, or of one beside it: some keys decide about others.
+// differs reports whether a change is that of a key, or of one in its section. Where it need not be exact, it can be
+// that of the section that has the key, or of one beside it: some keys decide about others.
 func differs(changes []config.Change, where string, exact bool) bool {
 	within := where[:max(strings.LastIndexByte(where, '.'), 0)]
 	return slices.ContainsFunc(changes, func(c config.Change) bool {
-		return c.Path == where || isBelow(c.Path, where) || !exact && within != "" && (c.Path == within || isBelow(c.Path, within))
+		near := !exact && within != "" && (c.Path == within || isBelow(c.Path, within))
+		return c.Path == where || isBelow(c.Path, where) || near
 	})
 }
 
@@ -417,15 +437,17 @@ func (p *place) parse(text string) (*config.Config, error) {
 	return config.Parse(p.path("belfry.yaml"), []byte(text), os.LookupEnv)
 }
 
-// A reload does with each key of the configuration what the tag of its field says. It applies the value, so that the process serves as one
-// that starts with it does; or it changes nothing, and says which key, why, and what to do.
+// A reload does with each key of the configuration what the tag of its field says. It applies the value, so that the
+// process serves as one that starts with it does; or it changes nothing, and says which key, why, and what to do.
 func TestAReloadDoesWithEachKeyWhatItsTagSays(t *testing.T) {
 	t.Parallel()
 	documented, err := keys.Read("../../test/manual/keys/keys.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bus := natsserver.Serve(t, &server.Options{JetStream: true, JetStreamMaxStore: 1 << 40, StoreDir: t.TempDir(), Username: "belfry", Password: "secret"})
+	bus := natsserver.Serve(t, &server.Options{
+		JetStream: true, JetStreamMaxStore: 1 << 40, StoreDir: t.TempDir(), Username: "belfry", Password: "secret",
+	})
 	var bases []*reloadPlace
 	for _, text := range reloadBases {
 		bases = append(bases, newReloadPlace(t, strings.ReplaceAll(text, "BUS", bus.ClientURL())))
@@ -456,7 +478,8 @@ type reloadPlace struct {
 	text string
 }
 
-// grouped has keys that the reference describes as one, such as the client's id of each provider, change together if a reload applies them.
+// grouped has keys that the reference describes as one, such as the client's id of each provider, change together if a
+// reload applies them.
 func grouped(changes []*keyChange) (groups [][]*keyChange) {
 	at := map[string]int{}
 	for _, c := range changes {
@@ -472,7 +495,8 @@ func grouped(changes []*keyChange) (groups [][]*keyChange) {
 	return groups
 }
 
-// reloadEach starts a belfry and changes each key, beside those that were changed before where that can be. In the end it serves as one that starts.
+// reloadEach starts a belfry and changes each key, beside those that were changed before where that can be. In the end
+// it serves as one that starts.
 func (p *reloadPlace) reloadEach(changes []*keyChange) {
 	a, _ := p.reloadable()
 	now := p.text
@@ -509,7 +533,8 @@ func (p *reloadPlace) reloadEach(changes []*keyChange) {
 
 // hides reports whether other keys are not seen, or can't be, after the change.
 func (c *keyChange) hides() bool {
-	return c.isSection() || c.to[""] == false || c.to["type"] != nil || c.where == "development" || c.where == "bus.password" || strings.Contains(c.where, ".restrict.")
+	return c.isSection() || c.to[""] == false || c.to["type"] != nil ||
+		c.where == "development" || c.where == "bus.password" || strings.Contains(c.where, ".restrict.")
 }
 
 // firstDifference shows where two texts begin to differ.
@@ -523,8 +548,8 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(was), len(is))
 }
 
-// reloadKeys has a belfry reload another configuration, and reports whether it is applied. The error is of a change that can't be, or about which the
-// policy of another key decides.
+// reloadKeys has a belfry reload another configuration, and reports whether it is applied. The error is of a change
+// that can't be, or about which the policy of another key decides.
 func (p *reloadPlace) reloadKeys(a *App, before string, changes ...*keyChange) (text string, applied bool, err error) {
 	p.Helper()
 	text = before
@@ -565,7 +590,8 @@ func (p *reloadPlace) reloadKeys(a *App, before string, changes ...*keyChange) (
 		return "", false, err
 	}
 	for _, path := range paths {
-		if !slices.ContainsFunc(r.Changed, func(key string) bool { return key == path || isBelow(path, key) || isBelow(key, path) }) {
+		named := func(key string) bool { return key == path || isBelow(path, key) || isBelow(key, path) }
+		if !slices.ContainsFunc(r.Changed, named) {
 			p.Errorf("%s has changed, and the reload names %q", path, r.Changed)
 		}
 	}
@@ -573,7 +599,7 @@ func (p *reloadPlace) reloadKeys(a *App, before string, changes ...*keyChange) (
 	if !strings.HasPrefix(paths[0], "bus.events.") {
 		return text, true, nil
 	}
-	if is := p.stream(a); is.MaxAge != next.Bus.Events.MaxAge || is.MaxBytes != next.Bus.Events.MaxBytes || is.MaxMsgs != next.Bus.Events.MaxMessages {
+	if is := p.stream(a); next.Bus.Events != (config.Events{MaxAge: is.MaxAge, MaxBytes: is.MaxBytes, MaxMessages: is.MaxMsgs}) {
 		p.Errorf("the stream of events has %+v, want %+v", is, next.Bus.Events)
 	}
 	return text, true, nil
@@ -584,7 +610,9 @@ func (p *reloadPlace) isRefused(c *keyChange, where string, err error) {
 	p.Helper()
 	says := "can't change while belfry runs: restart it, or set the value of before"
 	if command, moves := strings.CutPrefix(c.policy, "refused="); moves {
-		says = "can't change while belfry runs, since other data would be shown: " + map[string]string{"data": "stop belfry, move the data with `belfry migrate", "accounts": "copy the accounts with `belfry export"}[command]
+		says = "can't change while belfry runs, since other data would be shown: " + map[string]string{
+			"data": "stop belfry, move the data with `belfry migrate", "accounts": "copy the accounts with `belfry export",
+		}[command]
 	}
 	if want := where + ": " + says; !c.isSection() && !strings.Contains(fmt.Sprint(err), want) {
 		p.Errorf("%s is refused without the words %q: %v", where, want, err)
@@ -597,7 +625,9 @@ func (p *reloadPlace) serves(a *App, c *config.Config) {
 	if left := config.Changes(a.now().Config, c); len(left) > 0 {
 		p.Errorf("the configuration still differs: %v", left)
 	}
-	for at, is := range map[string]string{c.Listen: a.HTTPAddress(), c.Bus.Listen: a.Bus().ClientURL(), c.Metrics.Listen: a.now().MetricsAddress} {
+	for at, is := range map[string]string{
+		c.Listen: a.HTTPAddress(), c.Bus.Listen: a.Bus().ClientURL(), c.Metrics.Listen: a.now().MetricsAddress,
+	} {
 		if _, port, _ := strings.Cut(at, ":"); port != "0" && !strings.HasSuffix(is, port) {
 			p.Errorf("belfry listens on %q, want %s", is, at)
 		}
@@ -616,7 +646,7 @@ func (p *reloadPlace) observe(a *App) map[string]string {
 	all := map[string]string{"the list of routes": strings.Join(a.Routes(), "\n")}
 	for _, route := range a.Routes() {
 		path, isGet := strings.CutPrefix(route, "GET ")
-		if !isGet || strings.Contains(path, "{") || strings.Contains(path, "*") || path == "/events" || p.config.HTTP.TLS != nil || p.config.HTTP.ACME != nil {
+		if !isGet || strings.ContainsAny(path, "{*") || path == "/events" || p.config.Secure() {
 			continue
 		}
 		res := httptest.NewRecorder()
@@ -652,9 +682,12 @@ func newReloadPlace(t *testing.T, text string) *reloadPlace {
 	tlskit.WriteValid(t, p.path("cert.pem"), p.path("key.pem"), "localhost")
 	tlskit.WriteValid(t, p.path("cert2.pem"), p.path("key2.pem"), "localhost")
 	for name, text := range map[string]string{
-		"theme/start.html": `{{define "title"}}x{{end}}{{define "content"}}the first page{{end}}`, "front/index.html": "front", "front2/index.html": "other",
-		"book.json": `{"properties": {"title": {"type": "string", "default": "Untitled"}}}`, "other.json": `{"properties": {"title": {"type": "string"}}}`,
-		"nats.creds": "x", "nats.nk": "x", "city.mmdb": fileText(t, cityFile), "nats.conf": "", "apple.p8": fileText(t, p.path("key.pem")),
+		"theme/start.html": `{{define "title"}}x{{end}}{{define "content"}}the first page{{end}}`,
+		"front/index.html": "front", "front2/index.html": "other",
+		"book.json":  `{"properties": {"title": {"type": "string", "default": "Untitled"}}}`,
+		"other.json": `{"properties": {"title": {"type": "string"}}}`,
+		"nats.creds": "x", "nats.nk": "x", "nats.conf": "",
+		"city.mmdb": fileText(t, cityFile), "apple.p8": fileText(t, p.path("key.pem")),
 	} {
 		p.write(name, text)
 	}
