@@ -25,7 +25,7 @@ import (
 
 // Restrict names the operations of a store that have no route.
 type Restrict struct {
-	Create, Update, Delete, Get bool
+	Create, Get, Update, Delete bool
 }
 
 // Options are the options of Mount.
