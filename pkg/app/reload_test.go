@@ -168,7 +168,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		"listen: can't change":            replace("127.0.0.1:0", "127.0.0.1:1"),
 		"bus.listen: can't change":        replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
 		"bus.url: can't change":           replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
-		"backends.away: can't change":     replace("hunter2@", "hunter2@other."),
+		"backends.away.url: can't change": replace("hunter2@", "hunter2@other."),
 		"stores.Books.backend: can't":     replace("schema: book.json", "schema: book.json, backend: away"),
 		"stores.Books.indexes: can't":     replace("[title]", "[title, author]"),
 		"binaries.binary.folder":          replace("{binary: {map", "{binary: {folder: x, map"),

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/mapping/fill"
+	"belfry/pkg/walk"
 )
 
 // Claims has stores with unique fields trust their claims, and makes those of existing objects. Every process does,
@@ -45,19 +46,22 @@ func (c *Claims) reload(ctx context.Context, _, next *serving.Generation) (part.
 	return change.Before(func() { c.filler.Store(f) }), nil
 }
 
+// Walks returns how far the values of stores are collected.
+func (c *Claims) Walks() []walk.Status { return c.filler.Load().Status() }
+
 // incomplete lists the stores in which no object can get a unique value yet, for whoever asks whether belfry is
 // ready.
 func (c *Claims) incomplete() []string {
 	var all []string
-	for _, s := range c.filler.Load().Status() {
+	for _, s := range c.Walks() {
 		switch {
 		case s.Filled:
 		case s.Waiting && !s.Others:
-			all = append(all, "new unique values of "+s.Target+" are refused until it is known that no process with another configuration runs, within half a minute, and the values of its objects are collected")
+			all = append(all, "new unique values of "+s.Store+" are refused until it is known that no process with another configuration runs, within half a minute, and the values of its objects are collected")
 		case s.Waiting:
-			all = append(all, "new unique values of "+s.Target+" are refused until all processes have the same configuration, and the values of its objects are collected")
+			all = append(all, "new unique values of "+s.Store+" are refused until all processes have the same configuration, and the values of its objects are collected")
 		default:
-			all = append(all, fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused until then", s.Target, s.Targets, s.Total))
+			all = append(all, fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused until then", s.Store, s.Done, s.Total))
 		}
 	}
 	return all

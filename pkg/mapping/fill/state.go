@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // state is what the processes of an installation share about works. Processes of the release before computed fields share
@@ -13,6 +14,7 @@ import (
 type state struct {
 	Works map[string]*record `json:"mappings"` // by name
 	Lease lease              `json:"lease,omitzero"`
+	Again string             `json:"again,omitempty"` // identifies the last loss of events for which works are done again
 }
 
 // record is a work, and how far it is done.
@@ -24,25 +26,17 @@ type record struct {
 	Filled string    `json:"filled,omitempty"` // the definition by which all objects have been filled
 	At     time.Time `json:"at,omitzero"`      // when
 
+	// Again is the loss of events after which the work is to be done once more; "": it is not. What it was filled by before stays.
+	Again string `json:"again,omitempty"`
+
 	Fill *progress `json:"fill,omitempty"` // in progress, or interrupted
 	Last *progress `json:"last,omitempty"` // the last one that was complete
 }
 
 // progress is how far a fill is.
 type progress struct {
-	Definition string    `json:"definition"`
-	Began      time.Time `json:"began"`
-	Cursor     []byte    `json:"cursor,omitempty"` // objects before it are done
-	Total      int64     `json:"total"`            // objects when it began, approximately
-	counts
-	Before counts `json:"before,omitzero"` // the counts of the objects before the cursor, from which a fill continues
-}
-
-// counts are what a fill has done.
-type counts struct {
-	Targets int64 `json:"targets"`          // objects that are done
-	Objects int64 `json:"objects"`          // entries that were computed for them
-	Failed  int64 `json:"failed,omitempty"` // objects that can't be filled
+	Definition string `json:"definition"`
+	walk.Progress
 }
 
 // lease is held by the process that fills.
@@ -163,9 +157,23 @@ func (s *state) filled(name, definition string) bool {
 }
 
 // due reports whether a work is to be done, and no process has another definition of it.
-func (s *state) due(name, definition string) bool {
+func (s *state) due(name string, w *work) bool {
 	r := s.Works[name]
-	return r != nil && r.Filled != definition && len(r.Seen) == 1
+	return r != nil && (r.Again != "" || !w.onlyAgain && r.Filled != w.definition) && len(r.Seen) == 1
+}
+
+// again has works done once more from their beginning, unless that was requested before by the same id.
+func (s *state) again(id string, names []string) bool {
+	if s.Again == id {
+		return false
+	}
+	s.Again = id
+	for _, name := range names {
+		if r := s.Works[name]; r != nil {
+			r.Again, r.Fill = id, nil
+		}
+	}
+	return true
 }
 
 // disputed reports whether processes have different definitions of a work, or may have.
