@@ -66,7 +66,7 @@ func (o *Object) Members() []Member {
 // Has reports whether there is a member of the name.
 func (o *Object) Has(name string) bool { return o.at(name) >= 0 }
 
-// Get returns the value of a member, and nil when there is none.
+// Get returns the value of a member, nil if the object lacks it.
 func (o *Object) Get(name string) any {
 	if i := o.at(name); i >= 0 {
 		return o.members[i].Value

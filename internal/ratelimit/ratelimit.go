@@ -41,8 +41,8 @@ func NewIn(number int, period time.Duration, now func() time.Time) *Limiter {
 	return l
 }
 
-// Take takes a token of an address. When there is none it reports how long it
-// takes until there is one; otherwise wait is 0.
+// Take takes a token of an address. If none is left, it returns how long the next one
+// takes; otherwise wait is 0.
 func (l *Limiter) Take(address string) (wait time.Duration) {
 	if l.number <= 0 {
 		return 0

@@ -60,7 +60,7 @@ func Current(keys []Key, now time.Time) int {
 	return 0
 }
 
-// Ended reports whether no text is opened with a key any more.
+// Ended reports whether the key no longer opens texts.
 func (k Key) Ended(now time.Time) bool { return !k.Until.IsZero() && !k.Until.After(now) }
 
 // sealing is the key that texts are sealed with now.

@@ -197,8 +197,8 @@ func (q *quotas) errQuota(by string, limit int64, wait time.Duration) error {
 		who, q.service, by, limit, q.grace)}
 }
 
-// DeleteExpired deletes records of quotas that do not count any more, those of all
-// services that share the store Quotas. It deletes at most limit and returns how many.
+// DeleteExpired deletes records of quotas that no longer count, those of all services
+// that share the store Quotas. It deletes at most limit and returns how many.
 func (s *Service) DeleteExpired(ctx context.Context, limit int) (deleted int, err error) {
 	if s.quotas == nil {
 		return 0, nil

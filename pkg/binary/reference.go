@@ -23,8 +23,8 @@ func (s *Service) Stores() iter.Seq[*store.Store] {
 	}
 }
 
-// FindReference returns the place of a record that references a content of this
-// service, and false when there is none.
+// FindReference returns the place of a record that references a content of this service,
+// and false if the content is unreferenced.
 func (s *Service) FindReference(ctx context.Context, hash string) (Place, bool, error) {
 	for st := range s.Stores() {
 		p, found, err := s.findReferenceIn(ctx, st, hash)
