@@ -140,9 +140,9 @@ func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.E
 // deletion. When the target has been created again, objects written since belong to
 // its new incarnation.
 //
-// The clock may have been set back. An object whose time is later than now was
-// created before now all the same. And the revision of the deletion may be later
-// than the deletion, since it is above the target's last one; its event has the time.
+// The clock may have been set back: an object whose time is later than now was created
+// before now. The revision of the deletion may be later than the deletion, because it
+// exceeds the target's last one. So the time is the event's.
 func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
 	if !mapping.LinkedTo(m, x, targetOf(m, e)) {
 		return false, nil

@@ -132,8 +132,8 @@ func (w *Worker) settleAll(ctx context.Context, g group, b *batch, asked []*rout
 	return all.Wait()
 }
 
-// settle waits for a round that another process was asked for, and runs it here if that has not succeeded: for whatever
-// reason, since a round can be run at any time. An error of the round itself is then that of this process.
+// settle waits for a round that another process was asked for. If that does not succeed, for any reason, settle runs
+// the round here, which is possible at any time. The error of the round is then that of this process.
 func settle(ctx context.Context, asked waiter, here func(ctx context.Context) error) error {
 	if err := asked.Wait(ctx); err == nil || ctx.Err() != nil {
 		return err

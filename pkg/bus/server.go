@@ -25,8 +25,8 @@ type Server interface {
 	// reports errs.Invalid when the user of that connection can have no streams.
 	Connected(clientID uint64) error
 
-	// Supervise runs until ctx ends. It calls restart when the server can't write
-	// its streams any more and only a restart helps.
+	// Supervise runs until ctx ends. It calls restart when the server can no longer write
+	// its streams and only a restart helps.
 	Supervise(ctx context.Context, restart func(ctx context.Context) error)
 
 	// WriteError is errs.Unavailable while the server can't write its streams.

@@ -70,7 +70,7 @@ var keptSettings = map[string]string{
 	"first_seq":      "sequences only grow",
 	"mirror_direct":  "it is for mirrors",
 	"metadata":       "it is for people",
-	"template_owner": "servers do not have it any more",
+	"template_owner": "servers no longer have it",
 	"deny_purge":     "belfry purges no stream that it serves",
 	"allow_msg_ttl":  "only a message that asks for it gets a lifetime, and no event does",
 	"allow_atomic":   "belfry does not use it",

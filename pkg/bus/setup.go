@@ -19,8 +19,8 @@ const apiStream = jetstream.DefaultAPIPrefix + "STREAM."
 // State is the state of a stream or a consumer compared with its configuration.
 type State string
 
-// The states. A check reports Missing and Drifted; Setup turns them into Created
-// and Updated. What is to be recreated has settings that the server does not change.
+// The states. A check reports Missing and Drifted; Setup turns them into Created and
+// Updated. Recreate means that the server can't change the settings that differ.
 const (
 	InSync   State = "in sync"
 	Created  State = "created"
@@ -72,7 +72,7 @@ func (d Diff) Differs(commands []string) Diff {
 	return d
 }
 
-// Unusable reports whether nothing can be done with it before it is created anew.
+// Unusable reports whether it can't be used until it is recreated.
 func (d Diff) Unusable() bool {
 	return d.State == Recreate && slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable && slices.Contains(d.Fixed, s.Key) })
 }

@@ -9,9 +9,9 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// Properties are what the schema and the configuration say about the properties of a store.
+// Properties describe the properties of a store, by its schema and the configuration.
 type Properties struct {
-	schema *schema.Schema // nil: there is none, or it can't be used, which is reported elsewhere
+	schema *schema.Schema // nil if it is missing or can't be used, which is reported elsewhere
 	kept   map[string]bool
 	arrays []string // those of mappings and of binary services
 }

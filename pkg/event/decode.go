@@ -7,9 +7,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// Decode reads an envelope that Append wrote. It checks no more of the syntax
-// than it needs, since every event passes here. What the envelope holds refers
-// to data, which must not change afterwards.
+// Decode reads an envelope that Append wrote. It checks only as much syntax as it needs,
+// since it runs for every event. The values of the envelope refer to data, which must not
+// change afterwards.
 func Decode(data []byte) (Envelope, error) {
 	var e Envelope
 	var failed error

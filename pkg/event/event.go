@@ -35,9 +35,9 @@ const (
 	BinaryDeleted  Name = "Binary.Deleted"
 )
 
-// Durable events about the security of a user's account. They are pending in the record of the
-// write that they are about, and their object is the user. Who may receive them is a right of its
-// own: nothing that selects events selects them unless it names them.
+// Durable events about the security of a user's account. The record of the write that caused an
+// event holds it while it is pending; its object is the user. They need a permission of their
+// own: a selection includes them only by name.
 const (
 	AuthLoggedIn        Name = "Auth.LoggedIn"        // a session began
 	AuthLoginFailed     Name = "Auth.LoginFailed"     // a wrong password, code or signature for an account that exists

@@ -36,7 +36,7 @@ const (
 func (r *runner) setup(ctx context.Context) error {
 	d, err := r.ensure(ctx, running)
 	if err == nil && d.Unusable() {
-		err = errs.New(errs.Unavailable, "%s differs (%s) and must be created anew: `belfry bus setup --check --listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
+		err = errs.New(errs.Unavailable, "%s differs (%s) and must be recreated: `belfry bus setup --check --listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
 	}
 	if r.spec.OnSetupError != nil && r.stopping.Err() == nil && (err == nil || r.bus.JetStream().Conn().IsConnected()) {
 		r.spec.OnSetupError(r.stream+"."+r.consumer, err)
@@ -53,8 +53,8 @@ const (
 	running                  // for a listener that is about to use it
 )
 
-// ensure compares the consumer with the spec, and creates or updates it unless it is only comparing. What keeps nobody from
-// using it is no error while a listener is running.
+// ensure compares the consumer with the spec, and creates or updates it unless it is only comparing. While a listener
+// is running, a difference that does not prevent its use is not an error.
 func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
 	want := r.wanted()
 	d := bus.Diff{What: "consumer " + r.consumer + " of stream " + r.stream, State: bus.InSync}
@@ -168,7 +168,7 @@ func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerCon
 	if err == nil {
 		d.State = state
 	}
-	return d, after, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is none of belfry's)")
+	return d, after, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is not one of belfry's)")
 }
 
 // wanted is the consumer's configuration by the spec.

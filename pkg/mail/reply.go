@@ -138,7 +138,7 @@ func (m Message) secrets() []string {
 	return all
 }
 
-// quotesPart reports whether a text has six characters of a secret in a row, in whatever case and over whatever spaces; of a short
+// quotesPart reports whether a text has six consecutive characters of a secret, ignoring case and spaces; of a short
 // secret, all of it.
 func quotesPart(text, secret string) bool {
 	const part = 6

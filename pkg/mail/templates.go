@@ -19,10 +19,10 @@ const maxRendered = 64 << 10
 type Data struct {
 	Link  string // for the recipient to open
 	Token string // the secret in Link, for recipients who prefer to type it
-	Login string // of the account; its text is chosen by who registered it, so it is untrusted
+	Login string // of the account; the person who registered it has chosen its text, so it is untrusted
 
-	// Of notices: what it is about, such as an address, and when something happened; and of who did it the network address, its place,
-	// and the device. All but Time may be "". About is untrusted as well.
+	// For notices: their subject, such as an address, and the time of the event; the network address of the person who
+	// caused it, its place, and the device. All but Time may be "". About is untrusted as well.
 	About, Time, Address, Place, Device string
 }
 

@@ -166,7 +166,7 @@ func (o Object) Names() []string {
 	return names
 }
 
-// Text returns the string that a JSON value is, and false when it is none.
+// Text returns the value of a JSON string, and false for any other JSON value.
 func Text(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return "", false

@@ -93,8 +93,8 @@ func isQuoted(quoted []byte, s string) bool {
 	return ok && text == s
 }
 
-// Elements calls f with each element of an encoded array. What is no array
-// has no elements. Like Each it trusts the syntax.
+// Elements calls f with each element of an encoded array. Other values have no elements.
+// Like Each it trusts the syntax.
 func Elements(data []byte, f func(value []byte) bool) {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '[' {

@@ -67,7 +67,7 @@ func (g *Group) settle(f *Forwarded, err error) {
 		g.counts.fallbacks.Add(1)
 	}
 	f.err = err
-	close(f.done) // last: whoever waits finds the round counted
+	close(f.done) // last: a waiter finds the round counted
 }
 
 // reported takes note of what another process has done for this one.

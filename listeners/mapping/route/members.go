@@ -14,7 +14,7 @@ import (
 type heartbeat struct {
 	ID         string `json:"id"`
 	Definition string `json:"definition"`
-	Leaving    bool   `json:"leaving,omitempty"` // not any more
+	Leaving    bool   `json:"leaving,omitempty"` // it no longer shares targets
 }
 
 // member is another process.

@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// EraseAfter is how old an event should be that is erased. By then whoever remembers what the listeners have handled knows of it: an event
-// that is removed earlier counts as missed.
+// EraseAfter is the minimum age of an event that is erased. By then every record of the events that listeners have
+// handled includes it: an event that is removed earlier counts as missed.
 const EraseAfter = time.Minute
 
 // Erasure is what an erasure has done.

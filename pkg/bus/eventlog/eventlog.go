@@ -49,7 +49,7 @@ func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Ent
 		if now := conn.Stats().Reconnects; now != connections {
 			connections = now
 			if has, err := Has(ctx, conn, last, mark); err != nil || !has {
-				return cmp.Or[error](err, errs.New(errs.NotFound, "the log does not have event %d any more, which was read: it is another log, or has lost its end; read it again from all", last))
+				return cmp.Or[error](err, errs.New(errs.NotFound, "the log no longer has event %d, which was read: it is another log, or has lost its end; read it again from all", last))
 			}
 		}
 		last, mark = e.Sequence, e.Mark() // each may change the event
