@@ -73,12 +73,12 @@ type Options struct {
 
 	Deletion *Deletion // of accounts by their users; nil: they can't
 
-	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: they have none
+	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
 
-	Interceptor store.Interceptor // asked before a user is created; nil: none
-	Admins      *policy.UserRule  // who is an admin; nil: nobody
-	MFA         MFA               // who needs a second factor
-	Audit       *policy.UserRule  // who may receive the events about the security of all accounts; nil: nobody
+	Interceptor store.Interceptor // asked before a user is created; may be nil
+	Admins      *policy.UserRule  // of admins; nil: nobody
+	MFA         MFA               // of users who need a second factor
+	Audit       *policy.UserRule  // of users who may receive the events about the security of all accounts; nil: nobody
 
 	// Previous is the service that the new one replaces. It continues with its limits as far as
 	// they are the same, so that a replacement gives nobody further attempts. nil: none.

@@ -89,17 +89,15 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 // record and event are durable. After an error the object is unchanged; only Unavailable, Canceled and Internal leave
 // open whether it has the record, with its content.
 //
-// Errors:
-//
-//   - NotFound: the store, the object, or a property that can have binaries does not exist
-//   - Mismatch: IfRevision or Digest differs
-//   - Conflict: the property has another value, or fewer binaries than the index
-//   - TooLarge
-//   - Limited: the caller has used up the quota
-//   - Invalid: the body does not have the announced size, or the schema refuses the record
-//   - Unauthenticated or Denied: by the policy of update
-//   - Canceled: the body ends early
-//   - Unavailable
+//	NotFound                  the store, the object, or a property that can have binaries does not exist
+//	Mismatch                  IfRevision or Digest differs
+//	Conflict                  the property has another value, or fewer binaries than the index
+//	TooLarge                  the body or the object exceeds its limit
+//	Limited                   the caller has used up the quota
+//	Invalid                   the body does not have the announced size, or the schema refuses the record
+//	Unauthenticated, Denied   the policy of update refuses
+//	Canceled                  the body ends early
+//	Unavailable
 //
 // An error of package errs that Body returns is returned unchanged.
 func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {

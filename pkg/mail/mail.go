@@ -5,13 +5,10 @@
 // mail or the password. If a server's reply contains a link or a part of a secret, the error has only its code.
 //
 // github.com/wneessen/go-mail composes the messages and speaks SMTP. This package uses
-// its smtp.Client, because its Client
-//
-//   - reports an error for an accepted mail if the RSET after it fails, so the mail would
-//     be sent again
-//   - does not stop when its context ends after dialing
-//   - does not say at which command a connection failed, which decides whether the error
-//     is permanent and what may be logged
+// its smtp.Client instead of its Client, for three reasons. Client reports an error for
+// an accepted mail if the RSET after it fails, so the mail would be sent again. It does
+// not stop when its context ends after dialing. It does not say at which command a
+// connection failed, which decides whether the error is permanent and what may be logged.
 package mail
 
 import (

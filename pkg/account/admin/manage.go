@@ -296,8 +296,8 @@ func (s *Admin) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored,
 	})
 }
 
-// KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict when there are none;
-// NotFound.
+// KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict if no
+// change can be undone; NotFound.
 func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error) {
 	return s.Addresses.MarkKept(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(all []record.AddressChange) error {
 		if !slices.ContainsFunc(all, func(c record.AddressChange) bool { return !c.Kept && !c.Undoing }) {

@@ -53,8 +53,8 @@ func (all Methods) Enabled() (enabled []about.Method) {
 	return enabled
 }
 
-// Usable returns the types of second factors with which a login can be completed at a time, after it has begun by some methods. What proves
-// the first factor, which may be a mailbox, is no second one.
+// Usable returns the types of second factors with which a login can be completed at a time, after it has begun by some
+// methods. The proof of the first factor, which may be a mailbox, can't be the second one.
 func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now string) (usable []string) {
 	for _, one := range f.List() {
 		m := all.About(one.Type)

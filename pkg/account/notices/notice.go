@@ -33,8 +33,8 @@ const (
 	NoticeDeleted       post.Notice = "deleted"       // an admin has deleted it
 )
 
-// MaxNotices is how many notices of one kind a user gets in NoticePeriod: whoever has the password must not be able to
-// flood the mailbox. Each kind counts on its own, so that many of one do not hide another.
+// MaxNotices is how many notices of one kind a user gets in NoticePeriod: a thief with the password must not be able
+// to flood the mailbox. Each kind counts on its own, so that many of one do not hide another.
 const (
 	MaxNotices   = 5
 	NoticePeriod = time.Hour
@@ -47,8 +47,8 @@ type Announcement struct {
 	About string // an address, or the name of a provider or key; "" for nothing
 	To    string // where it goes; "" to the owner address
 
-	// Always is for an act that must not be refused because of the notices before: of an admin, or of a user who has just proven to have
-	// the address to which it goes. Whoever has the password must not be able to keep either from acting.
+	// Always is for an act that must not be refused because of earlier notices: that of an admin, or of a user who has
+	// just proven the recipient's address. A thief with the password must not be able to prevent either.
 	Always bool
 }
 
@@ -102,8 +102,9 @@ func (s *Notices) AnnounceToOwner(ctx context.Context, user record.User, acting 
 	return err
 }
 
-// AnnounceToRegistered requests a notice to an address that is removed, if the account was registered with it and nobody has proven it: its owner
-// may have opened the link of its mail in another browser, and an address that somebody has added since is the owner address now.
+// AnnounceToRegistered requests a notice to an address that is removed, if the account was registered with it and
+// nobody has proven it. Its owner may have opened the link of its mail in another browser. An address that somebody has
+// added since is now the owner address.
 func (s *Notices) AnnounceToRegistered(ctx context.Context, user record.User, address string, a Announcement) error {
 	found, err := s.DB.StandingsOf(ctx, user)
 	if err != nil || found.Owner() == address {
@@ -152,8 +153,8 @@ func noticeDelay(mailbox record.Mailbox, now time.Time) time.Duration {
 	return record.Time(all[len(all)-MaxNotices]).Add(NoticePeriod).Sub(now)
 }
 
-// ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false for a user without one, who
-// was deleted or disabled unless it is about that, and where the notice is not configured any more.
+// ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false if the notice
+// is no longer configured, or if the user is gone (deleted or disabled) and the notice is about something else.
 func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 	kind := post.Notice(strings.TrimPrefix(string(request.For), record.NoticePurpose))
 	texts := s.Email.Notices[kind]

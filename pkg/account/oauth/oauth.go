@@ -46,7 +46,7 @@ type Provider interface {
 // AuthRequest starts a login.
 type AuthRequest struct {
 	CallbackURL string // the redirect URI: <baseURL>/auth/callback
-	State       string // is returned in the callback; OAuth 1 has none
+	State       string // is returned in the callback; OAuth 1 does not have it
 	Verifier    string // of PKCE: 43 to 128 characters that can't be guessed
 }
 

@@ -36,8 +36,8 @@ func (t *transport) identity(profile object.Object, field string) (Identity, err
 	return t.identityOf(profile, id, field, field)
 }
 
-// identityOf makes an Identity of a profile and its id, "" for none; fields say where the id was expected, and stay in the profile
-// whatever their size.
+// identityOf makes an Identity of a profile and its id, "" if it is missing. fields are the expected places of the id,
+// which stay in the profile at any size.
 func (t *transport) identityOf(profile object.Object, id, message string, fields ...string) (Identity, error) {
 	const most = 255
 	if id == "" || len(id) > most || strings.ContainsFunc(id, unicode.IsControl) {

@@ -27,9 +27,9 @@ type oidcSite struct {
 	once     []string                                         // fields that are sent once, see Identity.Once
 }
 
-// newSite makes a provider whose endpoints are known: nothing is discovered, and the profile is what the ID
-// token has, which saves requests and, with Apple and Microsoft, does not depend on documents whose issuer is not
-// that of the ID tokens.
+// newSite makes a provider whose endpoints are known. It discovers nothing, and the profile is that of the ID
+// token, which saves requests. With Apple and Microsoft, it also avoids documents whose issuer differs from that
+// of the ID tokens.
 func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
 	if c.Scope != nil {
 		scope = slices.Clone(c.Scope)

@@ -11,7 +11,7 @@ const (
 	ActLoggedIn   Act = "login"      // a login, or that an identity was linked
 	ActAddress    Act = "address"    // a new address was confirmed
 	ActUndone     Act = "undone"     // a change of address was undone
-	ActKept       Act = "kept"       // a change of address can't be undone any more
+	ActKept       Act = "kept"       // a change of address can no longer be undone
 	ActPasskey    Act = "passkey"    // a passkey was added
 	ActChanged    Act = "changed"    // the user of a session has changed the password
 	ActProven     Act = "proven"     // the user of a session has proven again who they are

@@ -30,7 +30,7 @@ type Mailbox struct {
 	Expires  time.Time     `record:"expires" left:"stays, stays, stays, stays"`
 	Tokens   []MailedToken `record:"_issued" left:"ends, ends, ends, ends"`   // bound to the epoch, or to a change of address
 	Logins   []MailLogin   `record:"_logins" left:"ends, ends, ends, ends"`   // bound to the epoch
-	Used     []UsedSecret  `record:"_used" left:"stays, stays, stays, stays"` // hashes of what is of no use any more
+	Used     []UsedSecret  `record:"_used" left:"stays, stays, stays, stays"` // hashes of secrets that are used up
 	Failures Failures      `record:"_failedLogins" left:"stays, stays, stays, stays"`
 
 	Change *PendingChange `record:"_change" left:"ends, ends, ends, stays"`

@@ -46,9 +46,9 @@ func (s *Stores) Links() Mailboxes {
 	return Mailboxes{s.Mailboxes.Store.WithOptions(func(o *store.Options) { o.NoEvents = true }), s.Mailboxes.codec}
 }
 
-// ClockTolerance is how far ahead the clock of another process may be. What was
-// stored at a later time than that was stored before the clock was set back: nobody
-// waits until the clock shows that time again.
+// ClockTolerance is how far ahead the clock of another process may be. A later time was
+// stored before the clock was set back: belfry does not wait until the clock shows that
+// time again.
 const ClockTolerance = time.Minute
 
 // AsService returns a context whose writes are belfry's own, for the request

@@ -62,7 +62,8 @@ func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) err
 	return t.Of(stored)
 }
 
-// entry is a pointer to a record of any type. What needs no more than that is not generic, which keeps the program small.
+// entry is a pointer to a record of any type. Code that needs no more than that is not generic, which keeps the program
+// small.
 type entry interface {
 	meta() *Meta
 	owner() string

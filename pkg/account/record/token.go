@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Token is a login, a flow, a challenge or a setup in progress, which is used once. What its record has depends on its kind, by which its
-// uuid begins.
+// Token is a login, a flow, a challenge or a setup in progress, which is used once. Its fields depend on its kind,
+// which is the prefix of its uuid.
 type Token struct {
 	Meta
 

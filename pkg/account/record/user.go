@@ -32,15 +32,15 @@ type User struct {
 	DeletionPlanned time.Time `record:"_deletionPlanned" left:"ends, ends, undoes, stays"` // when
 	Deferred        bool      `record:"_deletionDeferred" left:"ends, ends, undoes, stays"`
 
-	// What Admin and Disabled show is decided by the internal fields: a field that a client set before belfry reserved its name makes
-	// nobody an admin. Both are an admin's decision.
+	// The internal fields determine Admin and Disabled: a field that a client set before belfry reserved its name makes
+	// nobody an admin. Only an admin sets them.
 	Admin          bool `record:"admin" left:"stays, stays, stays, stays"`
 	Disabled       bool `record:"disabled" left:"stays, stays, stays, stays"`
 	MarkedAdmin    bool `record:"_admin" left:"stays, stays, stays, stays"`
 	MarkedDisabled bool `record:"_disabled" left:"stays, stays, stays, stays"`
 }
 
-// UserOf returns a user of whom nothing but the uuid was read.
+// UserOf returns a user with only the uuid.
 func UserOf(uuid string) User { return User{Meta: Meta{Stored: store.Stored{UUID: uuid}}} }
 
 // Names of fields that other packages use.

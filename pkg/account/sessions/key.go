@@ -16,13 +16,13 @@ type Key struct {
 	open bool                // there is no rule
 }
 
-// Allows reports whether the rule of the key allows a request. A login allows any. What the rule costs is taken from the
-// budget, nil for none.
+// Allows reports whether the rule of the key allows a request. A login allows any. The cost of the rule is charged to
+// the budget, if it is not nil.
 func (k *Key) Allows(ctx context.Context, budget *policy.Budget, method, path string) bool {
 	return k == nil || k.open || k.rule.Holds(ctx, budget, method, path)
 }
 
-// RequireLogin returns Denied for the session of an API key: who manages the account has to log in.
+// RequireLogin returns Denied for the session of an API key: managing the account requires a login.
 func RequireLogin(me *Session) error {
 	if me == nil || me.Key == nil {
 		return nil

@@ -49,7 +49,7 @@ type Activity struct {
 	Origin
 }
 
-// Who has caused an activity.
+// Causes of an activity.
 const (
 	byUser  = "user"
 	byAdmin = "admin"

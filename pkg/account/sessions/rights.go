@@ -29,8 +29,7 @@ func (s *Sessions) SeenByRules(user record.User) (object.Object, error) {
 }
 
 // IsAdmin reports whether the user of a session is an admin, by the rule of the
-// configuration. nil, which is nobody, is not, and neither is an API key. Whatever asks for
-// an admin asks here.
+// configuration. It is false for nil and for an API key. All checks for an admin call it.
 func (s *Sessions) IsAdmin(ctx context.Context, me *Session) bool {
 	return me != nil && me.Key == nil && s.Admins.Holds(ctx, me.Visible)
 }

@@ -107,8 +107,8 @@ func (s *Sessions) RequireOpen(user record.User) error {
 	return nil
 }
 
-// UserOf returns the user of a token that stands for a login which has not become a session yet. What ended all sessions of the user since
-// ended the login too: ended is the error then. Denied for a user who is disabled.
+// UserOf returns the user of a token that stands for a login which has not become a session yet. If all sessions of the
+// user have ended since, the login has ended too: the error is ended. Denied for a disabled user.
 func UserOf(ctx context.Context, db *record.Stores, login record.Token, ended error) (record.User, error) {
 	user, err := db.Users.Read(ctx, login.User)
 	switch {
@@ -291,7 +291,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// End ends a session, with an event. A session that has ended already is no error, and has none.
+// End ends a session, with an event. Ending a session again is not an error, and sends no event.
 func (s *Sessions) End(ctx context.Context, id string, ended store.ExtraEvent) error {
 	return record.IgnoreNotFound(s.DB.Sessions.Store.Delete(ctx, id, 0, ended))
 }

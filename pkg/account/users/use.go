@@ -73,7 +73,7 @@ func (s *Users) Address(ctx context.Context, user string) (string, error) {
 // FirstAdminUUID is the uuid of the record of links for the first admin. That of a mailbox ends with its kind.
 const FirstAdminUUID = "first-admin"
 
-// EndFirstAdmin removes all links. Whoever makes an admin calls it before.
+// EndFirstAdmin removes all links. Callers that make an admin call it first.
 func (s *Users) EndFirstAdmin(ctx context.Context) error {
 	_, err := s.DB.Links().Change(ctx, FirstAdminUUID, func(m *record.Mailbox) error {
 		if len(m.Tokens) == 0 {

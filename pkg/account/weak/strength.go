@@ -42,8 +42,8 @@ func (c *Checker) isGuessable(ctx context.Context, password string, own []string
 	return c.estimate(beginning(password, maxEstimated), wordsOf(own)) < c.MinScore, nil
 }
 
-// beginning returns the first characters of a text. What is not UTF-8 is read as Latin-1, as a form may be sent: the library does
-// not estimate it.
+// beginning returns the first characters of a text. It reads text that is not UTF-8 as Latin-1, which a form may send:
+// the library does not estimate the strength of malformed text.
 func beginning(text string, most int) string {
 	if !utf8.ValidString(text) {
 		text = latin1(text[:min(len(text), most)])

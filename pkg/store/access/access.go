@@ -7,9 +7,9 @@
 //	                    ones           reserved ones       whose write rule does not hold
 //
 // Hidden fields never leave the server: private ones, and internal ones, whose names begin with an underscore.
-// Maintained fields are belfry's own: the times, arrays of mappings, computed fields, records of binaries. What a
-// caller sends for a field that it can't set is ignored, so that what was read can be written back; what a write rule
-// denies is refused.
+// Maintained fields are belfry's own: the times, arrays of mappings, computed fields, records of binaries. A write
+// ignores fields that the caller can't set, so that clients can write back an object that they have read. It fails
+// for fields that a write rule denies.
 //
 // Operations and their order are those of package store. Nothing here reads or writes a record.
 package access
@@ -173,9 +173,9 @@ func (r *Rules) AllowList(ctx context.Context, c Caller) (perObject bool, err er
 	}
 }
 
-// Hides reports whether an error about an object is to be NotFound: where such objects are hidden, and the client may
-// neither get this one nor do with it what they ask. That holds for any error, such as one of the input, since without
-// the object there would be none.
+// Hides reports whether an error about an object is to be NotFound. It is if forbidden objects are hidden, and the
+// client may neither get this one nor do the operation. That holds for any error, such as one of the input, because a
+// missing object would not cause it.
 func (r *Rules) Hides(ctx context.Context, c Caller, op policy.Op, stored []byte, input object.Object) bool {
 	if !r.opts.HideForbidden || !c.Client {
 		return false
@@ -194,8 +194,8 @@ func IsForbidden(err error) bool {
 	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)
 }
 
-// needsStepUp reports whether a denial would be none if the user proved again who they are. That an object exists is
-// no secret from somebody who may get it.
+// needsStepUp reports whether the operation would be allowed if the user proved their identity again. Such a user
+// may know that the object exists.
 func needsStepUp(err error) bool {
 	var step *errs.StepUp
 	return errors.As(err, &step)

@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Visible returns an encoded object without its hidden fields; the same slice
-// when it has none.
+// Visible returns an encoded object without its hidden fields; the same slice if no field
+// is hidden.
 func (r *Rules) Visible(body []byte) []byte {
 	if !r.mayHide(body) {
 		return body
@@ -181,9 +181,10 @@ func (r *Rules) ErrClosed(c Caller, what, field string) error {
 	}
 }
 
-// ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it: of a field that
-// they may not read it says that it does not fit, and nothing of what is in it. stored may not fit by itself, under a
-// schema that has changed since, and a merge patch leaves parts of it. What replaces a field is the caller's own.
+// ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it. For a field
+// that they may not read, the error says only that it does not fit, not its content. stored may not fit by itself,
+// under a schema that has changed since, and a merge patch keeps parts of it. A value that replaces a field is the
+// caller's own.
 func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, input object.Object, patch bool) error {
 	if !c.Client {
 		return err
@@ -201,8 +202,8 @@ func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, 
 	})
 }
 
-// Concealed returns an error of validation as it may leave the server, whoever receives it: of a field that never does
-// it says that it does not fit, and nothing of what is in it.
+// Concealed returns an error of validation for any recipient outside the server. For a field that never leaves the
+// server, the error says only that it does not fit, not its content.
 func (r *Rules) Concealed(err error) error { return conceal(err, r.isExposed) }
 
 // ConcealedFields is Concealed for the violations of an error.

@@ -58,7 +58,8 @@ func (x *Executor) tryOnce(ctx context.Context, r *Request) (Reply, error) {
 	}
 }
 
-// lease is that of who executes a request. It is not renewed: who executes it for longer does no harm, as the write takes effect once.
+// lease is the lease of the process that executes a request. It is not renewed: a slow execution does no harm, as the
+// write takes effect once.
 func (x *Executor) lease(e *entry) store.Lease {
 	return store.Lease{Holder: &e.owner, Renewed: &e.claimedAt, Lasts: x.opts.TakeoverDelay}
 }

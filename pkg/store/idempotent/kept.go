@@ -8,9 +8,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Kept bounds the bytes of the replies that are kept for each client: a request of a few bytes can have a reply of
-// MaxReply, which is kept for KeyRetention. What it knows is that of this process since it started. It is safe for
-// concurrent use.
+// Kept limits the bytes of the replies that are kept for each client. A request of a few bytes can have a reply of
+// MaxReply, which is kept for KeyRetention. Kept counts the replies of this process since it started. It is safe
+// for concurrent use.
 type Kept struct {
 	now func() time.Time
 
@@ -31,7 +31,8 @@ type keptOf struct {
 	bytes  [slots]int64
 }
 
-// NewKept returns a bound of so many bytes for each client; 0 is none. now is nil for time.Now.
+// NewKept returns a limit of so many bytes for each client; 0 means no limit. now is nil for
+// time.Now.
 func NewKept(most int64, now func() time.Time) *Kept {
 	if now == nil {
 		now = time.Now

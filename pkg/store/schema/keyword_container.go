@@ -242,8 +242,8 @@ func (r *run) has(members map[string]any, name string) bool {
 	return r.isDeclaredAlone(name)
 }
 
-// isDeclaredAlone reports whether a member of the object that is being evaluated is judged by what declares it, in
-// properties, and refused by nothing else: it is there whoever writes the object.
+// isDeclaredAlone reports whether a member of the object that is being evaluated is judged only by its declaration
+// in properties, and refused by nothing else: it counts as present for every writer of the object.
 func (r *run) isDeclaredAlone(name string) bool {
 	return len(r.path) == 0 && r.present != nil && r.present(name)
 }

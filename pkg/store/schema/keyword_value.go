@@ -258,7 +258,7 @@ func (m matcher) match(r *run, s string) bool {
 	return !r.over() && m.expression.MatchString(s)
 }
 
-// What the keywords about content can assert.
+// Assertions of the keywords about content.
 const (
 	contentBase64     = "base64"
 	contentJSON       = "json"

@@ -115,8 +115,8 @@ func (z *normalizer) refer(n *node) refValue {
 	return v
 }
 
-// schema translates the schema n in place. What others refer to is in $defs, and
-// so is a resource that becomes part of the dynamic scope.
+// schema translates the schema n in place. Targets of references are in $defs, and so is
+// a resource that becomes part of the dynamic scope.
 func (z *normalizer) schema(n *node) any {
 	if owner := z.owners[n]; z.shared[n] || owner.root == n && owner.dynamic != nil {
 		return jsonObject{refKeyword: z.refer(n)}

@@ -180,8 +180,8 @@ func (s *Schema) Closed() bool { return s.form.outline.closed }
 // Complete reports whether the schema's own properties are all members that a document is meant to have.
 func (s *Schema) Complete() bool { return s.form.outline.complete }
 
-// Types returns the type of each member of the document itself that the schema's own properties declare; "" if that is
-// none, or several.
+// Types returns the type of each member of the document itself that the schema's own properties declare; "" for a
+// member without a type, or with several.
 func (s *Schema) Types() map[string]string {
 	types := map[string]string{}
 	for _, m := range membersOf(s.form.outline.root.get("properties")) {

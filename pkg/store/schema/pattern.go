@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// What ECMA 262 means by its shorthands, in Go's syntax, for use inside a class.
+// The shorthands of ECMA 262, in Go's syntax, for use inside a class.
 const (
 	ecmaSpace    = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 	ecmaNotSpace = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}` +

@@ -12,10 +12,10 @@ import (
 	"belfry/pkg/object"
 )
 
-// Portable is a schema in the words of draft 2020-12, as a larger document can
-// hold it: nothing in it refers to what is outside that document, and no part
-// has an address of its own. It allows whatever the schema allows; where the
-// newer draft can't say the same it allows more.
+// Portable is a schema in the words of draft 2020-12, as a larger document can hold it.
+// It refers to nothing outside that document, and no part has an address of its own. It
+// allows every document that the schema allows; if the newer draft can't say the same, it
+// allows more.
 type Portable struct {
 	Root  *ordered.Object
 	Parts []Part // what is referred to, the root among them when it is
@@ -100,7 +100,7 @@ func (p *porter) schema(n *node) (_ *ordered.Object, exact bool) {
 		}
 	}
 	if !exact {
-		// What one keyword does not see any more, these would refuse.
+		// These would refuse members that the changed keyword no longer evaluates.
 		out.Delete("unevaluatedProperties", "unevaluatedItems")
 	}
 	return out, exact

@@ -109,8 +109,8 @@ func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// evaluateSame evaluates the value of the schema being evaluated by another one. What that has
-// evaluated counts for this one, unless it failed.
+// evaluateSame evaluates the value of the schema being evaluated by another one. Members that
+// the other one has evaluated count for this one, unless it failed.
 func (r *run) evaluateSame(s *jsonschema.Schema, v any) bool {
 	if r.seen == nil {
 		return r.apply(s, v)

@@ -30,9 +30,8 @@ func (s *Schema) Contradictions(name string, w Written) error {
 	return refused.err()
 }
 
-// RefusesObjects returns a *RefusedError if no object matches the schema, as far as that can be seen: it is about
+// RefusesObjects returns a *RefusedError if it can see that no object matches the schema. Then the schema is about
 // values of other types, or false, or requires a member that it refuses. maintained are members that it does not judge.
-// nil: nothing is wrong.
 func (s *Schema) RefusesObjects(maintained func(name string) bool) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.always {

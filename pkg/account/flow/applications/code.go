@@ -69,9 +69,8 @@ func errNoClient() error {
 	return protocolError(InvalidClient, "client_id is missing: it has to be that of the login, in the body or by HTTP Basic with an empty password")
 }
 
-// Exchange starts the session of an application whose user has logged in. Of several
-// exchanges of one code, in whatever processes, the first alone can succeed; the second ends the
-// session.
+// Exchange starts the session of an application whose user has logged in. Only the first
+// exchange of a code can succeed, in any process; the second ends the session.
 //
 // Errors: a ProtocolError; Denied for a user who is disabled; Limited; Unavailable.
 func (s *Flow) Exchange(ctx context.Context, e Exchange, from sessions.Client) (sessions.Issued, error) {

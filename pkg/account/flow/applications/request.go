@@ -54,7 +54,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	}
 	name, ok := s.registered(redirects[0])
 	if !ok {
-		return nil, errs.New(errs.Invalid, "redirect_uri is none of authentication.redirects: an https URL and one with a scheme of its own have to be equal, one of the loopback interface but for its port")
+		return nil, errs.New(errs.Invalid, "redirect_uri is not in authentication.redirects: an https URL, or one with a private-use scheme, must match exactly; one of the loopback interface may have another port")
 	}
 	a := &record.Application{Redirect: redirects[0], Name: name}
 	for _, p := range []struct {

@@ -16,9 +16,9 @@ import (
 )
 
 // Users plan the deletion of their accounts. The plan is in the user's record, and the write that makes it ends all
-// sessions and API keys. Until the time of the plan the user can log in and take it back. After that nobody can, and
-// DeleteDue deletes the user at the revision at which it has read the plan: of a deletion and whatever else happens to the
-// user at once, one is first.
+// sessions and API keys. Until the time of the plan the user can log in and take it back. Then DeleteDue deletes the
+// user at the revision at which it has read the plan: every concurrent write of the user happens either before or after
+// the deletion.
 
 // Config says how users may delete their accounts.
 type Config struct {
@@ -161,8 +161,8 @@ func (s *Flow) Planned(me *sessions.Session) (Plan, error) {
 	return Plan{}, NoPlanError()
 }
 
-// Undo takes back the plan of the user who is logged in. What the plan has ended stays so. Errors: NotFound when there
-// is no plan; Unauthenticated once its time has passed; Denied for an API key.
+// Undo takes back the plan of the logged-in user. Sessions and keys that the plan has ended stay so. Errors: NotFound
+// without a plan; Unauthenticated once its time has passed; Denied for an API key.
 func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
 	if err := sessions.RequireLogin(me); err != nil {
 		return err

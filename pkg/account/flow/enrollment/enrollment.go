@@ -183,9 +183,9 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	return session, codes, err
 }
 
-// Add adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
-// returned and stored nowhere; in a limited session there are none, and the factor counts from a later time. Of two that add a factor
-// of the same type at once, one does. check is asked with the user as of the write; nil: nothing.
+// Add adds a second factor to the logged-in user. With the first one they get recovery codes, which are returned and
+// stored nowhere. A limited session returns no codes, and its factor counts from a later time. Of two concurrent calls
+// for a factor of the same type, one succeeds. check is called with the user as of the write; nil checks nothing.
 func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Factor, check func(now record.User) error) (codes []string, err error) {
 	factor.Created = record.Timestamp(s.DB.Now())
 	if me.Limited {
@@ -226,8 +226,8 @@ func (s *Flow) changeFactors(ctx context.Context, me *sessions.Session, change f
 	return err
 }
 
-// Remove removes a second factor of the user who is logged in. With the last one the recovery codes end. NotFound
-// when they have none of the type; Conflict when it is the last one and the configuration requires one.
+// Remove removes a second factor of the logged-in user. With the last one the recovery codes end. NotFound if
+// they lack a factor of the type; Conflict if it is the last one and the configuration requires one.
 func (s *Flow) Remove(ctx context.Context, me *sessions.Session, kind string) error {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return err

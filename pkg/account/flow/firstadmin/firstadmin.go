@@ -57,8 +57,8 @@ func (s *Flow) Needed(ctx context.Context) (bool, error) {
 	return !some && err == nil, err
 }
 
-// marksMakeAdmins reports whether a user who is marked as an admin is one by the rule of the
-// configuration, whatever other fields they have.
+// marksMakeAdmins reports whether the rule of the configuration accepts every user who is
+// marked as an admin, without other fields.
 func (s *Flow) marksMakeAdmins(ctx context.Context) bool {
 	user := object.Object{}
 	user.Set("uuid", object.NewUUID())
@@ -164,10 +164,10 @@ func (s *Flow) checkNoAdmin(ctx context.Context) error {
 	return nil
 }
 
-// Create creates the first admin by the token of a link, and logs them in. Of several
-// calls, in whatever process and by whatever link, one succeeds. If the user can't be created,
-// the link stays valid. Errors: Denied for a token that is not valid (any more); Invalid for an
-// address, a password or a user that can't be; Exists for an address that is taken; Limited.
+// Create creates the first admin by the token of a link, and logs them in. Of several calls, in
+// any process and by any link, one succeeds. If the user can't be created, the link stays
+// valid. Errors: Denied for an invalid or expired token; Invalid for an invalid address,
+// password or user; Exists for an address that is taken; Limited.
 func (s *Flow) Create(ctx context.Context, token string, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
 	link, err := s.verifyFirstAdmin(ctx, token, from)
 	if err != nil {

@@ -177,8 +177,8 @@ type leftIdents struct {
 	proven map[string]bool
 }
 
-// carry reports Conflict if nobody could prove a second factor any more without an ident of a kind: there is no passkey, or no
-// address to which codes go, as standings.forCodes finds it.
+// carry reports Conflict if the user could no longer prove a second factor without an ident of a kind: no passkey, or
+// no address for codes (see standings.forCodes), would be left.
 func (l leftIdents) carry(f record.Factors, without string) error {
 	passkeys, addresses, proven := 0, 0, 0
 	for _, uuid := range l.uuids {

@@ -27,7 +27,7 @@ func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a m
 		right, err = false, nil // it counts as wrong
 	}
 	if f, has := user.Factors.Get(name); has && f.From > record.Timestamp(s.DB.Now()) {
-		right = false // else whoever has added it in a limited session would not wait
+		right = false // otherwise a thief who has added it in a limited session would not wait
 	}
 	reason := name
 	if right && err == nil && adminsOnly {

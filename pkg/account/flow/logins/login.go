@@ -41,8 +41,9 @@ func (s *Flow) byPassword(ctx context.Context, c passwords.Credentials, adminsOn
 	})
 }
 
-// LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. Who has it has the address: an
-// account whose address nobody had proven is taken from whoever else has access to it, as by a recovery.
+// LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. The code
+// proves the address. If nobody had proven the account's address before, all others lose access to the account, as by a
+// recovery.
 //
 // Errors: Invalid without a login or a code; those of mails.Method.Identify; Unavailable.
 func (s *Flow) LoginByMail(ctx context.Context, login, code string, from sessions.Client) (sessions.Issued, error) {

@@ -40,8 +40,8 @@ func Pending(err error) *PendingLogin {
 	return p
 }
 
-// LogIn logs in a user who has proven who they are. Who has a second factor has to prove that as well, unless
-// the proof is two factors: the error then has a PendingLogin. Every login ends here.
+// LogIn logs in an identified user. A user with a second factor must prove that as well, unless the proof is
+// two factors: the error then has a PendingLogin. Every login ends here.
 func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
 	if p.AAL >= 2 || !user.Factors.Any() {
 		return s.enter(ctx, user, p, c)
@@ -238,11 +238,11 @@ func (s *Flow) Ask(ctx context.Context, name, secret string, from sessions.Clien
 	if m == nil || (secret != "" || !again) && !slices.Contains(s.Usable(user, methods), name) {
 		return c, errNoFactor()
 	}
-	return m.Begin(ctx, user, flow) // whoever answers a challenge gets the attempt back
+	return m.Begin(ctx, user, flow) // an answer to the challenge returns the attempt
 }
 
-// whoProves returns the user of a pending login, or of the session of the client, the methods by which they have logged in, and
-// what a second factor is proven for.
+// whoProves returns the user of a pending login, or of the session of the client, the methods of their login, and the flow
+// that needs the second factor.
 func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Client) (user record.User, methods []string, flow string, err error) {
 	if secret == "" && from.Session != nil {
 		return from.Session.User, from.Session.Methods, sessions.SessionFlow(from.Session), sessions.RequireLogin(from.Session)
@@ -260,7 +260,7 @@ func errNoFactor() error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
 }
 
-// What a page shows that asks for a second factor.
+// The data of a page that asks for a second factor.
 
 // PendingFactors returns the types of second factors with which a pending login can be completed. Errors: Unauthenticated
 // when the login has to begin again; Denied for a user who is disabled.

@@ -101,8 +101,8 @@ func (s *Flow) Recover(ctx context.Context, c passwords.Credentials, from sessio
 	return nil
 }
 
-// announceRecovery requests the notice of a recovery. Who recovers an account by its owner address, or one that nobody had proven, is
-// never refused for the notices that others have caused.
+// announceRecovery requests the notice of a recovery. Notices that others have caused never prevent a recovery by the
+// owner address, or by an address that nobody had proven.
 func (s *Flow) announceRecovery(ctx context.Context, id record.Identity, user record.User, ident record.Ident) error {
 	to := id.ID
 	if ident.Proven {

@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A registration without a token uses up no secret. So that its form can be sent twice all the same, a browser that has a cookie before
-// it sends it leaves a record, which is found by that cookie and the address.
+// A registration without a token uses up no secret. Its form can still be sent twice: a browser that has a cookie
+// leaves a record, which is found by that cookie and the address.
 
 func registrationUUID(id record.Identity, from sessions.Client) string {
 	return record.KindRegistration + secret.Hex(from.Browser+"\n"+id.UUID())

@@ -84,7 +84,8 @@ func (s *Flow) followLink(ctx context.Context, login, token string, from session
 	return post.AddressValidated, s.Links.MarkValidated(ctx, ident.UUID, proven)
 }
 
-// whetherStill returns the error of a link that was used unless what it has led to is not the case, or not any more.
+// whetherStill returns the error of a used link if its effect still holds, and the error of an invalid token
+// otherwise.
 func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated error) error {
 	r := once.Repeated(repeated)
 	is, err := s.Uses.Await(ctx, r.At, func() (is, final bool, err error) {

@@ -60,7 +60,8 @@ func (m Method) FieldID() string { return cmp.Or(m.Field, m.Name) }
 // Sent reports whether its code is sent when it is asked for.
 func (m Method) Sent() bool { return m.Asked != "" && !m.Script }
 
-// Configured is a method, and whether it is configured. Users can remove a second factor that is not any more.
+// Configured is a method, and whether it is configured. Users can remove a second factor that is no longer
+// configured.
 type Configured struct {
 	Method
 	Enabled bool

@@ -64,13 +64,14 @@ func (s *Method) Enroll(ctx context.Context, me *sessions.Session, _, code strin
 	}); err != nil {
 		return nil, err
 	}
-	// The user has the address and the account: codes go there whatever other addresses they add.
+	// The user has the address and the account. Codes go there even if the user adds other
+	// addresses.
 	own, ident := record.AsService(ctx, me.User.UUID), record.AddressIdentity(address).UUID()
 	if err = s.Links.CheckOwnAddress(own, me, ident); err == nil {
 		err = s.Links.MarkValidated(own, ident, true)
 	}
 	if errors.Is(err, errs.NotFound) {
-		err = errs.New(errs.Conflict, "the address to which the code was sent is not yours any more: begin again")
+		err = errs.New(errs.Conflict, "the address to which the code was sent is no longer yours: start again")
 	}
 	return nil, err
 }

@@ -30,9 +30,9 @@ type RequestedLogin struct {
 	TTL     time.Duration // until Expires
 }
 
-// RequestLogin requests the mail with which somebody logs in: with a code or with a link, as kind says (MethodCode,
-// MethodLink; "" is the one that is configured). What it does and returns is the same for an address without a user.
-// Of one client, by its Binding, and one address the latest request alone is valid.
+// RequestLogin requests the mail of a login, with a code or a link, as kind says (MethodCode, MethodLink; "" is the
+// configured one). The effect and the reply are the same for an address without a user. Only the latest request of a
+// client (by its Binding) for an address is valid.
 //
 // Errors: Invalid; Limited, with post.ErrMailAsked where the mail that is on its way is for this client.
 func (s *Method) RequestLogin(ctx context.Context, login, kind string, from sessions.Client) (RequestedLogin, error) {

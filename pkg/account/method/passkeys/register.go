@@ -66,11 +66,12 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 	return method.Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
-// Add adds a passkey to the account of the user who is logged in, by the answer to BeginRegistration.
+// Add adds a passkey to the account of the logged-in user, by the answer to BeginRegistration.
 //
-// Errors: Invalid for an answer that can't be read, or a name that a passkey can't have; Denied for one that does not
-// fit to the challenge, the origin or what was asked for; Exists when the credential is registered already;
-// Unauthenticated when the session has ended, or has to prove a second factor.
+//	Invalid           the answer can't be read, or a passkey can't have the name
+//	Denied            the answer does not match the challenge, the origin or the requested options
+//	Exists            the credential is registered already
+//	Unauthenticated   the session has ended, or has to prove a second factor
 func (s *Method) Add(ctx context.Context, name string, a method.Signed, me *sessions.Session) (Info, error) {
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err
@@ -124,7 +125,8 @@ func errCredential(err error) error {
 
 // VerifyRegistration returns the credential of an answer to a challenge.
 func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationData, challenge string) (record.Credential, error) {
-	// What was not asked for is not parsed: other formats of attestation are for deployments that choose authenticators.
+	// Other formats of attestation are not requested, so they are not parsed: they are for deployments that choose
+	// authenticators.
 	switch format := protocol.AttestationFormat(parsed.Response.AttestationObject.Format); format {
 	case protocol.AttestationFormatNone, protocol.AttestationFormatPacked:
 	default:

@@ -128,8 +128,8 @@ func fewChanges(all []string) []string {
 	return append(slices.Clone(all[:most]), fmt.Sprintf("and %d more", len(all)-most))
 }
 
-// ConsumeFlow returns a flow and uses it up: a callback is valid once. Who has the callback without the secret of its browser learns
-// from it alone whether it was finished.
+// ConsumeFlow returns a flow and uses it up: a callback is valid once. A client with the callback but without the
+// secret of its browser learns only whether the flow was finished.
 func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser string, from sessions.Client) (uuid string, flow record.Token, err error) {
 	ctx = record.AsService(ctx, "")
 	key := flowKey(query)

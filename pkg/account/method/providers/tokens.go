@@ -48,9 +48,9 @@ type storedTokens struct {
 // purposeOf binds sealed tokens to their ident: in another one they can't be opened.
 func purposeOf(ident string) string { return "provider tokens of " + ident }
 
-// setTokens sets the tokens of an identity in the fields of its ident, or removes those of before where the
-// provider does not keep them any more. A provider that issues a refresh token at the first consent alone returns none
-// later: then the one of before stays.
+// setTokens sets the tokens of an identity in the fields of its ident, or removes the previous ones if the provider no
+// longer keeps tokens. A provider that issues a refresh token only at the first consent returns none later: then the
+// previous one stays.
 func (s *Method) setTokens(i *record.Ident, uuid string, got *oauth.Tokens) {
 	if got == nil || s.Sealer == nil {
 		if i.Tokens != "" {
@@ -94,11 +94,16 @@ func errNoToken() error {
 	return errs.New(errs.NotFound, "you have no ident with this uuid whose provider's tokens are kept and valid: log in through the provider again")
 }
 
-// ProviderToken returns an access token of an ident of the user who is logged in. One that has expired, or is about to, is
-// refreshed, by one process at a time; others wait for it.
+// ProviderToken returns an access token of an ident of the logged-in user. It refreshes a token that has expired, or is
+// about to, in one process at a time; others wait for it.
 //
-// Errors: NotFound when the ident is not theirs, or has no token that the provider accepts; Denied for an API key;
-// Unauthenticated when the session has ended meanwhile, and those of RequireComplete; Unavailable when the provider is; Internal when it refuses belfry.
+// Errors:
+//
+//   - NotFound: the ident is not theirs, or has no token that the provider accepts
+//   - Denied: for an API key
+//   - Unauthenticated: the session has ended, and the errors of RequireComplete
+//   - Unavailable: the provider can't be reached
+//   - Internal: the provider refuses belfry
 func (s *Method) ProviderToken(ctx context.Context, me *sessions.Session, ident string) (ProviderToken, error) {
 	if err := errors.Join(sessions.RequireLogin(me), sessions.RequireComplete(me)); err != nil {
 		return ProviderToken{}, err
@@ -153,10 +158,10 @@ func (l leaseStep) token() ProviderToken {
 	return ProviderToken{AccessToken: l.tokens.Access, Expires: l.tokens.Expires, Scope: l.tokens.Scope}
 }
 
-// lease returns a valid token of an ident, or takes the lease to refresh it. With neither, somebody else is refreshing. The
-// record is read and written at one revision, so that one caller at most has the lease. Tokens of an earlier key are
-// sealed with the present one. After a refresh whatever is stored is valid: a provider that issues tokens for less than
-// expiryMargin is not asked for ever.
+// lease returns a valid token of an ident, or takes the lease to refresh it. With neither, another caller is
+// refreshing. The record is read and written at one revision, so that at most one caller has the lease. Tokens of an
+// earlier key are sealed with the present one. After a refresh, any stored token is valid: otherwise a provider whose
+// tokens expire within expiryMargin would be asked forever.
 func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string, refreshed bool) (step leaseStep, err error) {
 	_, err = s.DB.Idents.Change(record.AsService(ctx, me.User.UUID), ident, func(i *record.Ident) error {
 		var err error

@@ -42,7 +42,7 @@ func (s *Method) About() about.Method {
 			},
 			Put: about.Operation{
 				ID: "confirmTOTP", Summary: "Confirm an authenticator app",
-				Description: "The session is replaced by one with the second factor. Recovery codes are in the reply if there were none.",
+				Description: "The session is replaced by one with the second factor. With the first factor, the reply has recovery codes.",
 			},
 			Code: "Six digits that the app shows.",
 		},

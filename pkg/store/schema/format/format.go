@@ -1,10 +1,18 @@
 // Package format reports whether strings have the formats that JSON Schema defines for its keyword format.
 //
-// Each check follows the document that JSON Schema names: RFC 3339 for times, RFC 5321 and 6531 for e-mail addresses,
-// RFC 1123 and 5890 for host names, RFC 3986 and 3987 for URIs and IRIs, RFC 6570 for templates, RFC 6901 for pointers,
-// ECMA 262 for regular expressions. The official test suite judges them (../suite_test.go). What a library gets right
-// is left to it: net/netip, google/uuid, and of host names golang.org/x/net/idna. The grammars of the others are short,
-// and no maintained library is exact: net/url and net/mail accept more than their RFCs do.
+// Each check follows the document that JSON Schema names:
+//
+//	times                 RFC 3339
+//	e-mail addresses      RFC 5321 and 6531
+//	host names            RFC 1123 and 5890
+//	URIs and IRIs         RFC 3986 and 3987
+//	templates             RFC 6570
+//	pointers              RFC 6901
+//	regular expressions   ECMA 262
+//
+// The official test suite judges them (../suite_test.go). The checks use libraries that are exact: net/netip,
+// google/uuid, and golang.org/x/net/idna for host names. The grammars of the others are short, and no maintained
+// library is exact: net/url and net/mail accept more than their RFCs do.
 //
 // A client chooses the strings. Each check takes time and memory in proportion to the string's length, or to a
 // greatest length that the format has.
