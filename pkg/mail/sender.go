@@ -15,9 +15,9 @@ type serverError struct {
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// AboutServer reports whether an error of a Sender affects all mails: the server can't be reached, refuses the login or
-// the sender, or has reached a limit; or the folder can't be written. says describes the error in a few words without
-// the server's text, which may contain an address and is in the error.
+// AboutServer reports whether an error of a Sender affects all mails. The server can't be reached, refuses the login or
+// the sender, or has reached a limit; or the folder can't be written. The text says describes the error in a few words.
+// It leaves out the server's text, which may contain an address and is in the error.
 func AboutServer(err error) (says string, is bool) {
 	var e *serverError
 	if !errors.As(err, &e) {

@@ -180,7 +180,7 @@ func parseRevision(name string, value json.RawMessage) (uint64, error) {
 	return n, nil
 }
 
-// findUUID takes the uuid from the object when the request has none.
+// findUUID takes the uuid from the object if the request lacks one.
 func (r *request) findUUID() error {
 	if r.UUID != "" || r.op == wire.List {
 		return nil
@@ -190,7 +190,7 @@ func (r *request) findUUID() error {
 		if r.op == wire.Save {
 			return nil
 		}
-		return invalidField("uuid", "is missing, and the object has none either")
+		return invalidField("uuid", "is missing, in the object as well")
 	}
 	if r.UUID, ok = object.Text(value); !ok {
 		return invalidField("object/uuid", "must be a string")

@@ -154,7 +154,7 @@ func noticeDelay(mailbox record.Mailbox, now time.Time) time.Duration {
 }
 
 // ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false if the notice
-// is no longer configured, or if the user is gone (deleted or disabled) and the notice is about something else.
+// is no longer configured. It is also false for a deleted or disabled user, unless the notice is about that.
 func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 	kind := post.Notice(strings.TrimPrefix(string(request.For), record.NoticePurpose))
 	texts := s.Email.Notices[kind]

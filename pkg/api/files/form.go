@@ -85,7 +85,7 @@ func (f *form) Read(p []byte) (int, error) {
 	if err := f.next(); err != nil {
 		return n, err
 	}
-	// What follows the last boundary is ignored, and read as part of the body.
+	// Data after the last boundary is ignored, and read as part of the body.
 	if _, err := io.Copy(io.Discard, f.meter); err != nil {
 		return n, f.malformed(err)
 	}

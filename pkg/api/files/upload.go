@@ -115,8 +115,7 @@ func (h *handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
 	return p, err
 }
 
-// store stores a file. What can be refused is refused before its first byte is
-// read.
+// store stores a file. It refuses an upload before it reads the first byte, if possible.
 func (h *handler) store(ctx context.Context, a announcement, body *inflow) (binary.Result, error) {
 	up := a.Upload
 	up.Body = body

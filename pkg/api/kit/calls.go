@@ -53,7 +53,8 @@ type Calls struct{ o CallOptions }
 // NewCalls returns Calls with the options.
 func NewCalls(o CallOptions) *Calls { return &Calls{o} }
 
-// ErrReplaced is why a stream ends whose rules are not those of the server any more.
+// ErrReplaced is the cause of the end of a stream whose rules the server no longer
+// applies.
 var ErrReplaced = errs.New(errs.Unavailable, "the configuration of the server has changed")
 
 // Streams returns the context that ends the streams that clients send: when the process stops, or with ErrReplaced.
@@ -170,7 +171,7 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	case session == nil:
 		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
 	case session.Key != nil:
-		return errs.Wrap(account.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is none", what)
+		return errs.Wrap(account.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is not enough", what)
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}

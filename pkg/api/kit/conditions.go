@@ -51,7 +51,7 @@ func (t tag) names(is func(value string) bool) bool {
 	return false
 }
 
-// revision returns the revision that a tag names, of whatever view; false for any other tag.
+// revision returns the revision that a tag names, of any view; false for any other tag.
 func (t tag) revision() (revision uint64, ok bool) {
 	t.names(func(value string) bool {
 		revision, ok = revisionOf(value)
@@ -80,7 +80,7 @@ func ETag(o store.Stored) string {
 }
 
 // revisionOf returns the revision of an entity tag of ETag, given without its quotes, of
-// whatever view; false for any other tag.
+// any view; false for any other tag.
 func revisionOf(tag string) (uint64, bool) {
 	digits, view, isView := strings.Cut(tag, "-")
 	revision, err := strconv.ParseUint(digits, 10, 64)
@@ -177,7 +177,7 @@ func (t Tags) Match(current string) bool {
 	})
 }
 
-// MatchObject reports whether one of the tags is of the revision of an object, in whatever view:
+// MatchObject reports whether one of the tags is of the revision of an object, in any view:
 // If-Match asks whether the object has changed.
 func (t Tags) MatchObject(o store.Stored) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
@@ -209,9 +209,9 @@ func (t Tags) exact(current string) bool {
 	return t.any || slices.Contains(t.list, tag{value: current})
 }
 
-// ForServeContent returns a request whose If-Match and If-None-Match have the current tag, given without its quotes,
-// where they match it, and that has no range which does not hold, for http.ServeContent: it knows nothing of what proxies
-// make of tags, and takes a date in If-Range.
+// ForServeContent adapts a request for http.ServeContent, which does not know how proxies change tags, and takes a date
+// in If-Range. If-Match and If-None-Match get the current tag, given without its quotes, if they match it. A range that
+// does not hold is removed.
 func ForServeContent(r *http.Request, current string) *http.Request {
 	header := maps.Clone(r.Header)
 	if !RangeHolds(r.Header, current) {

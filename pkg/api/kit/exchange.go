@@ -48,7 +48,7 @@ type Exchange struct {
 	failureLevel slog.Level // at which it is logged that the server failed
 
 	session       *account.Session
-	authenticated bool  // session is known, or why there is none:
+	authenticated bool  // session is known, or it is known to be missing:
 	refused       error // of the token of the request; nil: it is not refused
 	replayed      bool  // the reply is that of an earlier request
 	rules         *policy.Budget

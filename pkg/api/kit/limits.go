@@ -27,7 +27,7 @@ type LimitOptions struct {
 	Address, User Rates
 	Loopback      bool // clients at loopback addresses are limited as well
 
-	// Previous are the limits that the new ones replace, and continue where they are the same. nil: none.
+	// Previous are the limits that the new ones replace. Equal limits keep their counts. May be nil.
 	Previous *Limits
 }
 
@@ -42,10 +42,10 @@ const (
 	Upload // a write, whose bytes are limited as well
 )
 
-// Limits bounds the requests of each client. Every request counts for the network
-// address that it comes from and, with a session, for its user: the first keeps strangers
-// from costing even the reading of a session, the second does not ask how many addresses
-// a user has. It is safe for concurrent use.
+// Limits limits the requests of each client. Every request counts for its network address
+// and, with a session, for its user. The first limit also protects the reading of
+// sessions from strangers. The second holds for all addresses of a user together. It is
+// safe for concurrent use.
 type Limits struct {
 	address, user limitsBy
 	loopback      bool
@@ -59,7 +59,7 @@ type limitsBy struct {
 	bytes    [Upload + 1]*limit // nil for acts whose bytes do not count
 }
 
-// limit is one limit; nil is none.
+// limit is one limit; nil means no limit.
 type limit struct {
 	clients *ratelimit.Clients
 	name    string // of the policy in the headers

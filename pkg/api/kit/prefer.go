@@ -78,7 +78,7 @@ func unquote(s string) string {
 	return b.String()
 }
 
-// seconds reads delta-seconds, at most limit; 0 when s is none.
+// seconds reads delta-seconds, at most limit; 0 if s is malformed.
 func seconds(s string, limit time.Duration) time.Duration {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0

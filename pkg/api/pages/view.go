@@ -22,9 +22,9 @@ type View struct {
 	Host  string // of belfry's URL
 	Style string // URL of the style sheet
 
-	Script string // URL of the script of passkeys, on pages that use them; "" on others, and where there are none
+	Script string // URL of the script of passkeys, on pages that use them; "" on others, and without passkeys
 
-	User string // who is logged in: their name, else address, else uuid; "": nobody
+	User string // the logged-in user: their name, else address, else uuid; "": nobody
 
 	Links     Links
 	Actions   Actions
@@ -116,7 +116,7 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 	"taken":       "This login belongs to an account already. Log in, or set a new password.",
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
 	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
-	"invalid":     "What was sent is not valid: check the address, and choose a password of at least 8 characters.",
+	"invalid":     "The form is not valid: check the address, and choose a password of at least 8 characters.",
 	"common":      "This is one of the most common passwords, which attackers try first. Go back, and choose another one.",
 	"weak":        "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
 	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it wherever else you use it.",
@@ -156,7 +156,8 @@ func title(name string) string {
 // view returns the data of a page, and the session of the user who is logged in, nil for nobody.
 func (h *handler) view(x *kit.Exchange) (View, *account.Session) {
 	v := h.base
-	// A page is shown to whoever has no valid session, and while sessions can't be read.
+	// Clients without a valid session see the page, and so do all while sessions can't be
+	// read.
 	session, err := h.calls.AccountSession(x)
 	if err == nil && session != nil {
 		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll

@@ -38,7 +38,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 // place is where the client would resume.
 func (s *stream) place() place { return place{s.cursor, s.log, s.mark} }
 
-// restart sets where the stream goes on in a log.
+// restart sets where the stream continues in a log.
 func (s *stream) restart(v view, at place) {
 	s.epoch, s.log, s.cursor, s.mark = v.epoch, v.log, at.sequence, at.event
 }

@@ -46,7 +46,6 @@ type drop struct{ name, text string }
 
 func (d *drop) Error() string { return d.text }
 
-// errGone says that the client is not there any more.
 var errDisconnected = errors.New("the client has disconnected")
 
 // stream is the state of one client.

@@ -142,18 +142,18 @@ func (d *document) common() {
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
 		"properties", ordered.Of(
 			"request", text("The request's id."), "address", text("Where the request came from."),
-			"userAgent", text("What it was made with."), "trace", text("Its traceparent (W3C)."),
+			"userAgent", text("The client's User-Agent."), "trace", text("Its traceparent (W3C)."),
 			"wait", text("Between belfry and its workers."),
 		)))
-	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "What went wrong, in the form of RFC 9457.",
+	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "The problem, in the form of RFC 9457.",
 		"required", []string{"type", "title", "status"},
 		"properties", ordered.Of(
-			"type", text("What sort of thing it is, for programs."), "title", text("The same for people."),
-			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", text("What it is this time."),
-			"errors", ordered.Of("type", "array", "description", "Places of the request that are at fault.", "items", model.Ref("ProblemField")),
+			"type", text("The type of the problem, for programs."), "title", text("The type of the problem, for people."),
+			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", text("This occurrence of the problem."),
+			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items", model.Ref("ProblemField")),
 		)))
 	d.schemas.Set("ProblemField", ordered.Of("type", "object", "required", []string{"pointer", "message"},
-		"properties", ordered.Of("pointer", text("A JSON pointer (RFC 6901)."), "message", text("What is expected there."))))
+		"properties", ordered.Of("pointer", text("A JSON pointer (RFC 6901)."), "message", text("The expected value."))))
 }
 
 func text(description string) *ordered.Object {

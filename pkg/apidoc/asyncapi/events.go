@@ -152,12 +152,12 @@ func (d *document) deadLetters() {
 	d.message("DeadLetter", ordered.Of(
 		"title", "An event that a listener could not handle",
 		"headers", object("", 6,
-			"Belfry-Reason", text("The last error."), "Belfry-Listener", text("Who could not handle it."),
-			"Belfry-Attempts", text("How often it was tried."), "Belfry-Subject", text("Where the log has it."),
+			"Belfry-Reason", text("The last error."), "Belfry-Listener", text("The listener that could not handle it."),
+			"Belfry-Attempts", text("How often it was tried."), "Belfry-Subject", text("Its subject in the log."),
 			"Belfry-Sequence", text("Its sequence in the log."), "Belfry-Time", text("When it was dead-lettered (RFC 3339)."),
-			"Belfry-Retries", text("How often it came back from the dead letters before."),
+			"Belfry-Retries", text("How often it was retried from the dead letters before."),
 			"Belfry-Omitted", text("\"true\": the event was too large for a letter; the log has it.")),
-		"payload", ordered.Of("type", "object", "description", "The event as it was."),
+		"payload", ordered.Of("type", "object", "description", "The original event."),
 	))
 	d.channel("deadLetters", "dead.{listener}", "Kept in the JetStream stream DEAD.",
 		ordered.Of("listener", ordered.Of("description", "The listener's name.")), "DeadLetter")

@@ -62,7 +62,7 @@ func (d *document) requests(s *model.Store) {
 		d.message(name+"Reply", ordered.Of("summary", "It was done.", "payload", o.reply))
 		d.fault()
 		d.channel(name, wire.Subject(s.Name, o.op), o.summary, nil, name+"Request")
-		d.channel(name+"Reply", nil, "The inbox of who asks.", nil, name+"Reply", "Fault")
+		d.channel(name+"Reply", nil, "The inbox of the requester.", nil, name+"Reply", "Fault")
 		d.operation(name, "receive", name, o.summary, name+"Reply",
 			ordered.Of("nats", ordered.Of("queue", micro.DefaultQueueGroup, "bindingVersion", "0.1.0")))
 	}
@@ -86,11 +86,11 @@ func requestHeaders(writes bool) *ordered.Object {
 // fault adds the reply to a failed request.
 func (d *document) fault() {
 	d.message("Fault", ordered.Of(
-		"title", "What went wrong",
+		"title", "A problem",
 		"headers", object("", 2,
 			"Nats-Service-Error-Code", ordered.Of("type", "string", "pattern", "^[45][0-9][0-9]$", "description", "The status, as over HTTP."),
-			"Nats-Service-Error", text("What it is this time."),
-			wire.HeaderRetryAfter, text("Seconds after which to ask again.")),
+			"Nats-Service-Error", text("This occurrence of the problem."),
+			wire.HeaderRetryAfter, text("The seconds to wait before a retry.")),
 		"payload", model.Ref("Problem"),
 	))
 }
@@ -119,7 +119,7 @@ func (d *document) question(name string, s *model.Store, op string) {
 	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be returned.")
 	properties := []any{
 		"op", ordered.Of("type", "string", "const", op), "store", ordered.Of("type", "string", "const", s.Name),
-		"uuid", text("The object's uuid; of register the user has none yet."),
+		"uuid", text("The object's uuid; absent for register, because the user does not exist yet."),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acts."),
 		"ctx", model.Ref("Context"),
 		"object", o,

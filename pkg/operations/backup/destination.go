@@ -70,7 +70,7 @@ func (d *Destination) Manifest(ctx context.Context, id string) (*Manifest, error
 	return decodeManifest(id, data)
 }
 
-// Latest returns the id of the latest backup. Invalid if there is none.
+// Latest returns the id of the latest backup. Invalid without one.
 func (d *Destination) Latest(ctx context.Context) (string, error) {
 	ids, err := d.IDs(ctx)
 	if err == nil && len(ids) == 0 {

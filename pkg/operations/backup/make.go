@@ -39,7 +39,7 @@ type Options struct {
 	Backends     []Source
 	Bus          bus.Requester
 	Binaries     map[string]storage.Storage
-	Grace        time.Duration // the shortest of the services of binaries; 0: there are none
+	Grace        time.Duration // the shortest of the services of binaries; 0 without any
 	Progress     func(Progress)
 	Logger       *slog.Logger
 
@@ -86,7 +86,7 @@ func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 		at = latest.Add(time.Millisecond)
 	}
 	r.manifest.ID = newID(at)
-	// What a process that was killed has staged. This one has staged nothing yet.
+	// A killed process may have left a stage. This process has staged nothing yet.
 	if _, err := to.storage.RemoveAbandoned(ctx, began); err != nil {
 		return nil, to.wrap(err)
 	}
@@ -114,9 +114,9 @@ func newID(at time.Time) string {
 	return at.Format(idTime) + "-" + hex.EncodeToString(random)
 }
 
-// findPrevious reads the latest backup. One of another installation means that the
-// destination is not for this one: the retention of each would remove what the other has.
-// latest is the time in the id of the latest one; zero: there is none.
+// findPrevious reads the latest backup. A backup of another installation means that the
+// destination is not for this one: each retention would remove the other's backups.
+// latest is the time in the id of the latest one, zero without one.
 func (r *run) findPrevious(ctx context.Context) (latest time.Time, err error) {
 	r.previous = &Manifest{}
 	ids, err := r.to.IDs(ctx)

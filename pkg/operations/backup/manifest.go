@@ -224,7 +224,7 @@ func (m *Manifest) wrong() string {
 	}
 	for _, s := range m.Streams {
 		if !slices.Contains(streams(), s.Name) || twice("stream", s.Name) {
-			return "has the stream " + strconv.Quote(s.Name) + ", which is none of belfry or there twice"
+			return "has the stream " + strconv.Quote(s.Name) + ", which is not belfry's or is listed twice"
 		}
 	}
 	for _, b := range m.Binaries {

@@ -163,7 +163,7 @@ func (m *message) restored(log *sequences) *nats.Msg {
 }
 
 // phantom reports whether an event is of a write that is not in the restored stores: its
-// record has a lower revision, or there is none. A deletion of what does not exist is
+// record has a lower revision, or does not exist. A deletion of a missing record is
 // delivered, since the tombstone may have been purged.
 func (r *restore) phantom(ctx context.Context, data []byte) (bool, error) {
 	e, err := event.Decode(data)

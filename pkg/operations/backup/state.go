@@ -53,7 +53,7 @@ type Result struct {
 	Manifest *Manifest // nil: it was not made
 	Err      error     // why
 
-	// Interrupted says that whoever requested the backup has ended it, or that its process stops. It has not failed.
+	// Interrupted says that the backup was canceled by its caller or by a stop of the process. It has not failed.
 	Interrupted bool
 
 	// Elsewhere says that the backup is not in the configured place, which has no other backup then than before.
@@ -163,7 +163,7 @@ func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (sto
 // ErrLost is the error of a process whose lease another one has taken over.
 var ErrLost = errs.Wrap(store.ErrLeaseLost, errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
 
-// Renew extends the lease of a backup. ErrLost if it has none any more.
+// Renew extends the lease of a backup. ErrLost if the lease was lost.
 func (s *States) Renew(ctx context.Context, id string) error {
 	return s.Change(ctx, func(state *State) error {
 		if state.Lease == nil || !state.Lease.lease(Holder{}).Renew(id, s.now().UTC()) {

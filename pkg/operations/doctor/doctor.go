@@ -1,8 +1,8 @@
-// Package doctor asks all parts of a deployment at once how they are, within a bounded time, and reports what it finds, each
-// with what to do about it. It has no checks: whoever knows a part makes one of what the part offers.
+// Package doctor checks all parts of a deployment at once, within a bounded time, and reports its findings, each with a
+// remedy. It has no checks of its own: the package of each part provides them.
 //
-// A check changes nothing. It reports what it can't see as such: that somebody lacks a permission to look is no fault of what
-// they would look at.
+// A check changes nothing. It reports parts that it can't see as such: a missing permission of the operator is not a
+// fault of the part.
 package doctor
 
 import (

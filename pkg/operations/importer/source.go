@@ -58,9 +58,9 @@ func (it *item) appendText(part ...byte) {
 	it.text = append(it.text, part...)
 }
 
-// splitter returns the items of an input one after the other, reading ahead by at most
-// a buffer. It returns io.EOF after the last one, and a *SyntaxError where the bounds of
-// items can't be determined any more.
+// splitter returns the items of an input one after the other, reading ahead by at most a
+// buffer. It returns io.EOF after the last one, and a *SyntaxError if it can no longer
+// determine the bounds of items.
 type splitter interface {
 	next() (item, error)
 }

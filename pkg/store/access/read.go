@@ -182,9 +182,9 @@ func (r *Rules) ErrClosed(c Caller, what, field string) error {
 }
 
 // ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it. For a field
-// that they may not read, the error says only that it does not fit, not its content. stored may not fit by itself,
-// under a schema that has changed since, and a merge patch keeps parts of it. A value that replaces a field is the
-// caller's own.
+// that they may not read, the error says only that it does not fit, not its content. An update can reveal stored
+// content: the object may be older than the schema, and a merge patch keeps parts of it. A value that replaces a
+// field is the caller's own.
 func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, input object.Object, patch bool) error {
 	if !c.Client {
 		return err

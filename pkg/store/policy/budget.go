@@ -29,8 +29,8 @@ func NewMeter() *Budget { return &Budget{limit: math.MaxUint64} }
 // Spent returns what the rules have cost so far.
 func (b *Budget) Spent() uint64 { return b.spent.Load() }
 
-// ErrBudget is in the Limited of a rule that is not evaluated any more, because those
-// before it have cost as much as a request may.
+// ErrBudget is in the Limited of a rule that is not evaluated, because earlier rules have
+// cost as much as a request may.
 var ErrBudget = errors.New("the rules of the request have cost too much")
 
 // Check returns Limited, with ErrBudget, when the budget is spent.

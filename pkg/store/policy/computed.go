@@ -26,7 +26,7 @@ type Known struct {
 	Closed bool              // there are no other fields
 	Arrays []string          // fields that are empty arrays where they are absent
 
-	Suggest func(name string) string // advice for a name that is none of them; nil: none
+	Suggest func(name string) string // advice for an unknown name; may be nil
 }
 
 // ComputedProblem is an error in the expression of a computed field.

@@ -29,7 +29,7 @@ type Read struct {
 	Private  bool   `json:"private,omitempty"` // the value is left out
 }
 
-// What stands for an expression in a Decision and a FieldDecision.
+// Texts in place of an expression in a Decision and a FieldDecision.
 const (
 	noRule     = "none: everyone may"
 	ownersRule = "policy: owner"

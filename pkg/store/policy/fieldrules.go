@@ -10,13 +10,13 @@ import (
 	"belfry/pkg/object"
 )
 
-// FieldRule has the rules of one field as configured; "" is none.
+// FieldRule has the rules of one field as configured; "" is no rule.
 type FieldRule struct {
 	Read  string // over user, object, isOwner, now
 	Write string // and input
 }
 
-// NeverRead reports whether a read rule is the word false: the field never leaves the server, not for anyone.
+// NeverRead reports whether a read rule is the word false: the field never leaves the server.
 func NeverRead(rule string) bool { return strings.TrimSpace(rule) == "false" }
 
 // FieldProblem is an error in a rule of a field. Access is read or write.

@@ -131,7 +131,7 @@ type rule struct {
 	neededValues []neededValue // if isNarrow, each object that the rule allows has one of these values
 	isNarrow     bool
 
-	rest  cel.Program // in which parts are variables; nil: there are none
+	rest  cel.Program // in which parts are variables; nil without parts
 	parts []*userPart
 }
 

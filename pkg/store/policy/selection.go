@@ -85,10 +85,10 @@ func selectNot(s Selection) Selection {
 	}
 }
 
-// Selector divides a rule that depends on the object into terms that each object has, whoever asks, and a selection by
-// such terms for each caller: so that an index finds what a caller may see without going through what they may not. The
-// selection is of all objects that the rule allows, and of no others, but for values that the rule distinguishes and a
-// float64 does not.
+// Selector divides a rule that depends on the object into terms and a selection. Terms belong to each object,
+// independently of the caller. The selection combines such terms for each caller. So an index finds the objects that a
+// caller may see without reading the others. The selection is exact, except for values that the rule distinguishes and
+// a float64 does not.
 type Selector struct {
 	origins []origin
 	allowed callerSelection

@@ -16,8 +16,8 @@ import (
 // termsVersion is how terms are made of objects: see Selector.Key.
 const termsVersion = 1
 
-// Selector returns that of the rule of an operation that depends on the object, or what of the rule has no terms: a
-// part that compares the object with the caller or the time in another way than by ==, != or in.
+// Selector returns the selector of the rule of an operation that depends on the object. It returns a Problem for a
+// part without terms: one that compares the object with the caller or the time other than by ==, != or in.
 func (p *Policy) Selector(op Op) (*Selector, *Problem) {
 	s := &Selector{}
 	c := selectorCompiler{policy: p, selector: s}

@@ -14,7 +14,7 @@ import (
 // origin is a part of a rule that is about the object alone: objects have a term for each of its values.
 type origin struct {
 	field      string        // the value is that of a field,
-	of         cel.Program   // or of an expression; nil: there is none, and no value
+	of         cel.Program   // or of an expression; nil: there is no expression, and no value
 	list       cel.Program   // not nil: a loop over this, in which the expression
 	variable   string        // knows each element by this name,
 	conditions []cel.Program // of those that meet these

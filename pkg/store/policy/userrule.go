@@ -95,8 +95,8 @@ func (r *UserRule) Holds(ctx context.Context, user object.Object) bool {
 	return holds(ctx, nil, r.program, plainVariables{"user": recordOf(user)})
 }
 
-// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold. What it costs is
-// taken from the budget, nil for none.
+// Holds reports whether the rule is true of a request. A rule that can't be evaluated does not hold. Its cost is
+// charged to the budget, if it is not nil.
 func (r *RequestRule) Holds(ctx context.Context, budget *Budget, method, path string) bool {
 	return r != nil && holds(ctx, budget, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
 }

@@ -13,14 +13,14 @@ const (
 	maxFilterParts = 8
 )
 
-// indexFilter is keys in another index of which an object has one. What follows the leading parts is alike in both
-// indexes, so that their keys are in the same order.
+// indexFilter is keys in another index of which an object has one. The parts after the leading ones are alike in
+// both indexes, so that their keys are in the same order.
 type indexFilter struct {
 	index Index
 	equal [][][]byte // any of these leading parts
 }
 
-// Intersecting returns the plan for a backend that finds what several indexes have in common by their keys. Its reads
+// Intersecting returns the plan for a backend that intersects several indexes by their keys. Its reads
 // are those of p, in the same order, without objects that another index shows not to match.
 //
 // The cursors of one read are those of p. Those of several are not: a read of p would find again what is on an earlier

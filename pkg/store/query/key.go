@@ -171,8 +171,8 @@ func floor(value []byte) (f float64, exact bool) {
 const maxExactInt = 1 << 53
 
 // Keys are the keys of an encoded object in the declared indexes: one in each, or, in an
-// index with the elements of an array, one for each element.
-// A nil body, that of a tombstone, has none.
+// index with the elements of an array, one for each element. A nil body, that of a
+// tombstone, has no keys.
 func Keys(indexes []Index, body []byte) []driver.Key {
 	if len(indexes) == 0 || body == nil {
 		return nil

@@ -27,7 +27,7 @@ type part struct {
 	literal []byte   // JSON
 	list    []part
 	isList  bool
-	other   string // what is none of them
+	other   string // an operand of another kind
 	word    string // the word that a literal is: true, false or null
 }
 
@@ -141,7 +141,7 @@ func (p *filterParser) joined(symbol string, k kind, inner func() (part, error))
 	}
 }
 
-// operators of comparisons. What is not equal is the negation of what is.
+// comparisons are their operators. != is the negation of ==.
 var comparisons = map[string]operator{"==": equals, "!=": equals, "<": less, "<=": lessOrEqual, ">": greater, ">=": greaterOrEqual}
 
 func (p *filterParser) relation() (part, error) {

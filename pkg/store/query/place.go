@@ -108,7 +108,7 @@ func (p *Plan) Start(r Read, place Place) Start {
 		case len(at.Key) == len(r.equal):
 			return Start{Whole: c > 0, Ended: c < 0}
 		}
-		// What has the key up to here is after the place, or before it.
+		// All keys with this prefix are after the place, or before it.
 		part, uuid := greatestPart, greatestUUID
 		if (c > 0) != r.descending {
 			part, uuid = leastPart, leastUUID
