@@ -1,4 +1,4 @@
-// Package nearest finds the name that somebody meant who wrote another one.
+// Package nearest finds the known name that is closest to a misspelled one.
 package nearest
 
 import "strings"

@@ -19,7 +19,7 @@ import (
 )
 
 // Object is a JSON object. Its values are nil, bool, string, int, json.Number,
-// []any, []string, *Object, and json.RawMessage for what is JSON already. The
+// []any, []string, *Object, and json.RawMessage for values that are JSON already. The
 // zero Object is empty; a nil one can be read.
 type Object struct{ members []Member }
 

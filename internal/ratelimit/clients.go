@@ -112,7 +112,7 @@ func (b *Bucket) Take(now time.Time) (wait time.Duration) {
 	return b.until(now, 1)
 }
 
-// Debt returns how long it takes until what was charged is paid; 0: nothing is owed.
+// Debt returns how long it takes until the charged tokens are paid; 0 without debt.
 func (b *Bucket) Debt(now time.Time) time.Duration {
 	if (*rate.Limiter)(b).TokensAt(now) > 0 {
 		return 0

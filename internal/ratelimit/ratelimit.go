@@ -5,7 +5,7 @@
 // Limiter is a token bucket for each network address, for attempts. It is not a
 // golang.org/x/time/rate.Limiter because belfry returns the token of an attempt
 // that succeeded, and rate cannot return a token that was taken: its
-// Reservation.Cancel restores only what is still to come.
+// Reservation.Cancel restores only future tokens.
 package ratelimit
 
 import (
@@ -81,7 +81,7 @@ func (l *Limiter) bucket(address string) *bucket {
 	return b
 }
 
-// Key is what counts as one network address: all of IPv4, and of IPv6 the /64
+// Key is the part of a network address that counts as one client: all of IPv4, and of IPv6 the /64
 // that one customer is given.
 func Key(address string) string {
 	ip, err := netip.ParseAddr(address)

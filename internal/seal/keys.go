@@ -10,7 +10,7 @@ import (
 )
 
 // Key is a key and the time in which it is used. Processes that share keys seal with one
-// only once all of them can open what it seals, and open what an earlier one has sealed
+// only once all of them can open its texts, and open the texts of an earlier one
 // until its end.
 type Key struct {
 	Secret []byte    // KeySize bytes
@@ -18,7 +18,7 @@ type Key struct {
 	Until  time.Time // texts are not opened after; zero: without an end
 }
 
-// keyring is keys and, by the same index, what seals with them.
+// keyring is keys and, by the same index, their ciphers.
 type keyring struct {
 	keys  []Key // without secrets
 	aeads []cipher.AEAD

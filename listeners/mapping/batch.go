@@ -19,7 +19,7 @@ type group struct {
 	target  string
 }
 
-// request is what joins a batch.
+// request is an event's part of a batch.
 type request struct {
 	source string
 	fence  bool        // a client waits for the round
@@ -128,7 +128,7 @@ func (b *batches) pending(g group) bool {
 	return false
 }
 
-// take returns the group's batch; what comes later joins another one.
+// take returns the group's batch; later requests join another one.
 func (b *batches) take(g group) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,11 +35,11 @@ type contended struct {
 
 // conflicts are those of a mapping's rounds.
 type conflicts struct {
-	score int       // what conflicts have added, less the rounds without one
+	score int       // the weights of conflicts, less the rounds without one
 	until time.Time // all its targets are contended
 }
 
-// rounded takes note of a round of a group without a conflict.
+// rounded records a round of a group without a conflict.
 func (c *contended) rounded(g group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *contended) conflict(m *store.Mapping, now time.Time) {
 	}
 }
 
-// add takes note of a conflict.
+// add records a conflict.
 func (c *contended) add(g group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

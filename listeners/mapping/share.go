@@ -77,7 +77,7 @@ var errForwarded = errors.New("the round was forwarded")
 
 // round runs the round of a batch, and ends the batch. After a conflict it leaves the round to the owner of the target, so that
 // there are no further conflicts of these two. Others may join batches of the group meanwhile: if the owner takes this process
-// for the owner, each runs what the other one has asked for.
+// for the owner, each runs the other's rounds.
 func (w *Worker) round(ctx context.Context, turn *mapping.Turn, g group, b *batch) {
 	var asked []*route.Forwarded // for each of the sources; nil: it is run here
 	conflict := false

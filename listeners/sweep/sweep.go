@@ -194,7 +194,7 @@ func (w *Worker) sweep(ctx context.Context, entries []binary.Entry) error {
 	}))
 }
 
-// each calls do for every entry concurrently. It is no error that another worker
+// each calls do for every entry concurrently. It is not an error that another worker
 // was faster.
 func (w *Worker) each(entries []binary.Entry, do func(i int, s *binary.Service) error) error {
 	failures := make([]error, len(entries))

@@ -107,7 +107,7 @@ type Options struct {
 
 	Quotas   *store.Store          // opened with QuotasOptions; services may share it; nil: no quotas
 	Quota    Quota                 // of each caller
-	Previous *Service              // whom the new one replaces, and whose accounts it continues if the quota is the same; nil: none
+	Previous *Service              // which the new one replaces; its accounts continue if the quota is the same; may be nil
 	Registry prometheus.Registerer // of the metrics; nil: none
 
 	MaxSize      int64            // bytes of one binary; 0: the limit of the storage

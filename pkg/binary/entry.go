@@ -26,7 +26,7 @@ const (
 	Deleting          State = "deleting"
 )
 
-// Entry is what the store Contents holds about a content.
+// Entry is the entry of a content in the store Contents.
 type Entry struct {
 	Service, Hash string
 	State         State

@@ -50,7 +50,7 @@ func (s *Service) findReferenceIn(ctx context.Context, st *store.Store, hash str
 }
 
 // references reads an object and reports whether it references a content. The
-// index may lag, so what it returned is not enough.
+// index may lag, so its result is not enough.
 func (s *Service) references(ctx context.Context, st *store.Store, uuid, hash string) (place Place, found bool, err error) {
 	o, err := st.GetAuthorized(internal(ctx), uuid, policy.Get, nil)
 	if errors.Is(err, errs.NotFound) {

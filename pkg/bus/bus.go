@@ -78,7 +78,7 @@ type Limits struct {
 	MaxMessages int64
 }
 
-// DefaultLimits keep a week of events and bound what they cost: disk by
+// DefaultLimits keep a week of events and bound their cost: disk by
 // MaxBytes, the server's memory (an index entry per distinct subject) by
 // MaxMessages.
 func DefaultLimits() Limits {
@@ -218,7 +218,7 @@ func (b *Bus) WhileConnected(ctx context.Context) (context.Context, context.Canc
 }
 
 // Ready returns nil when events can be published, else errs.Unavailable that
-// names what is missing.
+// names the missing permission.
 func (b *Bus) Ready(ctx context.Context) error {
 	if err := b.Connected(); err != nil {
 		return err

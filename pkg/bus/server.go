@@ -45,7 +45,7 @@ type Server interface {
 	Syncer
 }
 
-// Syncer makes what a server has acknowledged survive a power failure.
+// Syncer makes acknowledged events survive a power failure.
 type Syncer interface {
 	// Sync returns once everything acknowledged before is on disk.
 	Sync(ctx context.Context) error

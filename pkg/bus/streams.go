@@ -67,7 +67,7 @@ func (b *Bus) Setup(ctx context.Context) error {
 	return err
 }
 
-// SetupHint is what to do without the permission to create or update streams and
+// SetupHint is the remedy without the permission to create or update streams and
 // consumers.
 const SetupHint = "run `belfry bus setup` with an admin's credentials"
 

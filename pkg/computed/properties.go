@@ -48,7 +48,7 @@ func (p *Properties) Unknown(name string) bool {
 	return p.Compared() && !p.kept[name] && !strings.HasPrefix(name, "_") && !p.schema.Knows(name)
 }
 
-// Suggest returns advice for a name that is unknown: what may be meant.
+// Suggest returns advice for an unknown name: similar names.
 func (p *Properties) Suggest(name string) string {
 	names := slices.DeleteFunc(slices.AppendSeq(p.schema.Names(), maps.Keys(p.kept)), p.Unknown)
 	slices.Sort(names)

@@ -30,7 +30,7 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 	text := func(into *string) {
 		var ok bool
 		if *into, ok = object.Text(value); !ok {
-			err = errs.New(errs.Invalid, "an event's %s is no string", name)
+			err = errs.New(errs.Invalid, "an event's %s is not a string", name)
 		}
 	}
 	switch name {
@@ -103,7 +103,7 @@ func (c *Ctx) decode(data []byte) error {
 		return valid
 	})
 	if err == nil && !valid {
-		err = errs.New(errs.Invalid, "an event's ctx holds what is no string")
+		err = errs.New(errs.Invalid, "an event's ctx has a value that is not a string")
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func mergePatches(before, next object.Object, r *interceptor.Request) (object.Ob
 		return next, nil
 	}
 	// One patch after the other is not one merged patch where nested objects
-	// meet a null: what the last one says of a field counts.
+	// meet a null: for each field, the last one counts.
 	return before.Merge(next), nil
 }
 

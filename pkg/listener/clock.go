@@ -18,11 +18,10 @@ import (
 // listener sends a heartbeat for every unacknowledged event, including those of other processes. The bus then
 // records the present time, and redelivers after AckWait the events that no worker holds.
 //
-// Some steps go undetected: those while neither the bus nor the listener runs, and those forward and back
-// between two checks. A heartbeat to a server that no longer leads is lost. So a listener also sends heartbeats
-// when events stay unacknowledged for longer than a redelivery takes (renewals.go). It does not read the times
-// in the log: the permission for that includes all subjects.
-// subjects as well.
+// Some steps go undetected: those while neither the bus nor the listener runs, and those forward and back between two
+// checks. A heartbeat to a server that no longer leads is lost. So a listener also sends heartbeats when events stay
+// unacknowledged for longer than a redelivery takes (renewals.go). It does not read the times in the log: the
+// permission for that includes all subjects. subjects as well.
 
 const (
 	clockTolerance = time.Second // by which a clock may be behind without a consequence
@@ -31,7 +30,7 @@ const (
 	clockCheckMax  = 10 * time.Second
 )
 
-// busClock is what is known of the bus's clock.
+// busClock is the known state of the bus's clock.
 type busClock struct {
 	mu    sync.Mutex
 	shown time.Time // the latest time that the clock is known to have shown ...
@@ -47,10 +46,10 @@ func (c *busClock) saw(shown, at time.Time) {
 	}
 }
 
-// atLeast is what the clock shows at a local time if nobody has set it back.
+// atLeast is the clock's time at a local time if nobody has set it back.
 func (c *busClock) atLeast(at time.Time) time.Time { return c.shown.Add(at.Sub(c.at)) }
 
-// check records what the bus's clock showed between two local times, and returns by
+// check records the bus's time between two local times, and returns by
 // how much it had been set back.
 func (c *busClock) check(shown, from, to time.Time) (back time.Duration) {
 	c.mu.Lock()

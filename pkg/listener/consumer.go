@@ -44,12 +44,12 @@ func (r *runner) setup(ctx context.Context) error {
 	return err
 }
 
-// purpose is what a consumer is compared for.
+// purpose is the reason of a comparison.
 type purpose int
 
 const (
 	comparing purpose = iota // only the comparison
-	settingUp                // for an administrator, who has everything as configured
+	settingUp                // for an administrator: all settings as configured
 	running                  // for a listener that is about to use it
 )
 
@@ -102,7 +102,7 @@ func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
 	return d, err
 }
 
-// info reads the consumer, also one that is of no use here.
+// info reads the consumer, also one that is useless here.
 func (r *runner) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	found, err := r.bus.JetStream().Consumer(ctx, r.stream, r.consumer)
 	if err == nil {
@@ -118,12 +118,12 @@ func (r *runner) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	return push.CachedInfo(), nil
 }
 
-// update has the server change what it can. It may leave things as they are without saying so.
+// update lets the server change the settings that it can. The server may ignore some silently.
 func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.ConsumerConfig) (bus.Diff, error) {
 	before := d
 	d, after, err := r.put(ctx, d, merged)
 	if before.State == bus.Recreate && errors.Is(err, errs.Invalid) {
-		return before, nil // with what it is, the server refuses the rest
+		return before, nil // the server refuses further settings with this one
 	}
 	if err != nil {
 		return d, err

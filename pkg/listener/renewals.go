@@ -74,7 +74,7 @@ func (n *renewals) failed() { n.stepped = true }
 type leftover struct {
 	since time.Time
 	last  uint64
-	gap   time.Duration // after which they are looked at again; it doubles while some of them stay
+	gap   time.Duration // after which they are checked again; it doubles while some of them stay
 }
 
 // remains reports that some of them still are not acknowledged after the time in which they would have been
@@ -112,7 +112,7 @@ func (r *runner) renew(ctx context.Context, unacked span) error {
 	return nil
 }
 
-// flush waits until the bus has taken what was sent.
+// flush waits until the bus has received the heartbeats.
 func flush(ctx context.Context, conn *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, renewalFlush) // without a deadline the client refuses to flush
 	defer cancel()

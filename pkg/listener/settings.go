@@ -73,7 +73,7 @@ func anyPosition(have, _ any) bool {
 	return have != jetstream.DeliverLastPolicy && have != jetstream.DeliverLastPerSubjectPolicy
 }
 
-// settle compares the settings of a consumer, and returns them with what the server can change as wanted.
+// settle compares the settings of a consumer, and returns them with the changeable ones as wanted.
 func settle(d *bus.Diff, have, want jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	filtered := slices.Equal(subjects(have), subjects(want))
 	if !filtered {

@@ -30,7 +30,7 @@ type Message struct {
 	HTML    string
 	Date    time.Time // zero is now
 
-	// Link is the link in the texts, a secret. It is no part of the mail: NewFolder hands it on
+	// Link is the link in the texts, a secret. It is not part of the mail: NewFolder hands it on
 	// whole, since the encoding of a mail breaks it.
 	Link string
 

@@ -20,7 +20,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// maxRead bounds what is read of a mail's file, in bytes: its texts have a bound, and their encodings at most three
+// maxRead is how much is read of a mail's file, in bytes: its texts have a bound, and their encodings at most three
 // times that.
 const maxRead = 1 << 20
 

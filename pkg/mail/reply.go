@@ -117,7 +117,7 @@ func (s *server) quote(at stage, m Message, reply *textproto.Error) (code, words
 	return code, words
 }
 
-// link is the beginning of what a mail program would make a link of, or a part of one.
+// link is the beginning of a text that mail programs show as a link, or a part of one.
 var link = regexp.MustCompile(`(?i)://|www\.|token|%[0-9a-f]{2}|[?&][a-z_]+=`)
 
 // secrets are the forms in which a server has seen the password.

@@ -33,9 +33,9 @@ func aboutLogin(code int) bool {
 	return code == 530 || code == 534 || code == 535 || code == 538
 }
 
-// aboutSender reports whether a reply is about the sender, not about the mail or its recipient. An administrator can correct
-// such an error, or it is transient, so the mail is retried. Servers check the client's name, its address and its login at
-// any stage, mostly when they know the recipient.
+// aboutSender reports whether a reply is about the sender, not about the mail or its recipient. An administrator can
+// correct such an error, or it is transient, so the mail is retried. Servers check the client's name, its address and
+// its login at any stage, mostly when they know the recipient.
 func aboutSender(at stage, reply *textproto.Error) bool {
 	if !at.permanent || aboutLogin(reply.Code) {
 		return true

@@ -45,13 +45,13 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	var t Templates
 	var err error
 	if t.subject, err = texttemplate.New("subject").Option(strict).Parse(subject); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's subject is no template")
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's subject is not a template")
 	}
 	if t.text, err = texttemplate.New("text").Option(strict).Parse(text); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's text is no template")
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's text is not a template")
 	}
 	if t.html, err = htmltemplate.New("html").Option(strict).Parse(html); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's html is no template")
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's html is not a template")
 	}
 	rendered, at, err := t.render(sample)
 	switch {

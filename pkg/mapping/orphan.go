@@ -99,7 +99,7 @@ func DeleteIf(ctx context.Context, s *store.Store, x store.Stored, cond func(con
 func CreatedAt(x store.Stored) uint64 { return revisionOf(x, "created") }
 
 // UpdatedAt is when a client last wrote an object, as a revision. The object's
-// own revision may be higher: workers that write its arrays raise that alone.
+// own revision may be higher: workers that write its arrays raise only that.
 func UpdatedAt(x store.Stored) uint64 { return revisionOf(x, "updated") }
 
 func revisionOf(x store.Stored, field string) uint64 {

@@ -68,7 +68,7 @@ func (p *Pace) known(id targetID) int {
 	return p.large[id]
 }
 
-// read takes note of how large a target is.
+// read records the size of a target.
 func (p *Pace) read(id targetID, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
 // revision. A request that waits for the entries of its write needs it.
 //
 // If another process has written the target during a round, the round is repeated, unless onConflict returns an error.
-// Then that error is returned, and what the sources need may not have been written. onConflict may be nil.
+// Then that error is returned, and the entries of the sources may not have been written. onConflict may be nil.
 func (t *Turn) Reconcile(ctx context.Context, sources []string, fence bool, onConflict func() error) error {
 	return t.r.reconcile(ctx, t, sources, fence, onConflict)
 }

@@ -286,8 +286,8 @@ func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target st
 	return false, nil
 }
 
-// Backfill reconciles every object that names a target: what a target needs
-// that was created after them. It reconciles the objects that the array holds
+// Backfill reconciles every object that names a target. A target needs that
+// if it was created after them. It reconciles the objects that the array holds
 // too, because an earlier Backfill that failed may have left the entry of an
 // object that no longer names the target.
 func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {

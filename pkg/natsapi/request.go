@@ -209,7 +209,7 @@ func invalidField(name, format string, args ...any) error {
 	}
 }
 
-// fingerprint identifies what is requested and by whom, to detect different requests
+// fingerprint identifies the request and its user, to detect different requests
 // with the same key.
 func (r *request) fingerprint() string {
 	return idempotent.Fingerprint(r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode()))

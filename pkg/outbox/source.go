@@ -201,7 +201,7 @@ func (s *source) run() {
 	}
 }
 
-// work returns what run does next: clear events, read a page, or end.
+// work returns the next task of run: clear events, read a page, or end.
 func (s *source) work() ([]driver.Pending, *pass, bool) {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()

@@ -10,7 +10,7 @@
 // Any process may run any round at any time. Agreement on the owner therefore affects only the rate: docs/mapping.md
 // has the argument.
 //
-// A process that is alone sends heartbeats and nothing else.
+// A single process only sends heartbeats.
 package route
 
 import (
@@ -29,8 +29,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// Subjects covers all subjects of this package: who shares targets must be permitted to publish and to subscribe to them,
-// and nobody else may publish there.
+// Subjects covers all subjects of this package: processes that share targets must be permitted to publish and to
+// subscribe to them, and nobody else may publish there.
 const Subjects = prefix + ">"
 
 const (
@@ -69,11 +69,11 @@ type Options struct {
 	Heartbeat time.Duration // between two heartbeats of a process, and between two reports of pending rounds; default: 2 s
 	Expiry    time.Duration // without a heartbeat until a process counts as gone; default: 6 s
 	Silence   time.Duration // without a report from the owner until a round is run here; default: 10 s
-	Gap       time.Duration // between two messages: what accumulates meanwhile shares one; default: 5 ms
+	Gap       time.Duration // between two messages: rounds in between share one; default: 5 ms
 	Retry     time.Duration // until another attempt where a permission is missing; default: 1 minute
 }
 
-// Limits of what a Group remembers: beyond them rounds are run where their events were received.
+// Limits of a Group's memory: beyond them rounds are run where their events were received.
 const (
 	maxMembers = 1000
 	maxPending = 8192  // rounds that others were asked for
@@ -220,7 +220,7 @@ func (g *Group) participate(ctx context.Context) error {
 	}
 }
 
-// forget leaves this process alone. Rounds that were not sent fail; the others may run.
+// forget makes this process the only member. Rounds that were not sent fail; the others may run.
 func (g *Group) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

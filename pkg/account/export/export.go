@@ -319,7 +319,7 @@ func (w *writer) file(ctx context.Context, service *binary.Service, p binary.Pla
 			return false, err
 		}
 		written, err := w.entry(ctx, name, content)
-		_ = content.Close() // what was read is checked
+		_ = content.Close() // the content was checked
 		if err != nil {
 			return false, err
 		}

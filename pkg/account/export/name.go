@@ -33,7 +33,7 @@ func nameOf(p binary.Place, name string) string {
 	return strings.Join([]string{"files", p.Store, p.UUID, safeProperty(p.Property), base}, "/")
 }
 
-// safeName returns a name without what a file system or a program takes for something else.
+// safeName returns a name without characters that are special to a file system or a program.
 func safeName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(`/\:*?"<>|`, r) {

@@ -38,7 +38,7 @@ func StepAt(at time.Time) uint64 {
 
 func triesUUID(user string) string { return "attempts-" + secret.Hex(user) }
 
-// ErrWrongCode returns the error of a wrong code. It does not say what is wrong with it.
+// ErrWrongCode returns the error of a wrong code. It does not reveal the error.
 func ErrWrongCode() *errs.Error {
 	return errs.New(errs.Denied, "the code is wrong, has expired or was used")
 }

@@ -1,6 +1,6 @@
 // Package guess limits wrong guesses: of passwords, codes and tokens. One mechanism counts a guess before it is
-// verified, and takes it back if it was right, so that concurrent guesses do not evade a limit. Three policies say what
-// is counted:
+// verified, and takes it back if it was right, so that concurrent guesses do not evade a limit. Three policies define
+// what is counted:
 //
 //	by network address   attempts in a minute, and wrong codes in a day   in memory
 //	by account           failed logins, each of which delays the next     in memory, and in the ident
@@ -19,7 +19,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Limits bound what can be tried. 0 is no limit.
+// Limits bound the number of tries. 0 means no limit.
 type Limits struct {
 	// Address is how many failed logins, registrations and mails a network
 	// address may request in a minute.

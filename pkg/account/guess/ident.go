@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// Login is a login to an account by an address: what it counts against.
+// Login is a login to an account by an address, against which it counts.
 type Login struct {
 	record.Identity
 	User   string       // "": nobody has the address

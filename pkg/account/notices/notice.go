@@ -71,7 +71,7 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 		}
 	}
 	err := s.Post.Order(ctx, post.Order{
-		// The address is in its name: a notice to who was the owner address is not replaced by one to who is that now.
+		// The address is in its name: a notice to the previous owner address is not replaced by one to the present one.
 		Mailbox: record.NoticePurpose + strings.ToLower(string(a.Kind)) + "-" + secret.Hex(user.UUID+" "+a.To), Why: record.Purpose(record.NoticePurpose + a.Kind), Address: a.To,
 		Delay: func(now record.Mailbox) time.Duration {
 			if a.Always {
@@ -125,8 +125,8 @@ func ActsForOthers(ctx context.Context, user string) bool {
 	return actor == nil || *actor != user
 }
 
-// Notify requests a notice about what takes nothing from the account, or what only its owner can have done. An error is logged,
-// because what it is about has happened.
+// Notify requests a notice about an act that takes nothing from the account, or that only its owner can have done. An
+// error is logged, because the act has happened.
 func (s *Notices) Notify(ctx context.Context, user record.User, kind post.Notice) {
 	err := s.Announce(ctx, user, Announcement{Kind: kind})
 	switch {
@@ -180,7 +180,7 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, req
 		}
 	}
 	data := mail.Data{Login: address, Link: s.Base.String(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
-	// Where an admin works is no business of the user.
+	// Where an admin works does not concern the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
 		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device

@@ -71,7 +71,7 @@ func parseAppleKey(text string) (*ecdsa.PrivateKey, error) {
 	}
 	private, ok := key.(*ecdsa.PrivateKey)
 	if !ok || private.Curve != elliptic.P256() {
-		return nil, errs.New(errs.Invalid, "the privateKey is no key of the curve P-256, as those from Apple are")
+		return nil, errs.New(errs.Invalid, "the privateKey is not a key of the curve P-256, as keys from Apple are")
 	}
 	return private, nil
 }

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// parse parses a profile, which becomes an object. The fields in exact are those that say who the user is; what of the others
+// parse parses a profile, which becomes an object. The fields in exact identify the user; what of the others
 // could not be kept as it was sent is in changes.
 func (t *transport) parse(body []byte, exact ...string) (o object.Object, changes []string, err error) {
 	o, changes, err = repair(body, exact...)

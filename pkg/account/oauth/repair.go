@@ -22,7 +22,7 @@ import (
 // The fields that identify the user are exact: the login fails unless they are as they were sent, since two repaired
 // ids could become equal.
 
-// repair parses an object that a provider sent. changes are what was not kept as it was sent, for the log.
+// repair parses an object that a provider sent. changes are the changed parts, for the log.
 func repair(body []byte, exact ...string) (o object.Object, changes []string, err error) {
 	if o, err = object.Parse(body); err == nil {
 		return o, nil, nil
@@ -63,7 +63,7 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 	return o, changes, err
 }
 
-// changed says what was done with a field. A name that could be a secret is left out: a provider may quote anything.
+// changed describes the change of a field. A name that could be a secret is left out: a provider may quote anything.
 func changed(name, what string) string {
 	const most = 32
 	plain := name != "" && len(name) <= most && name[0] >= 'a' && name[0] <= 'z' && !strings.ContainsFunc(name, func(r rune) bool {
@@ -151,7 +151,7 @@ type member struct {
 	twice   bool // there is another of the name with another value
 }
 
-// members returns the members of an object, each name once; false for what is no object.
+// members returns the members of an object, each name once; false for other values.
 func (r *repairer) members(text []byte) (all []member, ok bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {

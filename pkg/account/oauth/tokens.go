@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Tokens are what a provider has issued for the data of a user. Formatting, logging and JSON show
+// Tokens are issued by a provider for the data of a user. Formatting, logging and JSON show
 // none of them.
 type Tokens struct {
 	Access  string
@@ -95,7 +95,7 @@ func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh s
 // reply may be larger: it can have an ID token.
 const maxRefreshed = 64 << 10
 
-// tokensOf returns the tokens of a reply. A reply without a scope grants what was asked for (RFC 6749,
+// tokensOf returns the tokens of a reply. A reply without a scope grants the requested one (RFC 6749,
 // section 5.1). GitHub separates scopes by commas.
 func tokensOf(config oauth2.Config, token *oauth2.Token) *Tokens {
 	scope, ok := token.Extra("scope").(string)

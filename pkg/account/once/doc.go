@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/account/record"
 )
 
-// Uses remembers what was used.
+// Uses remembers used secrets.
 type Uses struct {
 	DB      *record.Stores
 	Log     *slog.Logger

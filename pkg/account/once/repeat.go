@@ -94,7 +94,7 @@ func byCookie(value string) string { return "browser " + value }
 // inSession identifies a browser without such a cookie by its session.
 func inSession(from sessions.Client) string { return "session " + from.Session.ID }
 
-// BrowserDigest is what is stored of the browser that uses a secret.
+// BrowserDigest is the stored form of the browser that uses a secret.
 func BrowserDigest(from sessions.Client) string {
 	switch {
 	case from.Browser != "":
@@ -111,7 +111,7 @@ func NewBrowser() string { return secret.New() }
 // maxUsed is how many used secrets a mailbox has.
 const maxUsed = 16
 
-// RepetitionOf is what another use of a secret is.
+// RepetitionOf is the repetition by another use of a secret.
 func RepetitionOf(u record.UsedSecret) *Repetition {
 	return &Repetition{Act: u.Act, browser: u.Browser, At: record.Time(u.Until).Add(-UsedTTL), Token: record.MailedToken{User: u.User, Epoch: u.Epoch}}
 }
@@ -132,7 +132,7 @@ func (s *Uses) AddUsed(mailbox *record.Mailbox, more ...record.UsedSecret) {
 	mailbox.Used = all[max(0, len(all)-maxUsed):]
 }
 
-// ForgetUsed removes used secrets from a mailbox: what they were used for has failed, so there is nothing to repeat.
+// ForgetUsed removes used secrets from a mailbox: their act has failed, so there is nothing to repeat.
 func (s *Uses) ForgetUsed(ctx context.Context, mailbox string, which func(record.UsedSecret) bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), sessions.BackgroundTimeout)
 	defer cancel()
@@ -155,8 +155,8 @@ func (s *Uses) RepeatedToken(mailbox record.Mailbox, token string, purposes []re
 	return nil
 }
 
-// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits is found by trying: it is known to the
-// browser that has used it alone, and is a wrong one from any other. A link has 256 bits.
+// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits can be guessed: it is a
+// repetition only for the browser that has used it, and a wrong code from any other. A link has 256 bits.
 func (s *Uses) RepeatedLogin(mailbox record.Mailbox, binding, code string, from sessions.Client) *Repetition {
 	for _, u := range s.UnexpiredUsed(mailbox) {
 		typed := secret.TypedCode(code)
@@ -183,7 +183,7 @@ func UsedBefore(u record.Use, kind errs.Kind) error {
 	return ErrRepeated(Repetition{Act: u.Act, Provider: u.Provider, browser: u.Browser, Nowhere: u.Application}, kind)
 }
 
-// UseUp uses a token up: nothing stays of what was in it.
+// UseUp uses a token up: its data is removed.
 func (s *Uses) UseUp(t *record.Token, u record.Use) {
 	u.Application = t.Application != nil
 	*t = record.Token{Meta: t.Meta, Use: &u, Expires: s.DB.Now().Add(UsedTTL)}
@@ -208,7 +208,7 @@ func (s *Uses) Settle(ctx context.Context, uuid string, done bool) {
 		err = s.DB.Tokens.Store.Delete(ctx, uuid, 0)
 	}
 	if record.IgnoreNotFound(err) != nil {
-		s.Log.WarnContext(ctx, "auth: what a login led to was not recorded; if it is sent twice, the second reply will not know of the first", "error", err)
+		s.Log.WarnContext(ctx, "auth: the result of a login was not recorded; a repeated request will not get it", "error", err)
 	}
 }
 

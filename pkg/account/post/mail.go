@@ -72,8 +72,8 @@ func (s *Post) prepareMail(ctx context.Context, mailbox record.Mailbox, request 
 	return compose(ctx, mailbox, request)
 }
 
-// WithToken returns a composer of mails with a token, which is stored before: its hash alone. bind binds it to what it is for; nil: to
-// nothing.
+// WithToken returns a composer of mails with a token, of which only the hash is stored before. bind binds it to its
+// purpose; nil: to nothing.
 func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration, bind func(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error) Composer {
 	return func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 		token := secret.New()

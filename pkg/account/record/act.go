@@ -1,6 +1,6 @@
 package record
 
-// Act is what a secret was used for.
+// Act is the act for which a secret was used.
 type Act string
 
 // The acts.
@@ -14,6 +14,6 @@ const (
 	ActKept       Act = "kept"       // a change of address can no longer be undone
 	ActPasskey    Act = "passkey"    // a passkey was added
 	ActChanged    Act = "changed"    // the user of a session has changed the password
-	ActProven     Act = "proven"     // the user of a session has proven again who they are
+	ActProven     Act = "proven"     // the user of a session has proven their identity again
 	ActFirstAdmin Act = "first"      // the first admin was made
 )

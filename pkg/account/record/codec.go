@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Meta is what all records have.
+// Meta is the common part of all records.
 type Meta struct {
 	store.Stored        // as it was read
 	Created      string // when; "" of a record that is not stored yet

@@ -41,7 +41,7 @@ func Open(users, idents, sessions, tokens *store.Store, now func() time.Time) *S
 }
 
 // Links is the table of the record of links for the first admin. It makes no events: that belfry starts is
-// no change that listeners and people who read the log have to see.
+// not a change that listeners and readers of the log have to see.
 func (s *Stores) Links() Mailboxes {
 	return Mailboxes{s.Mailboxes.Store.WithOptions(func(o *store.Options) { o.NoEvents = true }), s.Mailboxes.codec}
 }

@@ -25,7 +25,8 @@ func TypedCode(text string) string {
 	}, text)
 }
 
-// TypedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and what can't be seen.
+// TypedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and invisible
+// characters.
 func TypedToken(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isGap(r) {

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// freshFor is how long after a login its user may change what protects the account.
+// freshFor is how long after a login its user may change the account's protection.
 const freshFor = 10 * time.Minute
 
 // RequireFresh returns an Unauthenticated error with an errs.StepUp unless the user of a session has proven their
@@ -27,7 +27,7 @@ func (s *Sessions) RequireFresh(ctx context.Context, me *Session) error {
 	return RequireComplete(me)
 }
 
-// RequireFreshToEnroll is RequireFresh for what adds a second factor.
+// RequireFreshToEnroll is RequireFresh for adding a second factor.
 func (s *Sessions) RequireFreshToEnroll(ctx context.Context, me *Session) error {
 	if err := RequireLogin(me); err != nil {
 		return err
@@ -87,7 +87,7 @@ func RequireComplete(me *Session) error {
 	return errs.NeedsStepUp(errs.StepUp{Step: me.Missing, AAL: 2}, "%s", message)
 }
 
-// Raise replaces the session of a client by one whose user has just proven who they are by a method.
+// Raise replaces the session of a client by one whose user has just proven their identity by a method.
 func (s *Sessions) Raise(ctx context.Context, method string, from Client) (Issued, error) {
 	me := from.Session
 	if err := s.CheckActive(record.AsService(ctx, me.User.UUID), me); err != nil {

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Key is what distinguishes the session of an API key. nil is that of a login.
+// Key is the part of a session that only an API key has. It is nil for a login.
 type Key struct {
 	Name string
 	rule *policy.RequestRule // nil: none that can be evaluated

@@ -13,7 +13,7 @@ func (s *Sessions) ProofBy(provider, method string, aal int) record.Proof {
 	return record.Proof{Provider: provider, Methods: []string{method}, AAL: aal, At: s.DB.Now()}
 }
 
-// Proof is how the user of a session has proven who they are, for a session that replaces it.
+// Proof is how the user of a session has proven their identity, for a session that replaces it.
 func (me *Session) Proof() record.Proof {
 	return record.Proof{Provider: me.Type, Methods: me.Methods, AAL: me.AAL, At: me.AuthenticatedAt, Limited: me.Limited}
 }
@@ -67,5 +67,5 @@ func (s *Sessions) PasswordKnown(ctx context.Context, user record.User, methods 
 // proof of another one.
 const EnrollDelay = 24 * time.Hour
 
-// SessionFlow identifies what a second factor is proven for when a session is raised.
+// SessionFlow identifies the flow of a second factor that raises a session.
 func SessionFlow(me *Session) string { return "session-" + me.ID }

@@ -101,7 +101,7 @@ type Identity struct {
 	Keep func(*record.Ident) // sets the tokens of the provider in its ident; nil without tokens
 	Must bool                // a login whose ident was not written has not succeeded
 
-	// Of an identity that is linked, besides what all have.
+	// Further fields of a linked identity.
 	Passkey *record.Credential
 	Name    string             // of a passkey
 	Single  bool               // it is Exists also for the user who has it

@@ -15,8 +15,8 @@ const MaxScore = 4
 
 // Limits of an estimate, whose time grows much faster than the lengths of a password and of its substitutes for letters.
 const (
-	// maxEstimated is how many characters of a password are estimated. They are no bytes, of which Japanese has three for each:
-	// the ten characters of 32 bytes could not get the highest score, however many followed.
+	// maxEstimated is how many characters of a password are estimated. They are not bytes, of which Japanese has three for
+	// each: the ten characters of 32 bytes could not get the highest score, however many followed.
 	maxEstimated = 32
 
 	maxOwnText  = 256 // characters of a text of the user
@@ -66,8 +66,8 @@ func latin1(text string) string {
 	return string(runes)
 }
 
-// wordsOf returns what is guessed first of a user's own texts, such as an address and a name: each text, and its words. They are cut
-// as passwords are, or a long address would not be found in a password that begins with it.
+// wordsOf returns the first guesses from a user's own texts, such as an address and a name: each text, and its words.
+// They are cut as passwords are, or a long address would not be found in a password that begins with it.
 func wordsOf(texts []string) []string {
 	words := []string{}
 	add := func(word string) {

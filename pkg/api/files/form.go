@@ -183,7 +183,7 @@ func tooMuchOverhead() error {
 	return errs.New(errs.TooLarge, "the form has more than %d bytes besides its file", maxOverhead)
 }
 
-// meter reads a form and limits what it has besides its file.
+// meter reads a form and limits its data besides the file.
 type meter struct {
 	body   io.Reader
 	left   int64

@@ -18,7 +18,7 @@ import (
 // addIndex is the index in the path that appends a binary to the others.
 const addIndex = "add"
 
-// announcement is what path and headers of a request say of its file.
+// announcement is the file as announced by path and headers of a request.
 type announcement struct {
 	binary.Upload
 	match    kit.Tags

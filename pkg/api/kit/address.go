@@ -62,7 +62,7 @@ func (f *forwarding) client(req *http.Request) string {
 	return client.String()
 }
 
-// warn reports what a proxy sends, once: it would otherwise be in the log for each request.
+// warn reports the headers of a proxy, once: it would otherwise be in the log for each request.
 func (f *forwarding) warn(proxy netip.Addr, hop string) {
 	if f.log == nil || f.warned.Swap(true) {
 		return

@@ -90,7 +90,7 @@ func (b arriving) Read(p []byte) (int, error) {
 func (b arriving) Close() error { return b.x.body.Close() }
 
 // settle reads the rest of a body that nobody has read to its end before the reply begins, as net/http would, which a stop could not
-// end; or has the connection closed. The rest is no further request.
+// end; or has the connection closed. The rest is not a further request.
 func (x *Exchange) settle() {
 	if !x.hasRest() || x.Header().Get("Connection") == "close" || x.Request.Close || x.awaitsContinue() {
 		return // the connection is closed
@@ -105,7 +105,7 @@ func (x *Exchange) settle() {
 	}
 }
 
-// leaveTimeout is how long net/http may read what is left of a body after the reply.
+// leaveTimeout is how long net/http may read the rest of a body after the reply.
 const leaveTimeout = 5 * time.Second
 
 // leave ends a request whose body is not read to its end, and whose connection is closed. It sends the reply, and
@@ -125,7 +125,7 @@ func (x *Exchange) leave() {
 	_ = control.SetReadDeadline(time.Now().Add(leaveTimeout))
 }
 
-// hasRest reports whether the request has a body that nobody has read to its end, on a connection that is no other's.
+// hasRest reports whether the request has a body that nobody has read to its end, on a connection of its own.
 func (x *Exchange) hasRest() bool {
 	return x.body != nil && !x.arrived && x.Request.ContentLength != 0 && x.Request.ProtoMajor == 1
 }

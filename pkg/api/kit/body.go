@@ -154,8 +154,8 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 	return errs.New(errs.Unsupported, "Content-Type %q is not supported: send %s", Truncate(media, 64), strings.Join(accepted, " or "))
 }
 
-// readBody appends the body to buf. Memory grows with what arrives, not with
-// what Content-Length announces, and nothing is read beyond the limit.
+// readBody appends the body to buf. Memory grows with the data that arrives, not with
+// Content-Length, and nothing is read beyond the limit.
 func (x *Exchange) readBody(buf []byte, memory *body, limit int64) ([]byte, error) {
 	if x.Request.ContentLength > limit {
 		return buf, tooLarge(limit)

@@ -74,7 +74,7 @@ func (c *Calls) Session(x *Exchange) (*account.Session, error) {
 	return session, nil
 }
 
-// AccountSession is Session for what shows somebody to themselves: the session may be of no use for anything else yet.
+// AccountSession is Session for views of the user's own account: the session may not be usable for anything else yet.
 func (c *Calls) AccountSession(x *Exchange) (*account.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
 		return x.session, x.refused
@@ -160,7 +160,7 @@ func RequireAllowed(x *Exchange, key *account.Key, budget *policy.Budget, method
 // Anonymous has a request count as one without a session from now on.
 func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated, x.refused = nil, true, nil }
 
-// RequireAdmin refuses what only admins may: Unauthenticated for nobody, else Denied.
+// RequireAdmin refuses a request that only admins may make: Unauthenticated for nobody, else Denied.
 func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	session, err := c.Session(x)
 	switch {
@@ -201,7 +201,7 @@ func (c *Calls) call(x *Exchange) (store.Call, error) {
 	return call, err
 }
 
-// RuleBudget returns what the rules of the request may cost together.
+// RuleBudget returns the budget of all rules of the request.
 func (x *Exchange) RuleBudget() *policy.Budget {
 	if x.rules == nil {
 		x.rules = policy.NewBudget()
@@ -254,7 +254,7 @@ func (x *Exchange) waitFailed(ctx context.Context, err error) {
 		slog.String("error", err.Error()))
 }
 
-// Context returns the context of what the server itself does for a request: the
+// Context returns the context of the server's own work for a request: the
 // rules for clients do not apply.
 func (x *Exchange) Context() context.Context {
 	return store.WithCall(x.Request.Context(), store.Call{Ctx: x.EventCtx()})

@@ -36,7 +36,7 @@ type tag struct {
 // lighttpd) or --gzip (Jetty).
 var codings = [...]string{"-gzip", "-br", "-zstd", "-deflate"}
 
-// names reports whether a tag is one for which is holds: as it is, or without what a proxy appended. The
+// names reports whether a tag is one for which is holds: as it is, or without a proxy's suffix. The
 // tags of belfry end in digits, or have a fixed length, so none of them is another one with a coding.
 func (t tag) names(is func(value string) bool) bool {
 	if is(t.value) {
@@ -169,8 +169,8 @@ func cutTag(s string) (t tag, rest string, ok bool) {
 	return t, s[end+1:], true
 }
 
-// Match reports whether the tags name the current one, given without its quotes, or what a proxy that compresses made of it. Only ranges
-// depend on the bytes that were received: see RangeHolds.
+// Match reports whether the tags name the current one, given without its quotes, or the tag that a compressing proxy
+// made of it. Only ranges depend on the bytes that were received: see RangeHolds.
 func (t Tags) Match(current string) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
 		return one.names(func(value string) bool { return value == current })
@@ -191,7 +191,8 @@ func (t Tags) MatchView(o store.Stored) bool { return t.Match(strings.Trim(ETag(
 
 // RangeHolds reports whether If-Range and If-Match, where they are given, let a range of a content apply. Only its own
 // tag does, given without its quotes: a weak one, or one with a coding, is of other bytes, to which the range would not
-// fit. A date is no proof either, since it is the same for all codings, and for what replaces the content within its second.
+// fit. A date is not a proof either, since it is the same for all codings, and for what replaces the content within its
+// second.
 func RangeHolds(h http.Header, current string) bool {
 	if match, err := IfMatch(h); err != nil || match.Given && !match.exact(current) {
 		return false

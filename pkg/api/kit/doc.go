@@ -1,4 +1,4 @@
-// Package kit is what the HTTP API's packages have in common: requests and replies,
+// Package kit has the common parts of the HTTP API's packages: requests and replies,
 // routes, errors, conditional requests and calls of stores.
 //
 // # Steps of a request

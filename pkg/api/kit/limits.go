@@ -16,7 +16,7 @@ import (
 )
 
 // Rates are how much one client may ask for a second, on average over
-// ratelimit.Window. 0 is no limit.
+// ratelimit.Window. 0 means no limit.
 type Rates struct {
 	Reads, Lists, Writes   int // requests
 	ListBytes, UploadBytes int // bytes of pages and of files that are uploaded
@@ -31,7 +31,7 @@ type LimitOptions struct {
 	Previous *Limits
 }
 
-// Act is what a route does, for its limits.
+// Act is the kind of work of a route, for its limits.
 type Act uint8
 
 // The acts of routes.
@@ -64,7 +64,7 @@ type limit struct {
 	clients *ratelimit.Clients
 	name    string // of the policy in the headers
 	key     string // of the configuration
-	unit    string // what is counted, in messages
+	unit    string // of the count, in messages
 	policy  string // item of RateLimit-Policy
 	refused prometheus.Counter
 }
@@ -133,7 +133,7 @@ func (c *Calls) Limit(a Act, h Handler) Handler {
 	}
 }
 
-// Admit counts what a request does beside the act of its route, such as an operation of a batch. The headers
+// Admit counts work of a request beside the act of its route, such as an operation of a batch. The headers
 // about limits are set in h.
 func (c *Calls) Admit(x *Exchange, a Act, h http.Header) error {
 	if c.o.Limits == nil {
@@ -208,7 +208,7 @@ func (l *limit) show(h http.Header, left int, wait time.Duration) {
 		return
 	}
 	join(h, "Ratelimit-Policy", l.policy)
-	// Within a second no more than what is left can be used, or none until the wait is over.
+	// Within a second only the rest can be used, or none until the wait is over.
 	join(h, "Ratelimit", fmt.Sprintf(`"%s";r=%d;t=%s`, l.name, left, problem.Seconds(wait)))
 }
 

@@ -14,7 +14,7 @@ func preferredWait(lines []string, limit time.Duration) time.Duration {
 	return seconds(preference(lines, "wait"), limit)
 }
 
-// representation is the preference for a reply that has what the request led to (RFC 7240, "return").
+// representation is the preference for a reply that has the result of the request (RFC 7240, "return").
 const representation = "return=representation"
 
 // PrefersRepresentation reports whether the client prefers a reply that has what the
@@ -59,7 +59,7 @@ func cutUnquoted(s string, separator byte) (before, after string) {
 	return s, ""
 }
 
-// unquote returns what a quoted string says; another string is returned as it is.
+// unquote returns the value of a quoted string; another string is returned as it is.
 func unquote(s string) string {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return s

@@ -112,7 +112,7 @@ func parse(layout, name, text string, stop *stopper) (*template.Template, error)
 const tryTime = 10 * time.Second
 
 // try executes a template with all that a page can have, and with nothing, and stops one that takes too long: a process
-// that serves continues without it, and must not execute it for ever.
+// that serves continues without it, and must not execute it forever.
 func try(t *template.Template, stop *stopper, most time.Duration) error {
 	done := make(chan error, 1)
 	go func() {

@@ -100,7 +100,7 @@ type state struct {
 	decisions map[string]decision // by the viewers' keys
 }
 
-// decision is what a viewer may receive of an event.
+// decision is the part of an event that a viewer may receive.
 type decision struct {
 	allowed bool
 	hidden  []string // the fields of the object that the viewer may not read
@@ -157,7 +157,7 @@ func (s *source) needsEventObject() bool {
 	return s.byObject && !s.readsHidden || s.fields.byObject && !s.fields.readsHidden
 }
 
-// decisionFor returns what a viewer may receive of the event, errs.Unavailable when the
+// decisionFor returns the part of the event that a viewer may receive, errs.Unavailable when the
 // store is unavailable, and exhausted when the rules for the viewer have cost too much.
 func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *allowance) (decision, error) {
 	now, err := a.state(ctx)
@@ -275,7 +275,7 @@ func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
 }
 
 // states returns the states in which a rule that depends on the object has to hold, and false where they are not known.
-// An event about a binary has its record alone: then they are those of the object in the store.
+// An event about a binary has only its record: then they are those of the object in the store.
 func (a *authorization) states(now *state, readsHidden bool) (states []object.Object, known bool) {
 	switch {
 	case !now.deleted && now.revision == a.revision && now.object != nil:

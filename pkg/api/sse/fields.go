@@ -26,7 +26,7 @@ func newFieldRules(from *source) fieldRules {
 	return f
 }
 
-// hiddenFields returns the fields that a viewer may not read, who may receive the event.
+// hiddenFields returns the fields that a viewer of the event may not read.
 func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state, cost *policy.Budget) (hidden []string, err error) {
 	of := a.source.fields
 	if len(of.names) == 0 {

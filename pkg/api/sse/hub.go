@@ -53,9 +53,9 @@ const (
 type Options struct {
 	Bus      *bus.Bus
 	Stores   []*store.Store // whose events are streamed
-	GetOnly  []string       // names of those whose events may be received by all who may get the object; of others, by those who may list it as well
+	GetOnly  []string       // names of those whose events need only the permission to get the object; others also need that to list it
 	Identity []string       // names of the stores of users and sessions
-	Accounts string         // name of the store of users, whose events event.Auth are streamed to who may have them; "": to nobody
+	Accounts string         // name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
 
 	Clients   int           // at the same time; 0: DefaultClients
 	Address   int           // of them, from one network address; 0: DefaultAddress, negative: no limit

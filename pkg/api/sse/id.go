@@ -17,7 +17,7 @@ import (
 const (
 	idPurpose = "events"
 	idSize    = 24
-	oldIDSize = 8 // of the release before: a sequence alone, which is not trusted
+	oldIDSize = 8 // of the release before: only a sequence, which is not trusted
 
 	// oldestID begins with the oldest event in the log.
 	oldestID = "0"

@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// checkLog compares the log with what is known of it. Reading begins a little before
+// checkLog compares the log with its known state. Reading begins a little before
 // the end of a log: after a restart all clients reconnect at once, and resume from
 // the same few events.
 func (r *reader) checkLog(ctx context.Context) error {

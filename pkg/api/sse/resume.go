@@ -14,7 +14,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 		s.restart(v, place{})
 		return proceed, s.notice("reset", beyondText)
 	case (s.unknown || s.after == nil) && v.position < v.end:
-		return awaitEntries, nil // the end is read in a moment, and with it what is there
+		return awaitEntries, nil // the end is read in a moment, and with it the present events
 	case s.unknown:
 		s.unknown = false
 		s.restart(v, place{sequence: v.position, event: v.mark})

@@ -23,8 +23,7 @@ const scanShare = 4
 // The scan alternates between two waiting clients. The client with the lowest position
 // comes first, so that later clients catch up with earlier ones and continue with them.
 // The longest waiting client comes next, so that clients that keep restarting do not
-// delay others for long.
-// long.
+// delay others for long. long.
 type scan struct {
 	hub *Hub
 
@@ -122,7 +121,7 @@ func (s *scan) next() *pageRequest {
 	return slices.MinFunc(s.waiting, func(a, b *pageRequest) int { return cmp.Compare(a.after, b.after) })
 }
 
-// deliver replies to all who wait for a part of a page. An error is for everyone.
+// deliver replies to all clients that wait for a part of a page. An error is for everyone.
 func (s *scan) deliver(of *pageRequest, entries []*entry, err error) {
 	p := &logPage{epoch: of.epoch, after: of.after, last: of.after, entries: entries}
 	for _, e := range entries {

@@ -3,7 +3,7 @@
 // dead letters.
 //
 // It has its own knowledge of the bus, which docs/reference/events.md and the pages beside it
-// document; test/documents compares the document with what belfry sends. Its
+// document; test/documents compares the document with belfry's messages. Its
 // schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
 package asyncapi
 

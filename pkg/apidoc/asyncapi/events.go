@@ -71,7 +71,7 @@ func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optiona
 		"headers", headers(),
 		"payload", envelope(s, k, needed, optional...),
 	))
-	if !k.event.IsAuth() { // those are in the log alone
+	if !k.event.IsAuth() { // those are only in the log
 		live, _ := d.plain.Get(string(k.event)).([]string)
 		d.plain.Set(string(k.event), append(live, name))
 	}

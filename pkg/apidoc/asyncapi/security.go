@@ -8,10 +8,10 @@ import (
 	"belfry/pkg/event"
 )
 
-// authDetails is the schema of what an event Auth.* says besides its user.
+// authDetails is the schema of the details of an event Auth.*.
 const authDetails = "AuthDetails"
 
-// securitySummaries say what the events Auth.* are about.
+// securitySummaries describe the events Auth.*.
 func securitySummaries() map[event.Name]string {
 	return map[event.Name]string{
 		event.AuthLoggedIn:        "A session of the user began.",

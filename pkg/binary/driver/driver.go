@@ -117,7 +117,7 @@ type SignedHeaders struct {
 }
 
 // Documents is implemented by a storage that also keeps small documents under names,
-// beside its contents: a backup's list of parts. They are no contents: List does not
+// beside its contents: a backup's list of parts. They are not contents: List does not
 // return them.
 type Documents interface {
 	// PutDocument stores a document durably and atomically, and replaces one of the

@@ -129,7 +129,7 @@ func (u *upload) completed(ctx context.Context) bool {
 	return err == nil && aws.ToInt64(head.ContentLength) == u.size
 }
 
-// abort aborts the upload. It is no error when it does not exist.
+// abort aborts the upload. It is not an error when it does not exist.
 func (u *upload) abort(ctx context.Context) error {
 	_, err := u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id})
 	if codeOf(err) == "NoSuchUpload" {

@@ -15,7 +15,7 @@ import (
 // handled includes it: an event that is removed earlier counts as missed.
 const EraseAfter = time.Minute
 
-// Erasure is what an erasure has done.
+// Erasure is the result of an erasure.
 type Erasure struct {
 	Erased    int    `json:"erased"`
 	Young     int    `json:"young,omitempty"`     // events that are too young

@@ -34,7 +34,7 @@ type check struct {
 	most       int // targets in memory at once
 	seed       maphash.Seed
 
-	mu         sync.Mutex          // guards what follows, the tallies and the report, while pages or targets are in use
+	mu         sync.Mutex          // guards the following fields, the tallies and the report, while pages or targets are in use
 	candidates map[string][]string // target → objects that name it
 	unnamed    Unnamed
 }
@@ -156,7 +156,7 @@ func (c *check) compareArrays(ctx context.Context, targets *reader, named *talli
 	return targets.err
 }
 
-// compareArray adds a target to the report, and to the candidates if its array is not what the objects make of it.
+// compareArray adds a target to the report, and to the candidates if its array differs from the entries of the objects.
 func (c *check) compareArray(ctx context.Context, t store.Stored, want tally) error {
 	value := c.array(t)
 	var has tally

@@ -21,7 +21,7 @@ const (
 )
 
 // endsList reports whether a list of hashes ends after this one: where a hash says so,
-// so that a content that is added changes one list alone.
+// so that a content that is added changes only one list.
 func endsList(hash string, listed int64) bool {
 	return listed >= maxListed || listed >= maxListed/16 && hash[len(hash)-3:] == "000"
 }

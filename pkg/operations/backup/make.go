@@ -26,7 +26,7 @@ type Source struct {
 	Stores  map[string]driver.Store
 }
 
-// Progress is what a backup or a restore is doing.
+// Progress is the progress of a backup or a restore.
 type Progress struct {
 	What string `json:"what"` // a store, a backend, a stream, a service of binaries
 	Done int64  `json:"done"` // records, files, messages, contents
@@ -56,12 +56,12 @@ type run struct {
 	codec    codec
 	manifest *Manifest
 
-	mu     sync.Mutex                 // guards the numbers and problems of the manifest, calls of Progress, and what follows
+	mu     sync.Mutex                 // guards the numbers and problems of the manifest, calls of Progress, and the following fields
 	copied map[[sha256.Size]byte]bool // contents that the destination has: each is asked for once, not again in the second reading
 }
 
 // Make makes a backup. It exists once Make has written its manifest, which is the last
-// that it writes; what a backup that was interrupted has left is removed. One process at
+// that it writes; the remains of an interrupted backup are removed. One process at
 // a time may make backups to a destination.
 func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 	began := time.Now().UTC()
@@ -232,7 +232,7 @@ func (r *run) count(p Part, added bool) {
 	}
 }
 
-// problem records what is not in the backup, once.
+// problem records a part that is missing in the backup, once.
 func (r *run) problem(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,7 +270,7 @@ func (r *run) checkParts(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return errs.New(errs.Unavailable, "%s of the backup missing in %s: something else has removed what was there", count.Of(len(missing), "part"), r.to.name)
+		return errs.New(errs.Unavailable, "%s of the backup missing in %s: another program has removed content of the destination", count.Of(len(missing), "part"), r.to.name)
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func (r *restore) copyRecords(ctx context.Context, o *outboxes, records []driver
 				return err
 			})
 			if r.Again() && errors.Is(err, errs.Conflict) {
-				return nil // the interrupted restore has corrected what is mapped into it
+				return nil // the interrupted restore has corrected its mapped arrays
 			}
 			return err
 		})
@@ -221,7 +221,7 @@ func (r *restore) copyRecords(ctx context.Context, o *outboxes, records []driver
 	return g.Wait()
 }
 
-// patiently retries what a server that throttles refuses.
+// patiently retries requests that a throttling server refuses.
 func patiently(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for delays := backoff.New(100*time.Millisecond, 5*time.Second); ; {

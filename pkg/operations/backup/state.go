@@ -17,7 +17,7 @@ const LeaseTime = time.Minute
 // stateUUID is the object that holds the State.
 const stateUUID = "backups"
 
-// State is what an installation remembers of its backups.
+// State is an installation's record of its backups.
 type State struct {
 	Installation string `json:"installation"`
 
@@ -60,7 +60,7 @@ type Result struct {
 	Elsewhere bool
 }
 
-// Holder is who makes a backup.
+// Holder is the process that makes a backup.
 type Holder struct {
 	ID   string `json:"id"`   // of the backup that is made, unique
 	Run  string `json:"run"`  // of the process, unique

@@ -89,7 +89,7 @@ type Import struct {
 	items   splitter
 	ended   error // why there is no next item
 
-	mu       sync.Mutex // guards what follows; never held while waiting
+	mu       sync.Mutex // guards the following fields; never held while waiting
 	progress Progress
 	inFlight []int64 // number of the item of each worker; 0 for none
 	stopped  bool

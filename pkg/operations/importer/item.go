@@ -21,7 +21,7 @@ type Failure struct {
 	Position              // of the object, or of the syntax error in it
 	UUID     string       // "" when unknown
 	Status   int          // status of the reply; 0 when the object was not sent
-	Message  string       // what is wrong
+	Message  string       // the error
 	Fields   []errs.Field // violations within the object
 }
 

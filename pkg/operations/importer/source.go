@@ -31,7 +31,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// item is the text of an object, or of what is in its place.
+// item is the text of an object, or the text in its place.
 type item struct {
 	n    int64    // its number, from 1; items that are not objects count too
 	at   Position // where the text begins

@@ -1,4 +1,5 @@
-// Package access decides who may do what with an object of a store, and who may see and set which of its fields.
+// Package access decides which operations a caller may execute on an object of a store, and which of its fields they
+// may see and set.
 //
 //	                    the program    a trusted client    another client
 //	operations          all            all                 by the policy
@@ -32,7 +33,7 @@ type Caller struct {
 	Trusted bool // but not for this client, which another layer authorizes
 	NoGet   bool // it has no get of the store
 
-	User    object.Object   // who is logged in; nil: nobody
+	User    object.Object   // the logged-in user; may be nil
 	Session *policy.Session // theirs, for rules; nil for none
 	Budget  *policy.Budget  // for evaluating rules; nil: none
 }
@@ -40,7 +41,7 @@ type Caller struct {
 // isRestricted reports whether the policy and the rules of fields hold for the caller.
 func (c Caller) isRestricted() bool { return c.Client && !c.Trusted }
 
-// Options say what the rules of a store are.
+// Options are the rules of a store.
 type Options struct {
 	Store       string         // its name
 	Policy      *policy.Policy // nil: every client may do everything
@@ -48,7 +49,7 @@ type Options struct {
 	Fields      *policy.Fields // rules for fields; nil: none
 	Private     []string       // fields that clients neither set nor see
 	ReadOnly    []string       // fields that clients see, and only trusted clients set
-	Reserved    []string       // fields that clients see, and that belfry alone sets
+	Reserved    []string       // fields that clients see, and that only belfry sets
 	Maintained  []string       // further fields that belfry maintains
 	Arrays      []string       // arrays that mappings maintain
 	Binaries    []string       // properties that hold nothing but records of binaries
@@ -57,7 +58,7 @@ type Options struct {
 	HideForbidden bool // a client that may not get an object gets NotFound
 
 	// Amended returns a stored object as the caller of ctx reads it once an interceptor has amended it, or the error by
-	// which that refuses. nil: no interceptor amends what is read.
+	// which that refuses. nil: no interceptor amends objects that are read.
 	Amended func(ctx context.Context, stored object.Object) (body []byte, err error)
 
 	Logger *slog.Logger
@@ -67,7 +68,7 @@ type Options struct {
 // Rules are those of one store. They are immutable and safe for concurrent use.
 type Rules struct {
 	opts   Options
-	fields *policy.Fields // Fields, Private, ReadOnly, and the owner, who is read-only
+	fields *policy.Fields // Fields, Private, ReadOnly, and the owner, which is read-only
 	owner  string         // the field with the uuid of the owner, which new objects get; "" for none
 
 	hiddenNames [][]byte // the names of the hidden fields that are not internal, as JSON
@@ -87,7 +88,7 @@ func New(o Options) *Rules {
 	}
 	switch r.owner {
 	case "":
-	case "uuid": // users own themselves; what names an owner elsewhere is not theirs to set
+	case "uuid": // users own themselves; the field that names the owner is not theirs to set
 		r.owner = ""
 		readOnly = append(readOnly, "user")
 	default:
@@ -123,10 +124,10 @@ func (r *Rules) ClientsChooseUUIDs() bool { return r.opts.Policy == nil || r.opt
 // HidesForbidden reports whether a client that may not get an object gets NotFound.
 func (r *Rules) HidesForbidden() bool { return r.opts.HideForbidden }
 
-// VariesByCaller reports whether what a client receives of an object depends on who it is.
+// VariesByCaller reports whether the caller determines which fields of an object they receive.
 func (r *Rules) VariesByCaller() bool { return len(r.fields.Readers()) > 0 || r.opts.Amended != nil }
 
-// Input is what the rules see of an operation.
+// Input is an operation's input for the rules.
 func (r *Rules) Input(c Caller, stored, input object.Object) policy.Input {
 	return policy.Input{
 		User: c.User, Session: c.Session, Object: stored, Input: input, Now: r.opts.Now(), Budget: c.Budget,

@@ -119,7 +119,7 @@ func (e *entry) target(r *Request, status store.WriteStatus, now time.Time) {
 	}
 	e.revision = max(store.RevisionAt(now), status.Revision+1, e.revision+1)
 	if r.Op == Delete && e.revision > store.RevisionAt(now) {
-		e.revision += 1 + rand.Uint64N(revisionSpread) //nolint:gosec // it is no secret
+		e.revision += 1 + rand.Uint64N(revisionSpread) //nolint:gosec // it is not secret
 	}
 }
 

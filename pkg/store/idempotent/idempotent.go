@@ -72,7 +72,7 @@ func New(o Options) *Executor {
 	return &Executor{opts: o, instance: nuid.Next(), locks: store.NewKeyLock()}
 }
 
-// Op is what a request does.
+// Op is the operation of a request.
 type Op uint8
 
 // The operations.
@@ -85,11 +85,11 @@ const (
 // Request is a write with a key.
 type Request struct {
 	ID          string // of the key: see KeyID
-	Fingerprint string // of what is requested: see Fingerprint
+	Fingerprint string // of the request: see Fingerprint
 	Op          Op
 	Store       *store.Store
 	UUID        string // of the object; "": one is chosen for Save
-	Client      string // for whom the reply is kept; "": nobody's bytes are counted
+	Client      string // of the reply; "": its bytes are not counted
 
 	// Check returns the error of a request that is refused before its key is stored; nil: none is.
 	Check func(ctx context.Context) error
@@ -123,7 +123,7 @@ func KeyID(key string, scope ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Fingerprint identifies what is requested, to detect different requests with the same key.
+// Fingerprint identifies a request's content, to detect different requests with the same key.
 func Fingerprint(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

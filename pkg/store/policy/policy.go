@@ -40,7 +40,7 @@ type Rules struct {
 	Users bool
 }
 
-// Input is what a rule sees.
+// Input is the input of a rule.
 type Input struct {
 	User    object.Object // the logged-in user; may be nil
 	Session *Session      // theirs; may be nil
@@ -135,7 +135,7 @@ func (p *Policy) evaluate(ctx context.Context, r *rule, op Op, in Input) (*Denia
 	return nil, nil
 }
 
-// Denial is the cause of an error of Allow: the rule that denies. It is for those who
+// Denial is the cause of an error of Allow: the rule that denies. It is for callers that
 // configure the store.
 type Denial struct {
 	Op         Op     // whose rule it is: a list may have that of get
@@ -194,13 +194,13 @@ func (p *Policy) isOwner(op Op, in Input) bool {
 	return ok && theirs == me
 }
 
-// Messages of the parser of CEL that say little of what is wrong.
+// Messages of the parser of CEL that say little about the error.
 var (
 	reservedWord  = regexp.MustCompile(`^reserved identifier: (\w+)$|no viable alternative at input '\.\s*(in)'|mismatched input '(in)'|mismatched input '(true|false|null)' expecting IDENTIFIER`)
 	unknownSymbol = regexp.MustCompile(`^Syntax error: token recognition error at: '(=|&|\||.)`)
 )
 
-// withHint returns the message about a syntax error with what to write instead, if that is known.
+// withHint returns the message about a syntax error with the correct form, if that is known.
 func withHint(message string) string {
 	if found := reservedWord.FindStringSubmatch(message); found != nil {
 		word := found[1] + found[2] + found[3] + found[4]

@@ -28,7 +28,7 @@ func (s Selection) None() bool {
 	return !s.Every && s.Term == "" && len(s.Any) == 0 && len(s.All) == 0 && s.Not == nil
 }
 
-// Terms returns how many terms are to be looked for.
+// Terms returns the number of terms to search for.
 func (s Selection) Terms() int {
 	n := 0
 	if s.Term != "" {
@@ -95,7 +95,7 @@ type Selector struct {
 	key     string
 }
 
-// callerSelection is what of a rule depends on the caller: it returns the objects for which it holds.
+// callerSelection is the part of a rule that depends on the caller: it returns the objects for which it holds.
 type callerSelection func(*collector) (Selection, error)
 
 // Key identifies the terms that objects have: other rules make others.

@@ -133,7 +133,7 @@ func (c *timeComparer) literal(e ast.Expr) (between bool) {
 	return !exact
 }
 
-// isTimestamp reports whether an expression is now, a timestamp(...), or what is so much later or earlier.
+// isTimestamp reports whether an expression is now, a timestamp(...), or a sum or difference with one of them.
 func isTimestamp(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.IdentKind:

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// UserRule is a compiled expression over a user alone. It is safe for concurrent use.
+// UserRule is a compiled expression over only a user. It is safe for concurrent use.
 type UserRule struct{ program cel.Program }
 
 // RequestRule is a compiled expression over a request: its method and its path. It is safe
@@ -31,7 +31,7 @@ var (
 )
 
 // requestDepth is how deep the expressions of a rule over requests may be in each other. Users write these rules, and
-// what the checker does with a list in a list takes the cube of its depth.
+// the checker takes the cube of the depth of nested lists.
 const requestDepth = 16
 
 func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
@@ -64,7 +64,7 @@ func CompileRequestRule(expression string) (*RequestRule, []Problem) {
 	return &RequestRule{compiled}, nil
 }
 
-// compilePlain compiles a rule that is no rule of a store. known says which names it knows.
+// compilePlain compiles a rule that is not a rule of a store. known says which names it knows.
 func compilePlain(environment func() (*cel.Env, error), check func(*cel.Env, Op, string) (*cel.Ast, []Problem), expression, known string) (cel.Program, []Problem) {
 	env, err := environment()
 	if err != nil {

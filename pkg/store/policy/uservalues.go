@@ -12,9 +12,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// UserValues keep what rules say of the user alone, for several objects, such as those of a list: a rule like
-// `object.team in user.teams.map(t, t.team)` goes through the teams of the user once, and not for each object. They are
-// for one user with one session, and not safe for concurrent use.
+// UserValues keep the values of rules that depend only on the user, for several objects, such as those of a list. A
+// rule like `object.team in user.teams.map(t, t.team)` then evaluates the teams of the user once, and not for each
+// object. They are for one user with one session, and not safe for concurrent use.
 type UserValues struct {
 	user  ref.Val // with the fields that were converted
 	parts map[*userPart]ref.Val
@@ -30,7 +30,7 @@ func (v *UserValues) userOf(o object.Object) ref.Val {
 	return v.user
 }
 
-// userPart is a part of a rule that is about the user alone: a loop over what the user has.
+// userPart is a part of a rule that depends only on the user: a loop over the user's values.
 type userPart struct {
 	variable string // stands for it in the rest of the rule
 	program  cel.Program

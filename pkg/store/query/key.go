@@ -122,7 +122,7 @@ func encodeString(value []byte) []byte {
 
 // encodeNumber writes the bits of the greatest float64 that is not above the number, so
 // that bytes compare like numbers: the sign bit inverted, and all others too when it is
-// negative. A number that is no float64 ends with partInexact, so that it differs from
+// negative. A number that is not a float64 ends with partInexact, so that it differs from
 // all that are.
 func encodeNumber(value []byte) []byte {
 	f, exact := floor(value)

@@ -11,7 +11,7 @@ import (
 )
 
 // Place is a place in the order of a list, between objects: after one with these values and this uuid, whether or not
-// there is one. It does not depend on what is read.
+// there is one. It does not depend on the reads.
 type Place struct {
 	parts [][]byte // of the fields of the order
 	uuid  string

@@ -44,7 +44,7 @@ type Plan struct {
 	conjunctions   [][]condition
 	sort           order // as it was asked for
 	reads          []Read
-	order          order         // of what is read, then uuids
+	order          order         // of the objects that are read, then uuids
 	descending     bool          // uuids
 	exact          bool          // it has no further order: its indexes have no other fields
 	places         bool          // its cursors are places in the order
@@ -52,10 +52,10 @@ type Plan struct {
 	inTurn         bool          // one read after the other instead: they have no common order
 	readsUnmatched bool          // objects are read that don't match
 	elements       bool          // an index has several keys of an object
-	residual       [][]condition // of each conjunction: the conditions that some of what is read may not meet
+	residual       [][]condition // of each conjunction: the conditions that some objects that are read may not meet
 	withDomains    []conjunction // conjunctions
 	uses           []indexUse    // of each conjunction: that of the index that is read
-	filterIndexes  []Index       // what is read is intersected with these; nil: with none
+	filterIndexes  []Index       // the reads are intersected with these; may be nil
 	fingerprint
 }
 
@@ -69,7 +69,7 @@ func (q Request) Plan(indexes []Index) (*Plan, error) {
 	return p, nil
 }
 
-// Reads returns what the list reads. All reads have its order, and an object may be found by several.
+// Reads returns the reads of the list. All reads have its order, and an object may be found by several.
 func (p *Plan) Reads() []Read { return p.reads }
 
 // ReadsUnmatched reports whether objects are read that may not match the filter, as many as there are.

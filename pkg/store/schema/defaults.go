@@ -42,7 +42,7 @@ func (z *normalizer) fillerOf(n *node, known map[*node]*filler) *filler {
 	return f
 }
 
-// collect adds what a schema that holds for the value says of it.
+// collect adds the defaults of a schema that holds for the value.
 func (z *normalizer) collect(f *filler, n *node, known map[*node]*filler, visited map[*node]bool) {
 	if n.kind != objectNode || visited[n] {
 		return

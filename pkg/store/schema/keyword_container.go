@@ -144,7 +144,7 @@ type patternProperty struct {
 type objectAssertion struct {
 	Properties []property         `json:"properties"`
 	Patterns   []patternProperty  `json:"patterns"`
-	Rest       *jsonschema.Schema `json:"rest"`  // for what no other names; may be nil
+	Rest       *jsonschema.Schema `json:"rest"`  // for members that no other names; may be nil
 	Names      *jsonschema.Schema `json:"names"` // for every name; may be nil
 	named      map[string]bool
 }
@@ -216,7 +216,7 @@ func (a *objectAssertion) member(r *run, name string, value any) {
 	}
 }
 
-// requiredAssertion is required, and what dependentRequired requires.
+// requiredAssertion is required, and the requirements of dependentRequired.
 type requiredAssertion []string
 
 func (a requiredAssertion) evaluate(r *run, v any) {

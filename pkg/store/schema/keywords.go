@@ -11,7 +11,7 @@ import (
 	"github.com/qri-io/jsonschema"
 )
 
-// assertion is what one of our keywords says of a value. It reports failures to
+// assertion evaluates one of our keywords for a value. It reports failures to
 // the run.
 type assertion interface {
 	evaluate(r *run, v any)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// outline is what a schema says about the members of the document itself: in its properties, and in those of the
+// outline describes a schema's members of the document itself: in its properties, and in those of the
 // schemas that it applies to the same value.
 type outline struct {
 	names    map[string]bool    // in properties, required and dependentRequired of any
@@ -197,7 +197,7 @@ func (s *Schema) Types() map[string]string {
 // the same value.
 func (s *Schema) Declares(name string) bool { return s.form.outline.any[name] }
 
-// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member by its name alone, also
+// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member just by its name, also
 // one that another part declares.
 func (s *Schema) MayRefuse(name string) bool {
 	return slices.ContainsFunc(s.form.outline.parts, func(g closedSchema) bool { return !g.names[name] })

@@ -18,7 +18,7 @@ import (
 // allows more.
 type Portable struct {
 	Root  *ordered.Object
-	Parts []Part // what is referred to, the root among them when it is
+	Parts []Part // the targets of references, including the root if it is one
 }
 
 // Part is a schema that others refer to.
@@ -177,7 +177,7 @@ func (p *porter) nested(name string, v *node, where position, out *ordered.Objec
 	return exact
 }
 
-// items translates what became prefixItems and items.
+// items translates the keywords that became prefixItems and items.
 func (p *porter) items(n *node, m member, out *ordered.Object) bool {
 	first := n.get("items")
 	switch {
@@ -188,10 +188,10 @@ func (p *porter) items(n *node, m member, out *ordered.Object) bool {
 	case first != nil && first.kind == arrayNode:
 		return p.one("items", m.value, out)
 	}
-	return true // additionalItems alone means nothing
+	return true // additionalItems means nothing without items
 }
 
-// dependencies translates what became dependentRequired and dependentSchemas.
+// dependencies translates the keyword that became dependentRequired and dependentSchemas.
 func (p *porter) dependencies(v *node, out *ordered.Object) (exact bool) {
 	exact = true
 	names, schemas := &ordered.Object{}, &ordered.Object{}
@@ -242,7 +242,7 @@ func (p *porter) logic(n *node, m member, out *ordered.Object) (exact bool) {
 			out.Delete("contains")
 		}
 	case "unevaluatedItems":
-		// Since 2020-12 what contains has found counts as evaluated.
+		// Since 2020-12 the items that contains has found count as evaluated.
 		exact = p.one(m.name, m.value, out) && (n.file.draft == draft2020 || n.get("contains") == nil)
 	}
 	return exact

@@ -27,7 +27,7 @@ type Schema struct {
 	more sync.Pool
 }
 
-// Option changes what a schema does besides validating.
+// Option enables further work of a schema besides validation.
 type Option uint8
 
 // The options of a schema.
@@ -157,7 +157,7 @@ func (s *Schema) ValidatePart(ctx context.Context, doc []byte, present func(name
 	return err
 }
 
-// Digest identifies what the schema requires: schemas with the same one find the same in any document.
+// Digest identifies the requirements of the schema: schemas with equal digests give equal results for any document.
 func (s *Schema) Digest() string {
 	sum := sha256.Sum256(s.form.text)
 	return hex.EncodeToString(sum[:])

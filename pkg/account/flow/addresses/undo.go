@@ -79,8 +79,9 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	return nil
 }
 
-// mayUndo reports whether an address has the right to undo a change. A release that did not know who has the right gave it to the
-// address that was replaced; of such a change it has the right still if no other address of the account is older than the change.
+// mayUndo reports whether an address has the right to undo a change. An earlier release did not record the holder of
+// the right, and gave it to the address that was replaced. That address keeps it if no other address of the account is
+// older than the change.
 func (s *Flow) mayUndo(ctx context.Context, user record.User, c record.AddressChange, address record.Identity) (bool, error) {
 	switch {
 	case c.Kept:

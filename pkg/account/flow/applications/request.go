@@ -64,7 +64,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	}{{"state", &a.State, maxState}, {"client_id", &a.Client, maxClient}, {"code_challenge", &a.Challenge, challengeSize}} {
 		values := query[p.name]
 		if len(values) > 1 || len(values) == 1 && (len(values[0]) > p.max || !utf8.ValidString(values[0])) {
-			return a, protocolError(InvalidRequest, p.name+" is given twice, is too long, or is no text")
+			return a, protocolError(InvalidRequest, p.name+" is given twice, is too long, or is not text")
 		}
 		if len(values) == 1 {
 			*p.into = values[0]
@@ -82,7 +82,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 }
 
 // registered returns the configured redirect that allows a redirect. Texts are compared, not
-// URLs: no two parsers can disagree about what is equal.
+// URLs: no two parsers can disagree about equality.
 func (s *Flow) registered(redirect string) (name string, ok bool) {
 	for _, r := range s.Redirects {
 		if redirect == r || matchesLoopback(r, redirect) {

@@ -22,7 +22,7 @@ func (s *Changes) ChangesOf(user record.User) []record.AddressChange {
 	return slices.DeleteFunc(slices.Clone(user.Changes), func(c record.AddressChange) bool { return c.At <= before })
 }
 
-// New returns a change of the address of an ident, with who may undo it.
+// New returns a change of the address of an ident, with the address that may undo it.
 func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (record.AddressChange, error) {
 	found, err := s.DB.StandingsOf(ctx, user)
 	c := record.AddressChange{ID: object.NewUUID(), Ident: ident, To: to, At: record.Timestamp(s.DB.Now()), Holder: found.Owner()}
@@ -35,7 +35,7 @@ func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (
 	return c, err
 }
 
-// AboutChange sets in a mailbox what its mail is about.
+// AboutChange sets in a mailbox the change that its mail is about.
 func AboutChange(user record.User, c record.AddressChange) func(*record.Mailbox) {
 	return func(m *record.Mailbox) {
 		m.Change = &record.PendingChange{Mail: m.Request.ID, User: user.UUID, Epoch: user.Epoch, Change: c.ID, Proven: c.Proven}
@@ -87,7 +87,7 @@ func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.Addres
 }
 
 const (
-	// unsentDelay is after what time a client tries again meanwhile.
+	// unsentDelay is the interval of a client's retries.
 	unsentDelay = 10 * time.Second
 )
 
@@ -127,7 +127,7 @@ func (s *Changes) EndRights(ctx context.Context, user record.User, address recor
 type Undoable struct {
 	At   string `json:"at"`
 	By   string `json:"by"`           // the address that can undo it
-	From string `json:"from"`         // what is restored then
+	From string `json:"from"`         // restored by an undoing
 	To   string `json:"to,omitempty"` // absent for a removal
 }
 

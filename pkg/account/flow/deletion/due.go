@@ -68,7 +68,7 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 		if admin {
 			return false, s.keepAdmin(ctx, user)
 		}
-		// At the revision at which the plan was read: who takes it back at the same time succeeds, or gets NotFound.
+		// At the revision at which the plan was read: a user who takes it back at the same time succeeds, or gets NotFound.
 		err = s.DB.Users.Store.Delete(ctx, uuid, user.Revision)
 		if err == nil {
 			s.Log.InfoContext(ctx, "auth: a user was deleted, as they had asked", "user", uuid, "planned", user.Plan().Planned)

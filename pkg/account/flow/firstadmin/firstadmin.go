@@ -40,7 +40,7 @@ func (s *Flow) Offer(ctx context.Context) (token string, expires time.Time, err 
 	if err := s.storeLink(ctx, link, TTL); err != nil {
 		return "", time.Time{}, err
 	}
-	// Somebody else may have made an admin, and removed the links there were, between the look
+	// Somebody else may have made an admin, and removed the links there were, between the check
 	// at the users and the write.
 	if some, err := s.hasUsers(ctx); some || err != nil {
 		return "", time.Time{}, errors.Join(err, s.Users.EndFirstAdmin(ctx))
@@ -81,7 +81,7 @@ func (s *Flow) storeLink(ctx context.Context, link record.MailedToken, ttl time.
 	})
 }
 
-// errFirstAdmin does not say what is wrong with the link.
+// errFirstAdmin does not reveal the error of the link.
 func errFirstAdmin() error {
 	return errs.New(errs.Denied, "the link is wrong, was used, or has expired, or there is an admin already: a restart of belfry on data without users prints another one; "+
 		"`belfry user create ADDRESS --admin` makes an admin at any time")
@@ -184,7 +184,7 @@ func (s *Flow) Create(ctx context.Context, token string, c passwords.Credentials
 	return s.Login.LogIn(ctx, user, s.Sessions.ProofBy(record.Email, record.MethodPassword, 1), from)
 }
 
-// firstAdmin returns the registration of the first admin. It finds what can be wrong with it before
+// firstAdmin returns the registration of the first admin. It finds errors before
 // the link is used.
 func (s *Flow) firstAdmin(ctx context.Context, c passwords.Credentials) (users.New, error) {
 	if err := c.Validate(); err != nil {

@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Link adds an identity to the account of the user who is logged in. An
-// identity that is theirs already is no error, unless it can be linked once; Exists when it is another's. also are events of its creation.
+// Link adds an identity to the account of the logged-in user. An identity that is theirs already is not an error,
+// unless it can be linked once; Exists when it is another's. also are events of its creation.
 func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session, also ...store.ExtraEvent) error {
 	user := me.User
 	ctx = record.AsService(ctx, user.UUID)

@@ -17,7 +17,7 @@ import (
 // FinishProvider handles the callback of a provider, with the secret in the flow's cookie. It logs in the user of
 // the identity, and creates the user if necessary. A flow that links an identity keeps the session and issues no
 // token: another flow may be in progress in it. A flow for an application issues a code, and leaves the session of
-// the browser alone.
+// the browser unchanged.
 //
 //	Mismatch   the flow belongs to another browser, has expired, or is finished, with a Repetition if it has succeeded
 //	Denied     the user refused, or the identity can't be distinguished from another
@@ -37,7 +37,7 @@ func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser str
 	return session, provider, err
 }
 
-// finishFlow does what a flow was begun for.
+// finishFlow completes a flow by its purpose.
 func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string, flow record.Token, from sessions.Client) (session sessions.Issued, provider string, err error) {
 	provider = flow.FlowProvider
 	if from.Application, err = s.Applications.For(flow); err != nil {
@@ -104,7 +104,7 @@ func (s *Flow) loginOrRegister(ctx context.Context, id users.Identity, from sess
 				return record.IgnoreNotFound(err)
 			}
 			if id.Must {
-				// They are what was logged in for: a login whose tokens are lost has not succeeded.
+				// They are the purpose of the login: a login whose tokens are lost has not succeeded.
 				if err := recordUse(record.AsService(ctx, user.UUID)); err != nil {
 					return sessions.Issued{}, err
 				}

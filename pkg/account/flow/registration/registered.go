@@ -18,8 +18,8 @@ func registrationUUID(id record.Identity, from sessions.Client) string {
 	return record.KindRegistration + secret.Hex(from.Browser+"\n"+id.UUID())
 }
 
-// beginRegistration records that a browser is registering an address, and returns what records how that has ended. Of two at once
-// the first one does both.
+// beginRegistration records that a browser is registering an address, and returns a function that records the outcome.
+// Of two at once the first one does both.
 func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token string, from sessions.Client) (ended func(done bool), err error) {
 	ended = func(bool) {}
 	if token != "" || from.Browser == "" {

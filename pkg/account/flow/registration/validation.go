@@ -35,7 +35,7 @@ func (s *Flow) ResendValidation(ctx context.Context, login string, from sessions
 // is not consumed. Denied for a wrong token; with a Repetition for one that was used.
 //
 // Programs that scan mails follow links too, and so do people who never
-// registered: only a user who is logged in proves that the account is theirs.
+// registered: only a logged-in user proves that the account is theirs.
 func (s *Flow) FollowLink(ctx context.Context, login, token string, from sessions.Client) (post.Outcome, error) {
 	outcome, err := s.followLink(ctx, login, token, from)
 	return outcome, once.Recognize(err, from)

@@ -41,7 +41,7 @@ func (s *Method) IsValid(l record.MailLogin) bool {
 	return record.Timestamp(s.DB.Now()) < l.Until && l.Tries < MaxTries
 }
 
-// hashOfCode is what is stored of a code.
+// hashOfCode is the stored form of a code.
 func hashOfCode(l record.MailLogin, code string) string { return secret.Digest(l.Binding + ":" + code) }
 
 // MatchesCode reports whether a code, or the token of a link, is that of a login.

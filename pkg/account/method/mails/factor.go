@@ -48,8 +48,8 @@ func (s *Method) Allow(me *sessions.Session) error {
 	return nil
 }
 
-// Setup sends a code to the address of the user who is logged in, by which they add codes of mails. Errors: Conflict without an address;
-// Limited.
+// Setup sends a code to the address of the logged-in user, by which they add codes of mails. Errors: Conflict without
+// an address; Limited.
 func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
 	return method.Setup{}, s.SendSecondCode(ctx, me.User, method.SetupUUID(me.ID))
 }

@@ -19,7 +19,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// BeginRegistration makes the challenge for adding a passkey to the account of the user who is logged in. Errors: those of RequireFresh; Conflict when there are too many.
+// BeginRegistration makes the challenge for adding a passkey to the account of the logged-in user. Errors: those of
+// RequireFresh; Conflict when there are too many.
 func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
 		return method.Challenge{}, err
@@ -118,9 +119,9 @@ func (s *Method) addVerified(ctx context.Context, name string, a method.Signed, 
 	return passkeyInfo(ident), nil
 }
 
-// errCredential is for what is no answer of an authenticator.
+// errCredential is for a malformed answer of an authenticator.
 func errCredential(err error) error {
-	return errs.Wrap(err, errs.Invalid, "credential is not what an authenticator replies, as PublicKeyCredential.toJSON has it")
+	return errs.Wrap(err, errs.Invalid, "credential is not the reply of an authenticator in the form of PublicKeyCredential.toJSON")
 }
 
 // VerifyRegistration returns the credential of an answer to a challenge.
@@ -135,7 +136,7 @@ func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationDat
 	_, err := parsed.Verify(challenge, s.Config.RPID, s.Config.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,
 		false, true, true, nil, passkeyAlgorithms(), protocol.AttestationPolicy{}, protocol.SignaturePolicy{})
 	if err != nil {
-		return record.Credential{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not fit to the challenge, to the origin of this service, or to what was asked for, which is that the authenticator verifies its user")
+		return record.Credential{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not match the challenge or the origin of this service, or the authenticator has not verified its user")
 	}
 	data := parsed.Response.AttestationObject.AuthData
 	if err := checkBackup(data.Flags); err != nil {
@@ -155,7 +156,7 @@ func checkBackup(flags protocol.AuthenticatorFlags) error {
 	return nil
 }
 
-// Bounds of what a client says about how an authenticator is reached.
+// Limits of a client's description of how an authenticator is reached.
 const (
 	maxTransports = 8
 	maxTransport  = 32

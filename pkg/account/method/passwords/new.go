@@ -53,7 +53,7 @@ func (s *Method) CheckNew(ctx context.Context, field, password string, own []str
 	return nil
 }
 
-// Own returns texts of the user whom a form is about.
+// Own returns texts of the user of a form.
 func (c Credentials) Own() []string { return append([]string{c.Login}, Names(c.Fields)...) }
 
 // Names returns texts by which somebody is called: those of the fields name, firstName, nickname and the like.
@@ -66,7 +66,8 @@ func Names(fields object.Object) (texts []string) {
 	return texts
 }
 
-// OwnOf returns texts of a user: names and addresses, those of their idents as well. They are read where they are used alone.
+// OwnOf returns texts of a user: names and addresses, those of their idents as well. They are read only if they are
+// used.
 func (s *Method) OwnOf(ctx context.Context, user record.User) (texts []string, err error) {
 	if s.weak.MinScore == 0 {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Credentials are what somebody logs in or registers with.
+// Credentials are those of a login or a registration.
 type Credentials struct {
 	Login    string // an e-mail address
 	Password string

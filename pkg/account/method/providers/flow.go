@@ -98,7 +98,7 @@ func flowKey(query url.Values) string {
 	return ""
 }
 
-// Identify returns who the user of a callback is to the provider.
+// Identify returns the provider's identity of the user of a callback.
 func (s *Method) Identify(ctx context.Context, query url.Values, browser string, flow record.Token) (id users.Identity, err error) {
 	p := s.Providers[flow.FlowProvider]
 	if p == nil {
@@ -190,7 +190,7 @@ func (s *Method) repeatedFlow(ctx context.Context, uuid, browser string) error {
 
 // Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid counts. The functions
 // here return which of some secrets that is: the one of what the request is about. If none is, they return the first, whose use fails as
-// that of one alone does; "" of none.
+// that of a single one does; "" without any.
 
 // FlowSecret returns the secret of the flow of a callback.
 func (s *Method) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {

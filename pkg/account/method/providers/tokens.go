@@ -37,7 +37,7 @@ type ProviderToken struct {
 	Scope       string    // separated by spaces
 }
 
-// storedTokens is what is sealed.
+// storedTokens are the tokens that are sealed.
 type storedTokens struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
@@ -144,7 +144,7 @@ func refreshLease(i *record.Ident) store.Lease {
 	return store.Lease{Holder: &i.Lease.Holder, Until: &i.Lease.Until, Lasts: leaseTTL}
 }
 
-// leaseStep is what an ident has at a moment.
+// leaseStep is the state of an ident's tokens at a moment.
 type leaseStep struct {
 	keeper oauth.Keeper
 	tokens storedTokens
@@ -238,7 +238,7 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	refused := errs.KindOf(failure) == errs.Denied
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		changed := refreshLease(i).Release(step.holder)
-		// A login stores other tokens, and so does who takes the lease when it has expired: these are newer, or another user's.
+		// A login stores other tokens, and so does a process that takes an expired lease: these are newer, or another user's.
 		if now, ok := s.tokensOf(ident, *i); i.Tokens == step.sealed || ok && now.Refresh == step.tokens.Refresh {
 			switch {
 			case failure == nil:
@@ -257,7 +257,7 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	case record.IgnoreNotFound(err) != nil:
 		return err
 	case failure == nil || refused:
-		return nil // what is stored says it
+		return nil // the stored record says it
 	case errs.KindOf(failure) == errs.Internal, errs.KindOf(failure) == errs.Unavailable:
 		return failure
 	default:

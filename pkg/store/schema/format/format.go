@@ -30,7 +30,7 @@ import (
 // relativePointer is the one format that depends on the draft.
 const relativePointer = "relative-json-pointer"
 
-// checks are what has each format, by its name.
+// checks are the checks of the formats, by name.
 var checks = map[string]func(s string) bool{
 	"date":          isDate,
 	"date-time":     isDateTime,
@@ -62,7 +62,7 @@ func Known(name string) bool { return checks[name] != nil }
 // DependsOnDraft reports whether it depends on the draft which strings have the format.
 func DependsOnDraft(name string) bool { return name == relativePointer }
 
-// Of returns what reports whether a string has a format; nil if it is not known. Since draft 2020-12 a
+// Of returns the check of a format; nil if it is not known. Since draft 2020-12 a
 // relative JSON pointer may count an index up or down, which indexes says.
 func Of(name string, indexes bool) func(s string) bool {
 	if name == relativePointer && indexes {
@@ -96,7 +96,7 @@ func isIPv6(s string) bool {
 	return err == nil && address.Is6() && address.Zone() == ""
 }
 
-// parseAddress is netip.ParseAddr for at most what an address has: its errors repeat the string.
+// parseAddress is netip.ParseAddr for texts of an address's length: its errors repeat the string.
 func parseAddress(s string) (netip.Addr, error) {
 	const longest = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 	return netip.ParseAddr(s[:min(len(s), longest+1)])
