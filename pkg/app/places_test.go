@@ -77,7 +77,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		t.Errorf("after the reload sessions are %q", got)
 	}
 	for name, change := range map[string]func(){
-		"no database in MaxMind's format": func() { p.write("city.mmdb", "places") },
+		"not a database in MaxMind's format": func() { p.write("city.mmdb", "places") },
 		"expected a readable file":        func() { _ = os.Remove(p.path("city.mmdb")) },
 	} {
 		change()

@@ -12,11 +12,11 @@
 //
 // A backup reads, in this order:
 //
-//	1. the last sequence of each stream, and the position up to which each consumer has handled the log
-//	2. the contents of binaries, for the first time
-//	3. the stores: a checkpoint of each backend that has one, or else record by record
-//	4. the streams
-//	5. the contents of binaries that were added since
+//	step 1   the last sequence of each stream, and the position up to which each consumer has handled the log
+//	step 2   the contents of binaries, for the first time
+//	step 3   the stores: a checkpoint of each backend that has one, or else record by record
+//	step 4   the streams
+//	step 5   the contents of binaries that were added since
 //
 // Stores are read before the streams. An event is cleared from its record after it was
 // published, so the event of each write in the backup is in its record, or in the log.

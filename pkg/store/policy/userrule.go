@@ -40,7 +40,7 @@ func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
 
 // CompileUserRule compiles and type-checks a rule over users. It is nil when there are problems.
 func CompileUserRule(expression string) (*UserRule, []Problem) {
-	compiled, problems := compilePlain(userEnvironment, parse, expression, "`user` alone")
+	compiled, problems := compilePlain(userEnvironment, parse, expression, "only `user`")
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -57,7 +57,7 @@ func CompileRequestRule(expression string) (*RequestRule, []Problem) {
 		}
 		return env.Extend()
 	}
-	compiled, problems := compilePlain(own, checkAlone, expression, "`method` and `path` alone")
+	compiled, problems := compilePlain(own, checkAlone, expression, "only `method` and `path`")
 	if len(problems) > 0 {
 		return nil, problems
 	}

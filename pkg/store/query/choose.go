@@ -233,7 +233,7 @@ func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 			switch {
 			case c.isPoints(name):
 			case parseField(name).elements && len(c.fields) == 1:
-				return errs.New(errs.Invalid, "filter: no index supports only !(... in %s): join it by && with a condition "+
+				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) by itself: join it by && with a condition "+
 					"that an index supports", strings.TrimSuffix(name, "[]"))
 			case len(p.sort) > 0 && p.sort.index(name) != 0 && !slices.ContainsFunc(c.fields, c.isPoints):
 				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s",
