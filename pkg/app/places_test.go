@@ -78,7 +78,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 	}
 	for name, change := range map[string]func(){
 		"not a database in MaxMind's format": func() { p.write("city.mmdb", "places") },
-		"expected a readable file":        func() { _ = os.Remove(p.path("city.mmdb")) },
+		"expected a readable file":           func() { _ = os.Remove(p.path("city.mmdb")) },
 	} {
 		change()
 		if _, err := command.Reload(t.Context(), p.config.Data); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {

@@ -218,7 +218,7 @@ func (b *Bus) WhileConnected(ctx context.Context) (context.Context, context.Canc
 }
 
 // Ready returns nil when events can be published, else errs.Unavailable that
-// names the missing permission.
+// names the missing part.
 func (b *Bus) Ready(ctx context.Context) error {
 	if err := b.Connected(); err != nil {
 		return err

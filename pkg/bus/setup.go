@@ -114,8 +114,7 @@ func SetupStreams(ctx context.Context, r Requester, events Limits, replicas int,
 	return all, nil
 }
 
-// setupStream changes nothing when nothing differs. Its error names the missing part
-// or differs.
+// setupStream changes nothing when nothing differs. Its error names the missing or differing part.
 func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, replicas int, check bool) (Diff, error) {
 	js, d := r.JetStream(), Diff{What: "stream " + want.Name, State: InSync}
 	ctx, done := r.UntilDenied(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name, apiStream+"UPDATE."+want.Name)

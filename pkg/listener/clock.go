@@ -21,7 +21,7 @@ import (
 // Some steps go undetected: those while neither the bus nor the listener runs, and those forward and back between two
 // checks. A heartbeat to a server that no longer leads is lost. So a listener also sends heartbeats when events stay
 // unacknowledged for longer than a redelivery takes (renewals.go). It does not read the times in the log: the
-// permission for that includes all subjects. subjects as well.
+// permission for that includes all subjects.
 
 const (
 	clockTolerance = time.Second // by which a clock may be behind without a consequence

@@ -13,7 +13,7 @@ import (
 const recomputeAttempts = 10
 
 // Recompute writes an object again if computed fields differ from the values of their expressions, and returns those
-// that are still not.
+// that still differ.
 func Recompute(ctx context.Context, s *store.Store, o store.Stored) (left []string, err error) {
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCompute})
 	for range recomputeAttempts {

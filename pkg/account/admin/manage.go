@@ -310,7 +310,7 @@ func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, 
 
 // UnlinkFor removes an ident of a user on behalf of the caller in ctx. Sessions that began
 // with it stay. NotFound when it is not of the user; Conflict when it is their last one: without any
-// the user could never log in again, use SetDisabled to keep users out.
+// the user could never log in again; use SetDisabled to keep users out.
 func (s *Admin) UnlinkFor(ctx context.Context, user, ident string) error {
 	return s.Links.Remove(record.Managing(ctx), links.Removal{
 		User: user, Ident: ident, Missing: errs.New(errs.NotFound, "the user has no ident with this uuid"),

@@ -156,7 +156,7 @@ func (s *Post) ValidToken(mailbox record.Mailbox, token string, purposes []recor
 }
 
 // Consume invalidates a token and all others for the same purpose; of those that undo changes, which may be of other
-// accounts, that only of the same change. Of two concurrent calls one is Denied, as a repetition. All that it
+// accounts, only that of the same change. Of two concurrent calls one is Denied, as a repetition. All that it
 // invalidates are remembered as used for the act; for none, none is.
 func (s *Post) Consume(ctx context.Context, v VerifiedToken, act record.Act, from sessions.Client) error {
 	return s.ConsumeIn(ctx, s.DB.Mailboxes, v, act, from)

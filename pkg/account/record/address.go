@@ -60,8 +60,8 @@ func KnownAddress(text string) (string, error) {
 			return "", errAddress("only ASCII letters are accepted before the @")
 		}
 	}
-	// Dots may be one after the other, or last before the @: there are providers that gave away such addresses. So their characters are
-	// as an address without them has.
+	// Dots may be one after the other, or last before the @: there are providers that gave away such addresses. So they
+	// are accepted, with the characters of other addresses.
 	usual := strings.ReplaceAll(local, ".", "") + "@" + domain
 	if parsed, err := mail.ParseAddress(usual); local[0] == '.' || err != nil || parsed.Name != "" || parsed.Address != usual {
 		return "", errAddress("expected an address such as ada@example.com")

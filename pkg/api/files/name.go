@@ -106,7 +106,7 @@ func cutParameter(s string) (one, rest string) {
 	return s, ""
 }
 
-// toUTF8 returns the text of a header. HTTP clients encode other texts in ISO
+// toUTF8 returns the text of a header. HTTP clients send text that is not UTF-8 in ISO
 // 8859-1.
 func toUTF8(s string) string {
 	if utf8.ValidString(s) {

@@ -23,7 +23,7 @@ const scanShare = 4
 // The scan alternates between two waiting clients. The client with the lowest position
 // comes first, so that later clients catch up with earlier ones and continue with them.
 // The longest waiting client comes next, so that clients that keep restarting do not
-// delay others for long. long.
+// delay others for long.
 type scan struct {
 	hub *Hub
 

@@ -168,7 +168,7 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 }
 
 // FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object, and
-// the parts of others that depend only on the user are evaluated once. It is not safe for concurrent use.
+// the parts of others that depend only on the user, are evaluated once. It is not safe for concurrent use.
 type FieldReader struct {
 	fields *Fields
 	in     Input

@@ -40,8 +40,8 @@ func (s *Flow) Offer(ctx context.Context) (token string, expires time.Time, err 
 	if err := s.storeLink(ctx, link, TTL); err != nil {
 		return "", time.Time{}, err
 	}
-	// Somebody else may have made an admin, and removed the links there were, between the check
-	// at the users and the write.
+	// Somebody else may have made an admin, and removed the links there were, between the check of the users and the
+	// write.
 	if some, err := s.hasUsers(ctx); some || err != nil {
 		return "", time.Time{}, errors.Join(err, s.Users.EndFirstAdmin(ctx))
 	}
