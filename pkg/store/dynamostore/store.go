@@ -10,11 +10,14 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// store is one store of a Backend.
+// store is a handle of a store.
 type store struct {
 	b             *Backend
 	table         string
-	indexes       map[string]index
+	own           []index
+	indexes       map[string]index // own, by name
+	computeKeys   func(uuid string, body []byte) []driver.Key
+	first         *driver.FirstWrite
 	snapshots     snapshots
 	indexedWrites indexedWrites
 	count         counter
@@ -25,9 +28,9 @@ var (
 	_ driver.ManyGetter = (*store)(nil)
 )
 
-func newStore(b *Backend, table string, def definition) *store {
-	s := &store{b: b, table: table, indexes: make(map[string]index)}
-	for _, ix := range def.Indexes {
+func newStore(b *Backend, table string, own []index, computeKeys func(uuid string, body []byte) []driver.Key) *store {
+	s := &store{b: b, table: table, own: own, indexes: make(map[string]index), computeKeys: computeKeys, first: driver.NewFirstWrite()}
+	for _, ix := range own {
 		s.indexes[ix.Name] = ix
 	}
 	return s

@@ -17,9 +17,9 @@ const (
 
 // countersDelta is how a batch changes the counters of a store.
 type countersDelta struct {
-	s                *store // nil: no change
-	records, pending int64  // added to the counters
-	event            uint64 // lowest revision of the new events; 0 for none
+	of               *records // nil: no change
+	records, pending int64    // added to the counters
+	event            uint64   // lowest revision of the new events; 0 for none
 }
 
 // request is a batch to apply. The committer owns the batch from then on.
@@ -237,8 +237,8 @@ func (c *committer) merge(group []*request) (*pebble.Batch, error) {
 // the batch.
 func (c *committer) updateCounters(batch *pebble.Batch, group []*request) error {
 	for _, r := range group {
-		if r.delta.s != nil {
-			t := &r.delta.s.counters
+		if r.delta.of != nil {
+			t := &r.delta.of.counters
 			t.apply(&r.delta)
 			c.changed[t] = true
 		}
