@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// ReindexPage is how many records BuildIndexes reindexes at once.
-	ReindexPage = 500
+	// How many records BuildIndexes reads at once, and how many it reindexes: a backend may sync once for these.
+	buildPage   = 500
+	reindexPage = 4000
 
 	// maxBuilds is how often BuildIndexes builds indexes anew because others take their builds away.
 	maxBuilds = 5
@@ -38,12 +39,12 @@ func reindexAll(ctx context.Context, s Store) error {
 	if err := backoff.Sleep(ctx, lagOf(s)); err != nil { // what was written before must be found
 		return errs.Wrap(err, errs.Canceled, "the building of indexes was canceled")
 	}
-	uuids := make([]string, 0, ReindexPage)
-	for r, err := range Records(ctx, s, ReindexPage) {
+	uuids := make([]string, 0, reindexPage)
+	for r, err := range Records(ctx, s, buildPage) {
 		if err != nil {
 			return err
 		}
-		if uuids = append(uuids, r.UUID); len(uuids) == ReindexPage {
+		if uuids = append(uuids, r.UUID); len(uuids) == reindexPage {
 			if err := s.Reindex(ctx, uuids); err != nil {
 				return err
 			}

@@ -89,9 +89,18 @@ func newCommitter(h *health, db *pebble.DB) *committer {
 // commit applies a request. When the context ends first, the request may or may
 // not be applied.
 func (c *committer) commit(ctx context.Context, r *request) error {
+	if err := c.enqueue(ctx, r); err != nil {
+		return err
+	}
+	return c.await(ctx, r)
+}
+
+// enqueue is the first part of commit: the request is applied after all that were enqueued before, and its lock released.
+func (c *committer) enqueue(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {
 	case c.queue <- r:
+		return nil
 	case <-c.quit:
 		r.unlock()
 		return c.h.err()
@@ -102,6 +111,10 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 		r.unlock()
 		return errCanceled(ctx.Err())
 	}
+}
+
+// await is the second part of commit.
+func (c *committer) await(ctx context.Context, r *request) error {
 	select {
 	case err := <-r.done:
 		return err

@@ -82,7 +82,8 @@ func (s *store) Release(ctx context.Context) (err error) {
 	return s.b.save(ctx, s.records, def, removed)
 }
 
-// Reindex implements driver.Indexes. The entries are synced together: those of one record need no sync of their own.
+// Reindex implements driver.Indexes. The batches of records are applied in the order in which they are enqueued, and the last one is
+// synced: all that are before it in the log are, too.
 func (s *store) Reindex(ctx context.Context, uuids []string) (err error) {
 	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
@@ -91,25 +92,30 @@ func (s *store) Reindex(ctx context.Context, uuids []string) (err error) {
 	if err := s.beforeWrite(ctx); err != nil {
 		return err
 	}
-	changed := false
+	var enqueued []*request
 	for _, uuid := range uuids {
 		r, err := s.reindex(ctx, uuid)
 		if err == nil && r != nil {
-			changed = true
-			err = s.b.committer.commit(ctx, r)
+			err = s.b.committer.enqueue(ctx, r)
+			enqueued = append(enqueued, r)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if !changed {
+	if len(enqueued) == 0 {
 		return nil
 	}
-	batch := s.b.db.NewBatch()
-	if err := batch.LogData([]byte{}, nil); err != nil {
+	last := &request{batch: s.b.db.NewBatch(), durable: true}
+	if err := last.batch.LogData(nil, nil); err != nil {
 		return s.b.health.fail(err)
 	}
-	return s.b.committer.commit(ctx, &request{batch: batch, durable: true})
+	for _, r := range enqueued {
+		if err := s.b.committer.await(ctx, r); err != nil {
+			return err
+		}
+	}
+	return s.b.committer.commit(ctx, last)
 }
 
 // reindex assembles the batch that replaces the entries of a record, holding the lock of its UUID like a Put, so that the record is
