@@ -1,15 +1,18 @@
 # The commands of the project. Each needs Go and nothing else, but for test, test-all, soak
 # and bench: DynamoDB's servers are from npm, which needs Node. What is used besides
-# is pinned in go.mod, tools/go.mod and test/servers.
+# is pinned in the go.mod of each module, tools/go.mod and test/servers.
 
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -ec
 
 GO      ?= go
-LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
+LINT    := tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 CONFIG  ?= config/belfry.yaml
 OUT     ?= bin/belfry
 VCS     ?= auto
+
+# belfry's module, and those of examples, large tests and benchmarks, whose requirements are not belfry's. docs/packages.md says more.
+MODULES := . bench listeners/examples test/browser test/chaos test/documents test/e2e
 
 # As in test/kit/gotest/race.go, which says why.
 export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216
@@ -18,7 +21,7 @@ export GORACE ?= atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216
 test test-all test-unit soak: export GOGC ?= 400
 
 # Only the race detector needs cgo. With it, a C compiler builds a library for compression that belfry does not use.
-run build vet lint format notices schema manual console-assets passwords bench fuzz demo plots: export CGO_ENABLED := 0
+run build vet lint tidy format notices schema manual console-assets passwords bench fuzz demo plots: export CGO_ENABLED := 0
 
 # How many packages are tested at once. Many tests wait for a process
 # more than they compute.
@@ -60,7 +63,7 @@ build: ## Build bin/belfry
 LONGEST := ./test/browser ./pkg/store/dynamostore ./pkg/app ./test/backends ./test/e2e ./pkg/store/mongostore ./test/chaos ./pkg/listener ./pkg/binary/s3storage ./pkg/store \
            ./listeners/mapping ./pkg/bus ./test/listener ./test/login ./test/examples ./test/documents ./test/deploy ./pkg/app/certificate ./pkg/api/sse
 
-# In the order in which they are built and run.
+# In the order in which they are run, of all modules.
 ALL := $(LONGEST) ./test/... ./pkg/store/... ./pkg/binary/... ./...
 
 .PHONY: test
@@ -87,10 +90,13 @@ prepare: ## Build the programs that tests run into the user's cache
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need Go alone, no other server
-	$(GO) test -race -vet=off -timeout 90m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
+	for module in $(MODULES); do \
+		packages=$$($(GO) list -C $$module -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... | { grep -v belfry/test/backing || true; } | cut -d ' ' -f 1); \
+		[ -z "$$packages" ] || $(GO) test -C $$module -race -vet=off -timeout 90m -p $(PACKAGES) $$packages; \
+	done
 
 # Packages whose belfry runs without the race detector in make test and make test-all; make soak runs them with it.
-SCRIPTS := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/disk ./test/examples ./test/login
+SCRIPTS := ./test/browser ./test/e2e ./test/backends ./test/documents ./test/deploy ./test/chaos/disk ./test/examples ./test/login
 
 .PHONY: soak
 soak: prepare ## Run scripts and pages with the race detector, then the random tests for DURATION (10m), the first round of each at SEED (a random one)
@@ -106,18 +112,22 @@ check: lint vet test test-all ## Format, lint, vet, and every test
 
 .PHONY: lint
 lint: ## Check go.mod, the format, the linters' rules, and the words of docs
-	$(GO) mod tidy -diff
+	for module in $(MODULES); do $(GO) -C $$module mod tidy -diff; done
 	$(GO) run ./test/manual lint
-	$(LINT) fmt --diff
-	$(LINT) run
+	$(GO) $(LINT) fmt --diff
+	for module in $(MODULES); do $(GO) -C $$module $(LINT) run; done
+
+.PHONY: tidy
+tidy: ## Write the go.mod and go.sum of each module, after a change of a requirement
+	for module in $(MODULES); do $(GO) -C $$module mod tidy; done
 
 .PHONY: vet
 vet: ## Run go vet
-	$(GO) vet ./...
+	for module in $(MODULES); do $(GO) vet -C $$module ./...; done
 
 .PHONY: format
 format: ## Format the code
-	$(LINT) fmt
+	$(GO) $(LINT) fmt
 
 .PHONY: notices
 notices: ## Write NOTICE and THIRD_PARTY_LICENSES
@@ -134,7 +144,7 @@ manual: ## Write the reference of commands, and the documentation site that belf
 
 .PHONY: screenshots
 screenshots: prepare ## Write the pictures of pages that docs show, by the tests in a browser
-	$(GO) test ./test/browser -count 1 -screenshots $(CURDIR)/docs/images
+	$(GO) test -C test/browser -count 1 -screenshots $(CURDIR)/docs/images
 
 # What the console embeds is committed, so that users need no npm.
 .PHONY: console-assets
@@ -156,14 +166,14 @@ passwords: ## Write the filter of common passwords from npm, as tools/passwords 
 
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)
-	$(GO) run ./test/load
+	$(GO) run -C bench ./load
 
 .PHONY: plots
-plots: ## Write the figures and tables of docs/scaling.md from what docs/measured has
+plots: ## Write the figures and tables of docs/scaling.md from what bench/measured has
 	@mkdir -p .cache
-	$(GO) run ./test/scale -measured docs/measured/scale -json > .cache/scale.json
-	$(GO) run ./test/scale -measured docs/measured/scale -page docs/scaling.md
-	$(GO) run -C test/plots . -out $(CURDIR)/docs/images $(CURDIR)/.cache/scale.json $(CURDIR)/docs/measured/growth.json
+	$(GO) run -C bench ./scale -measured measured/scale -json > .cache/scale.json
+	$(GO) run -C bench ./scale -measured measured/scale -page ../docs/scaling.md
+	$(GO) run -C bench ./plots -out ../docs/images ../.cache/scale.json measured/growth.json
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

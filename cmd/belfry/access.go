@@ -11,7 +11,7 @@ import (
 
 	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
-	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -100,7 +100,7 @@ func (c *accessCheckCmd) print(w io.Writer, a *command.Access) {
 }
 
 // printFields prints fields with what decides about them, those of which the same is to be said together.
-func printFields(w io.Writer, all []store.FieldAccess) {
+func printFields(w io.Writer, all []access.FieldAccess) {
 	names := map[string][]string{}
 	var texts []string
 	for _, f := range all {
@@ -116,7 +116,7 @@ func printFields(w io.Writer, all []store.FieldAccess) {
 }
 
 // explained says whether a field is read and may be written, and the rule where it is not.
-func explained(f store.FieldAccess) string {
+func explained(f access.FieldAccess) string {
 	var parts []string
 	if d := f.Read; d != nil {
 		parts = append(parts, outcome(d, "read", "hidden"))

@@ -19,7 +19,7 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
-	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -224,9 +224,9 @@ func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
 		return &policy.FieldDecision{Allowed: allowed, Rule: rule, Reason: reason}
 	}
 	const open = "none: everyone may"
-	answer := &command.Access{Explanation: store.Explanation{
+	answer := &command.Access{Explanation: access.Explanation{
 		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null"},
-		Fields: []store.FieldAccess{
+		Fields: []access.FieldAccess{
 			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},
 			{Field: "phone", Read: decided(false, "isOwner", ""), Write: decided(true, open, "")},
 			{Field: "role", Write: decided(false, "user.role == 'admin'", "no such key: role"), Given: true},

@@ -101,19 +101,6 @@ func (o *Object) at(name string) int {
 	return slices.IndexFunc(o.Members(), func(m Member) bool { return m.Name == name })
 }
 
-// Parse reads a JSON text whose root is an object.
-func Parse(text []byte) (*Object, error) {
-	v, err := Value(text)
-	if err != nil {
-		return nil, err
-	}
-	o, ok := v.(*Object)
-	if !ok {
-		return nil, errors.New("an object is expected")
-	}
-	return o, nil
-}
-
 // Value reads any JSON text.
 func Value(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -2,17 +2,31 @@ package ordered_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"belfry/internal/ordered"
 )
 
+// parse reads a JSON text whose root is an object.
+func parse(text string) (*ordered.Object, error) {
+	v, err := ordered.Value([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	o, ok := v.(*ordered.Object)
+	if !ok {
+		return nil, errors.New("an object is expected")
+	}
+	return o, nil
+}
+
 func TestParseKeepsOrderAndNumbers(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"b":1,"a":{"z":[],"y":[{"d":null,"c":1.50}]},"0":"<&>"}`, `{"n":12345678901234567890.0e2}`,
 	} {
-		o, err := ordered.Parse([]byte(text))
+		o, err := parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +39,7 @@ func TestParseKeepsOrderAndNumbers(t *testing.T) {
 
 func TestParseRefusesAnythingButOneObject(t *testing.T) {
 	for _, text := range []string{``, `[]`, `1`, `{} {}`, `{"a":}`, `{"a":[1,}`, `{`, `{"a"`} {
-		if o, err := ordered.Parse([]byte(text)); err == nil {
+		if o, err := parse(text); err == nil {
 			t.Errorf("%q was taken for %v", text, o)
 		}
 	}

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,5 +33,25 @@ func TestAValueIsThatOfTheCurrentPart(t *testing.T) {
 	all, err := r.Gather()
 	if err != nil || len(all) != 1 || all[0].GetMetric()[0].GetGauge().GetValue() != 1 {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestValuesAreComputedAtEachScrape(t *testing.T) {
+	r, n := prometheus.NewRegistry(), 0
+	now := prometheus.NewDesc("now", "x", []string{"bell"}, nil)
+	total := prometheus.NewDesc("total", "x", nil, nil)
+	r.MustRegister(Computed(func(ctx context.Context, values Values) {
+		if _, limited := ctx.Deadline(); !limited {
+			t.Error("a value may take forever")
+		}
+		n++
+		values.Gauge(now, OneIf(n == 2), "a")
+		values.Counter(total, float64(n))
+	}, now, total))
+	for i, want := range []float64{0, 1} {
+		all, err := r.Gather()
+		if err != nil || len(all) != 2 || all[0].GetMetric()[0].GetGauge().GetValue() != want || all[1].GetMetric()[0].GetCounter().GetValue() != float64(i+1) {
+			t.Errorf("%v, %v, want %v", all, err, want)
+		}
 	}
 }

@@ -94,7 +94,7 @@ func (w *fixture) newService() (*account.Service, *store.Set) {
 	}
 	var stores []*store.Store
 	for _, o := range []store.Options{
-		{Name: "Users", Private: []string{"password"}, Reserved: account.ReservedFields(), Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
+		{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"}, Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
 			Indexes: []query.Index{{Name: account.DeletionIndex, Fields: []string{account.DeletionIndex}}}},
 		{Name: "Idents", Maps: mappings[:1]},
 		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},

@@ -259,8 +259,5 @@ func RequireComplete(me *Session) error { return sessions.RequireComplete(me) }
 // RequireLogin returns Denied for the session of an API key.
 func RequireLogin(me *Session) error { return sessions.RequireLogin(me) }
 
-// ReservedFields are the fields of users that the user store has to reserve.
-func ReservedFields() []string { return record.ReservedFields() }
-
 // SetReserved sets the fields of a user that belfry alone sets as rules are to see them, by the user as it is stored.
 func SetReserved(seen, stored object.Object) { record.SetReserved(seen, stored) }

@@ -18,12 +18,12 @@ import (
 // an object that the test gets last was.
 func (p *place) gets(a *App) (all func(last string) []string) {
 	p.Helper()
-	sub, err := a.bus.Conn().SubscribeSync(string(event.StoreGet))
+	sub, err := a.Bus().Conn().SubscribeSync(string(event.StoreGet))
 	if err != nil {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() { _ = sub.Unsubscribe() })
-	kit.WaitFor(p, "the bus knows the subscription", func() bool { return a.bus.HasInterest(event.StoreGet) })
+	kit.WaitFor(p, "the bus knows the subscription", func() bool { return a.Bus().HasInterest(event.StoreGet) })
 	return func(last string) (all []string) {
 		for {
 			m, err := natsserver.Next(sub)
@@ -81,7 +81,7 @@ authentication:
 	p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
 	_, token := p.logIn(a, "ada@example.com", "correct horse battery")
 	p.me(a, token)
-	if err := a.repairAll(t.Context()); err != nil {
+	if err := a.wiring.missed.RepairAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	send("DELETE", "/authors/lem", "", http.StatusNoContent)

@@ -1,88 +1,37 @@
-// Package app builds a running belfry from a configuration, and the parts of it that commands use
-// alone. roles.go lists the parts in the order in which they start; they stop in the reverse order.
+// Package app is a running belfry. wiring.go lists its parts in the order in which they start; they change together when the
+// configuration is reloaded, and stop in the reverse order.
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"belfry/config"
-	"belfry/internal/seal"
-	"belfry/pkg/api/applied"
 	"belfry/pkg/api/console"
-	"belfry/pkg/api/files"
-	"belfry/pkg/api/objects"
-	"belfry/pkg/api/pagememory"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
 	"belfry/pkg/bus"
-	"belfry/pkg/bus/embedded"
-	"belfry/pkg/missed"
-	"belfry/pkg/object"
-	"belfry/pkg/operations/backup"
-	"belfry/pkg/outbox"
 	"belfry/pkg/store"
-	"belfry/pkg/store/idempotent"
 )
 
 // App is a running belfry.
 type App struct {
 	log      *slog.Logger
-	registry *prometheus.Registry
-	asked    *prometheus.Registry // metrics for which backends and the bus are asked
-	roles    []string             // none: all
-
-	lock        *hold.DataLock
-	bus         *bus.Bus
-	relay       *outbox.Relay
-	sealer      *seal.Sealer
-	pages       *pagememory.Budget // of lists, over HTTP and over the bus
-	uploads     *files.Memory      // of uploads in flight
-	waiter      *applied.Waiter
-	front       front
-	opened      backends
-	secure      secure
-	metricsPort metricsPort
-	missing     missingConsumers
-	busSettings busSettings
-	missed      *missed.Watch // nil in a process without the roles mapping, cascade and mail
-	fills       fills
-	kept        *idempotent.Kept // for clients of requests with a key
-	overflow    overflow
-	mailers     *mailers
-	lastBackup  atomic.Pointer[backup.State] // nil: unknown, or no place is configured
-	run         string                       // unique
-	began       time.Time
-	measured    measured
-	stopping    context.Context // ends when the stop begins
-	stop        context.CancelFunc
-	draining    context.Context // ends when no more requests are accepted
-	drain       context.CancelFunc
-	cut         context.Context // ends when bodies of requests that have not arrived are given up
-	cutOff      context.CancelFunc
-	failed      chan error
-	ended       atomic.Pointer[error] // the first of failed
-
-	served
+	roles    serving.Roles
+	served   *serving.Current
+	lifetime *serving.Lifetime
+	parts    *part.List[*serving.Generation]
+	wiring   *wiring
 
 	changing   sync.Mutex // held by a reload, and by the stop
 	reload     Reloading
 	lastReload atomic.Pointer[console.Reload] // nil: none was requested
-
-	parts       *part.List[*serving]
-	registering *stops // of the part that starts
 }
 
 // Start starts the parts of belfry that a configuration enables, or those of the given roles, and
@@ -93,42 +42,36 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 		return nil, err
 	}
 	a := newApp(c, p, log, roles)
-	for _, p := range a.processParts() {
-		if err := a.parts.Start(ctx, p, a.current); err != nil {
+	for _, p := range a.wiring.parts {
+		if err := a.parts.Start(ctx, p, a.now()); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}
-	a.now().warn()
-	a.now().reportChanges()
+	warn(a.now(), a.roles, a.log)
+	reportChanges(a.now(), a.log)
 	return a, nil
 }
 
-func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles []string) *App {
+func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles serving.Roles) *App {
 	a := &App{
-		run: object.NewUUID(), began: time.Now(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
-		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(), kept: idempotent.NewKept(c.Limits.Idempotency, nil),
+		log: log, roles: roles, served: serving.NewCurrent(serving.NewGeneration(c, p)), lifetime: serving.NewLifetime(), parts: part.NewList[*serving.Generation](log),
 	}
-	a.mailers = newMailers(a.registry)
-	a.secure.ready = make(chan struct{})
-	a.opened.app, a.secure.app, a.metricsPort.app, a.fills.app = a, a, a, a
-	a.stopping, a.stop = context.WithCancel(context.Background())
-	a.draining, a.drain = context.WithCancel(context.Background())
-	a.cut, a.cutOff = context.WithCancel(context.Background())
-	a.parts = part.NewList[*serving](log)
-	a.current = &serving{App: a, config: c, plan: p}
+	a.wiring = newWiring(a)
 	return a
 }
+
+func (a *App) now() *serving.Generation { return a.served.Now() }
 
 // Withdraw has load balancers send no more requests, and serves those that they send nevertheless, for a time: /readyz
 // is 503. It returns what ends that earlier, as Failed does. Stop has to follow.
 func (a *App) Withdraw(d time.Duration) error {
-	a.stop()
+	a.lifetime.Stop()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case err := <-a.failed:
+	case err := <-a.lifetime.Failed:
 		return err
 	}
 }
@@ -138,181 +81,29 @@ func (a *App) Withdraw(d time.Duration) error {
 // the rest is aborted, which the log says and is no error: what was acknowledged is in its record with its event, what was
 // not replied to was not acknowledged, and an event that was not handled is delivered again.
 func (a *App) Stop(ctx context.Context) error {
-	a.stop()
+	a.lifetime.Stop()
 	a.changing.Lock() // a reload in progress ends first, and none begins
 	defer a.changing.Unlock()
-	defer a.drain()
-	defer a.cutOff()
+	defer a.lifetime.Drain()
+	defer a.lifetime.CutOff()
 	return a.parts.Stop(ctx)
 }
 
 // Failed receives an error after which belfry can't continue and must be stopped. Only the first is
 // sent, since others follow from it.
-func (a *App) Failed() <-chan error { return a.failed }
-
-func (a *App) fail(err error) {
-	a.ended.CompareAndSwap(nil, &err)
-	select {
-	case a.failed <- err:
-	default:
-	}
-}
+func (a *App) Failed() <-chan error { return a.lifetime.Failed }
 
 // Bus is the connection to the bus.
-func (a *App) Bus() *bus.Bus { return a.bus }
+func (a *App) Bus() *bus.Bus { return a.now().Bus }
 
 // Set returns the stores.
-func (a *App) Set() *store.Set { return a.now().set }
+func (a *App) Set() *store.Set { return a.now().Set }
 
 // HTTPAddress is the address on which HTTP is served.
-func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
+func (a *App) HTTPAddress() string { return a.now().Address }
 
-// Banner is the text for a person with the addresses and the data folder, and how the first admin is made; "" if there is nothing to say
-// about that.
-func (a *App) Banner(firstAdmin string) string {
-	var b strings.Builder
-	b.WriteString("belfry is ready\n")
-	for _, f := range a.facts(firstAdmin) {
-		b.WriteString("  " + f.name + strings.Repeat(" ", 8-len(f.name)) + f.value + "\n")
-	}
-	return b.String()
-}
+// Routes returns all routes of HTTP, as "GET /books/{uuid}".
+func (a *App) Routes() []string { return a.now().API.Routes() }
 
-// Served is what Banner says, as attributes of a log record.
-func (a *App) Served(firstAdmin string) []any {
-	var attributes []any
-	for _, f := range a.facts(firstAdmin) {
-		attributes = append(attributes, slog.String(strings.ToLower(cmp.Or(f.name, "redirect")), f.value))
-	}
-	return attributes
-}
-
-type fact struct{ name, value string }
-
-func (a *App) facts(firstAdmin string) []fact {
-	scheme := "http://"
-	if a.secures() {
-		scheme = "https://"
-	}
-	all := []fact{{"HTTP", scheme + a.HTTPAddress()}}
-	if a.secure.address != "" {
-		all = append(all, fact{"", "http://" + a.secure.address + " redirects to it"})
-	}
-	if a.now().metricsAddress != "" {
-		all = append(all, fact{"metrics", "http://" + a.now().metricsAddress + "/metrics"})
-	}
-	all = append(all, fact{"bus", cmp.Or(a.bus.ClientURL(), "inside this process only (bus.listen is empty)")})
-	if len(a.roles) > 0 {
-		all = append(all, fact{"roles", strings.Join(a.roles, ", ")})
-	}
-	if firstAdmin != "" {
-		all = append(all, fact{"admin", firstAdmin})
-	}
-	return append(all, fact{"data", a.now().config.Data})
-}
-
-func (a *App) openBus(ctx context.Context) error {
-	o, err := a.now().plan.BusOptions()
-	if err != nil {
-		return err
-	}
-	o.Logger = a.log
-	if o.URL == "" {
-		server := plan.EmbeddedBus(a.now().config)
-		server.Logger = a.log
-		o.Server = embedded.New(server)
-	}
-	b, err := bus.Open(ctx, o)
-	if err != nil {
-		return err
-	}
-	a.bus = b
-	a.onStop("the bus", b.Close)
-	return nil
-}
-
-func (a *App) startRelay(context.Context) error {
-	a.relay = outbox.NewRelay(outbox.Options{Publisher: a.bus, Logger: a.log})
-	a.onStop("the relay", a.stopRelay)
-	return nil
-}
-
-// stopRelay publishes pending events. Events that can't be published are no error: they stay in their
-// records and are published after the next start. While the bus or a backend is unavailable, the stop
-// does not use up its whole timeout for them.
-func (a *App) stopRelay(ctx context.Context) error {
-	if a.unavailable(ctx) != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, open.UnavailableStopTimeout)
-		defer cancel()
-	}
-	if err := a.relay.Close(ctx); err != nil {
-		a.log.Warn("events are not published; they stay in their records until the next start", "error", err)
-	}
-	return nil
-}
-
-func (a *App) startWaiter(context.Context) (err error) {
-	a.waiter, err = applied.NewWaiter(a.bus.Conn(), func(c store.Cause) []string { return a.now().set.Workers(c) })
-	if err == nil {
-		a.onStop("waiting", func(context.Context) error { return a.waiter.Close() })
-	}
-	return err
-}
-
-func (a *serving) apiObjects() []objects.Options {
-	var all []objects.Options
-	for _, name := range slices.Sorted(maps.Keys(a.config.Stores)) {
-		e := a.config.Stores[name].Expose
-		if e == nil {
-			continue
-		}
-		all = append(all, objects.Options{
-			Store: a.set.Store(name), URL: e.URL, List: e.List, Restrict: objects.Restrict(e.Restrict), Expand: a.expandable(a.set.Store(name)),
-		})
-	}
-	return all
-}
-
-// expandable returns the keys of a store's mappings that lead to one store of which clients may get objects, with that store.
-func (a *serving) expandable(s *store.Store) map[string]*store.Store {
-	all := map[string]*store.Store{}
-	for _, m := range s.Maps() {
-		target := a.set.Store(m.Target)
-		if other, known := all[m.Key]; known && other != target {
-			target = nil // it is not known in which one an object is
-		}
-		if e := a.config.Stores[m.Target].Expose; e == nil || e.Restrict.Get {
-			target = nil
-		}
-		all[m.Key] = target
-	}
-	maps.DeleteFunc(all, func(_ string, s *store.Store) bool { return s == nil })
-	return all
-}
-
-var _ store.Announcer = (*bus.Bus)(nil)
-
-// reloadBus has the bus as another configuration says: its log's limits, and what a next connection proves who it is with.
-func reloadBus(ctx context.Context, before, next *serving) (part.Change, error) {
-	was, err := before.plan.BusOptions()
-	if err != nil {
-		return part.Change{}, err
-	}
-	is, err := next.plan.BusOptions()
-	if err != nil {
-		return part.Change{}, err
-	}
-	change := part.Change{Apply: func() { next.bus.SetAuth(is.Auth) }}
-	if was.Events != is.Events || was.Replicas != is.Replicas {
-		if _, err := bus.SetupStreams(ctx, next.bus, is.Events, is.Replicas, false); err != nil {
-			return part.Change{}, err
-		}
-		change.Cancel = func() {
-			if _, err := bus.SetupStreams(context.WithoutCancel(ctx), next.bus, was.Events, was.Replicas, false); err != nil {
-				next.log.Warn("the log keeps the limits of a configuration that is not served", "error", err)
-			}
-		}
-	}
-	return change, nil
-}
+// ServeHTTP serves a request with one configuration from its beginning to its end.
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.wiring.front.ServeHTTP(w, r) }

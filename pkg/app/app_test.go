@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/driver"
 	"belfry/test/kit"
 )
 
@@ -115,7 +115,7 @@ func (p *place) send(req *http.Request) (status int, text string) {
 // metrics reads the metrics from their own port.
 func (p *place) metrics(a *App) string {
 	p.Helper()
-	res, err := http.Get("http://" + a.now().metricsAddress + "/metrics")
+	res, err := http.Get("http://" + a.now().MetricsAddress + "/metrics")
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -126,6 +126,9 @@ func (p *place) metrics(a *App) string {
 	}
 	return string(text)
 }
+
+// console is what the console of a process shows.
+func (a *App) console() *console.Options { return a.wiring.views.Options(a.now(), nil) }
 
 func (p *place) want(a *App, method, path, body string, status int) {
 	p.Helper()
@@ -294,8 +297,8 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(p, ready)
-	a.stop()
-	if _, err := a.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
+	a.lifetime.Stop()
+	if _, err := a.wiring.health.Ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
 	}
 }
@@ -318,52 +321,11 @@ func TestAProcessServesUntilLoadBalancersNoticeThatItStops(t *testing.T) {
 		t.Error("the metrics say that it is ready")
 	}
 	failure := errs.New(errs.Unavailable, "backend default has failed")
-	a.fail(failure)
+	a.lifetime.Fail(failure)
 	if err := <-withdrawn; !errors.Is(err, failure) {
 		t.Errorf("a failure does not end it: %v", err)
 	}
 	if err := a.Withdraw(0); err != nil {
-		t.Error(err)
-	}
-}
-
-// broken is a backend whose folder has failed.
-type broken struct{ driver.Backend }
-
-func (broken) Ping(context.Context) error {
-	return errs.New(errs.Unavailable, "the store's folder can't be written any more")
-}
-
-// A folder that has failed does not come back in this process, so the process
-// asks to be ended.
-func TestAFailedFolderEndsBelfry(t *testing.T) {
-	p := newPlace(t, books)
-	a := newApp(p.config, nil, p.log(), nil)
-	a.registering = &stops{}
-	defer func() { _ = a.registering.stop(context.Background()) }()
-	a.current.backends = map[string]driver.Backend{"default": broken{}}
-	if err := a.startWatch(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer p.stop(a)
-	select {
-	case err := <-a.Failed():
-		if !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "backend default has failed") {
-			t.Error(err)
-		}
-	case <-time.After(kit.Limit):
-		t.Fatal("it continues")
-	}
-}
-
-// However many parts fail at once, none of them blocks.
-func TestAFailureIsReportedWithoutBlocking(t *testing.T) {
-	a := &App{failed: make(chan error, 1)}
-	first := errors.New("first")
-	a.fail(first)
-	a.fail(errors.New("second"))
-	a.fail(errors.New("third"))
-	if err := <-a.Failed(); !errors.Is(err, first) {
 		t.Error(err)
 	}
 }

@@ -42,12 +42,12 @@ func (p *place) beginStart() *starting {
 	listens := make(chan struct{})
 	go func() {
 		said := false
-		for _, p := range s.app.processParts() {
-			if err := s.app.parts.Start(ctx, p, s.app.current); err != nil {
+		for _, p := range s.app.wiring.parts {
+			if err := s.app.parts.Start(ctx, p, s.app.now()); err != nil {
 				s.ended <- err
 				return
 			}
-			if s.app.front.listener != nil && !said {
+			if s.app.now().Address != "" && !said {
 				close(listens)
 				said = true
 			}
@@ -230,8 +230,8 @@ func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
 	if err := <-ended; !errors.Is(err, hold.ErrGaveWay) {
 		t.Errorf("the backup returns %v", err)
 	}
-	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
-	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
+	if state := a.wiring.backups.Last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
 	}
 	p.backup() // by the belfry that serves

@@ -126,7 +126,7 @@ func TestABackupIsRestoredWithAllObjectsFilesAndPositions(t *testing.T) {
 	if _, text := again.do(a, "GET", "/binary/Authors/lem/photos/0", ""); text != "a picture" {
 		t.Errorf("the file is %q", text)
 	}
-	if s := a.missed.Missed(); len(s) > 0 {
+	if s := a.wiring.missed.Missed(); len(s) > 0 {
 		t.Errorf("missed after the restore: %+v", s)
 	}
 	again.stop(a)

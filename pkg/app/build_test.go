@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/account"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
@@ -121,7 +120,7 @@ func TestTheUserStoreReservesWhatAuthenticationDecidesBy(t *testing.T) {
 	for i := range p.Stores {
 		want := []string(nil)
 		if p.Stores[i].Name == "People" {
-			want = account.ReservedFields()
+			want = []string{"admin", "disabled"}
 		}
 		if !slices.Equal(p.Stores[i].Reserved, want) {
 			t.Errorf("%s reserves %q, want %q", p.Stores[i].Name, p.Stores[i].Reserved, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/listeners/mapping"
+	"belfry/pkg/app/messaging"
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
@@ -19,9 +20,9 @@ import (
 
 // checkBusOften has a belfry that starts compare the settings of its bus more often.
 func checkBusOften(t *testing.T) {
-	every := busCheckInterval
-	busCheckInterval = 50 * time.Millisecond
-	t.Cleanup(func() { busCheckInterval = every })
+	every := messaging.CheckInterval
+	messaging.CheckInterval = 50 * time.Millisecond
+	t.Cleanup(func() { messaging.CheckInterval = every })
 }
 
 // A log that may lose events is reported at the start and while belfry runs, until it is as belfry needs it; requests are served.
@@ -89,7 +90,7 @@ func TestAPausedListenerIsDegraded(t *testing.T) {
 			if _, err := js.PauseConsumer(t.Context(), bus.StreamEvents, consumer, time.Now().Add(time.Hour)); err != nil {
 				return err
 			}
-			listed, err := a.listeners(t.Context())
+			listed, err := messaging.Listeners(t.Context(), a.Bus())
 			if err != nil {
 				return err
 			}

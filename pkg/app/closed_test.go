@@ -73,7 +73,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 		t.Errorf("a uuid of a client: %d %s", status, text)
 	}
 
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	if _, err := notes.Save(t.Context(), map[string]any{"titles": "of the bus"}); err == nil {
 		t.Error("the bus takes what the schema refuses")
 	}
-	if _, err := a.now().set.Store("Notes").Update(t.Context(), object.Object{"title": []byte(`"go"`)}, store.UpdateOptions{UUID: saved.UUID()}); err != nil {
+	if _, err := a.now().Set.Store("Notes").Update(t.Context(), object.Object{"title": []byte(`"go"`)}, store.UpdateOptions{UUID: saved.UUID()}); err != nil {
 		t.Errorf("the Go API: %v", err)
 	}
 	p.wantDescribed(map[string][]string{

@@ -113,17 +113,17 @@ func startPopulation(t *testing.T) *population {
 	c.config = c.load(populated)
 	c.app = newApp(c.config, must(plan.Compile(c.config)), c.log(), nil)
 	t.Cleanup(func() { _ = c.app.Stop(context.Background()) })
-	for _, p := range c.app.processParts() {
-		if err := c.app.parts.Start(t.Context(), p, c.app.current); err != nil {
+	for _, p := range c.app.wiring.parts {
+		if err := c.app.parts.Start(t.Context(), p, c.app.now()); err != nil {
 			t.Fatal(err)
 		}
-		for name, b := range c.app.current.backends {
+		for name, b := range c.app.now().Backends {
 			if _, done := b.(countedBackend); !done {
-				c.app.current.backends[name] = countedBackend{b}
+				c.app.now().Backends[name] = countedBackend{b}
 			}
 		}
 	}
-	service := c.app.current.auth
+	service := c.app.now().Auth
 	user := must(service.Admin.CreateUser(t.Context(), account.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
 	session := must(service.Login.Login(t.Context(), account.Credentials{Login: "ada@example.com", Password: "a fine password"}, account.Client{}))
 	c.user, c.admin = user.UUID, session.Token
@@ -142,7 +142,7 @@ func must[T any](value T, err error) T {
 
 func (c *population) save(name, uuid, body string) {
 	c.Helper()
-	if _, err := c.app.current.set.Store(name).Save(c.Context(), must(object.Parse([]byte(body))), uuid); err != nil {
+	if _, err := c.app.now().Set.Store(name).Save(c.Context(), must(object.Parse([]byte(body))), uuid); err != nil {
 		c.Fatal(err)
 	}
 }
@@ -152,7 +152,7 @@ func (c *population) save(name, uuid, body string) {
 func (c *population) grow(n int) {
 	c.Helper()
 	// Written before their store had a schema, which none of them matches.
-	children := c.app.current.set.Store("Children").WithOptions(func(o *store.Options) { o.Schema = nil })
+	children := c.app.now().Set.Store("Children").WithOptions(func(o *store.Options) { o.Schema = nil })
 	if c.have == 0 {
 		c.save("Parents", "all", `{"title":"All"}`)
 		c.save("Items", "one", `{"title":"One"}`)
@@ -165,7 +165,7 @@ func (c *population) grow(n int) {
 			if _, err := children.Save(c.Context(), must(object.Parse([]byte(`{"title":"A child","parent":"all"}`))), fmt.Sprintf("c-%05d", i)); err != nil {
 				return err
 			}
-			_, err := c.app.current.auth.Admin.CreateUser(c.Context(), account.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
+			_, err := c.app.now().Auth.Admin.CreateUser(c.Context(), account.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
 			return err
 		})
 	}
@@ -175,17 +175,17 @@ func (c *population) grow(n int) {
 	for i := c.have; i < n; i += 4 {
 		o := object.Object{}
 		o.Set("note", fmt.Sprint(i))
-		if _, err := c.app.current.set.Store("Items").Update(c.Context(), o, store.UpdateOptions{UUID: "one"}); err != nil {
+		if _, err := c.app.now().Set.Store("Items").Update(c.Context(), o, store.UpdateOptions{UUID: "one"}); err != nil {
 			c.Fatal(err)
 		}
 	}
 	c.have = n
 	c.check()
 	kit.WaitFor(c.T, "all copies", func() bool {
-		parent := must(c.app.current.set.Store("Parents").Get(c.Context(), "all"))
+		parent := must(c.app.now().Set.Store("Parents").Get(c.Context(), "all"))
 		copies := 0
 		object.Elements(object.Field(parent.Body, "children"), func([]byte) bool { copies++; return true })
-		lag := must(c.app.current.consoleGraph().Lag(c.Context()))
+		lag := must(c.app.console().Graph.Lag(c.Context()))
 		return copies == n && lag["mapping"]+lag["cascade"] == 0
 	})
 }
@@ -193,11 +193,11 @@ func (c *population) grow(n int) {
 // check has a run of the view Schemas find objects, which its page lists.
 func (c *population) check() {
 	c.Helper()
-	checks := c.app.measured.schemas
+	checks := c.app.console().Schemas.Checks
 	if err := checks.Start(c.Context(), c.user, "r", "Children"); err != nil {
 		c.Fatal(err)
 	}
-	checks.running.Wait()
+	checks.(interface{ Wait() }).Wait()
 	if last, err := checks.Last(c.Context()); err != nil || last.Failing != c.have || len(last.First) != 10 {
 		c.Fatalf("%+v, %v", last, err)
 	}

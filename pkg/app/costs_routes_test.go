@@ -93,7 +93,7 @@ func TestEveryRouteHasACost(t *testing.T) {
 		}
 	}
 	c := startCosts(t)
-	served := c.app.now().api.AllRoutes()
+	served := c.app.now().API.AllRoutes()
 	for _, route := range served {
 		// HEAD has the handler of GET.
 		if get := strings.Replace(route, "HEAD ", "GET ", 1); rows[get] == "" {

@@ -16,15 +16,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/config"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/hold"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
-	"belfry/pkg/mail"
 	"belfry/pkg/operations/doctor"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -445,97 +442,6 @@ func TestSpaceIsJudged(t *testing.T) {
 		if f := examine.JudgeDisk("data", "/data", c.free, c.total); f.Name != c.want || (f.Do == "") != (f.Level == doctor.OK) {
 			t.Errorf("%d of %d: %+v, want %s", c.free, c.total, f, c.want)
 		}
-	}
-}
-
-func TestProcessesAreJudged(t *testing.T) {
-	now := time.Now()
-	entry := func(version, host string, seen time.Time) rosterEntry {
-		return rosterEntry{Version: version, Host: host, PID: 7, Seen: seen}
-	}
-	for name, c := range map[string]struct {
-		processes map[string]rosterEntry
-		want      []string
-	}{
-		"one version":         {map[string]rosterEntry{"a": entry("v1.0.0", "one", now), "b": entry("v1.0.0", "two", now.Add(-time.Minute))}, []string{"version.ok"}},
-		"two versions":        {map[string]rosterEntry{"a": entry("v1.0.0", "one", now), "b": entry("v1.1.0", "two", now)}, []string{"version.differs"}},
-		"one that is gone":    {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(-time.Hour)), "b": entry("v1.1.0", "two", now)}, []string{"version.ok"}},
-		"one from the future": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(time.Minute)), "b": entry("v1.0.0", "two", now)}, []string{"clock.differs", "version.ok"}},
-	} {
-		var got []string
-		for _, f := range judgeRoster(roster{c.processes}, now) {
-			got = append(got, f.Name)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: found %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-// What other processes say of themselves is found: their mailers, and the roles that none of them has.
-func TestWhatOtherProcessesSayIsFound(t *testing.T) {
-	now := time.Now()
-	failing := map[string]mailFailure{"m": {"logging in failed", now}}
-	r := roster{map[string]rosterEntry{
-		"own": {PID: 1, Host: "one", Seen: now, Roles: []string{"front"}, Mailers: failing}, "other": {PID: 2, Host: "two", Seen: now, Roles: []string{"mapping", "mail"}, Mailers: failing},
-		"gone": {PID: 3, Host: "three", Seen: now.Add(-time.Hour), Mailers: failing},
-	}}
-	found := slices.Concat(missingRoles(r, []string{"mapping", "cascade", "search"}, now), r.failingMailers("own", now))
-	var got []string
-	for _, f := range found {
-		if f.Level != doctor.Problem || f.Do == "" || f.Area == "" {
-			t.Errorf("found %+v", f)
-		}
-		got = append(got, f.Name+" "+f.Subject)
-	}
-	if !slices.Equal(got, []string{"process.role cascade, search", "mailer.failing m"}) || !strings.Contains(found[1].Says, "process 2 on two can't send mails since ") {
-		t.Errorf("found %+v", found)
-	}
-	r.Processes["all"] = rosterEntry{Seen: now}
-	if found := missingRoles(r, []string{"cascade", "search"}, now); len(found) > 0 {
-		t.Errorf("a process without roles has all, but found is %+v", found)
-	}
-}
-
-// Processes that share stores write that they run, and as what; one that ends takes its entry with it.
-func TestProcessesAreListed(t *testing.T) {
-	p := newPlace(t, lone)
-	a := p.start()
-	a.enroll(t.Context())
-	other := &App{run: "another", began: time.Now(), log: p.log(), roles: []string{"mapping"}, mailers: newMailers(prometheus.NewRegistry())}
-	other.current = a.now()
-	other.mailers.use("default", config.Mailer{})
-	other.mailers.use("removed", config.Mailer{})
-	refused := mail.NewSMTP(mail.SMTPOptions{Host: "127.0.0.1", Port: kit.FreePort(t), TLS: "none"}).Send(t.Context(), mail.Message{ID: "x", Date: time.Now(), From: "b@example.com", To: "a@example.com", Subject: "s", Text: "t"})
-	if _, about := mail.AboutServer(refused); !about {
-		t.Fatal(refused)
-	}
-	other.mailers.note("default", refused, p.log())
-	other.mailers.note("removed", refused, p.log())
-	other.enroll(t.Context())
-	r, _, err := a.sharedRoster().Get(t.Context())
-	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[a.run].Version != plan.Version() {
-		t.Fatalf("listed are %+v, %v", r, err)
-	}
-	if says := r.failsElsewhere(a.run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
-		t.Errorf("its mailer is %q in %+v", says, r)
-	}
-	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(a.run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(a.run, "another", time.Now())} {
-		if says != "" {
-			t.Errorf("a mailer that does not fail is %q", says)
-		}
-	}
-	if _, _, err := a.sharedRoster().Change(t.Context(), func(r *roster) bool {
-		gone := r.Processes["another"]
-		gone.Seen = time.Now().Add(-time.Hour)
-		r.Processes["another"] = gone
-		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
-	a.enroll(t.Context())
-	if r, _, err = a.sharedRoster().Get(t.Context()); err != nil || len(r.Processes) != 1 {
-		t.Errorf("listed are %+v, %v", r, err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"belfry/pkg/app/serving"
 )
 
 // Stores that no client may read or list, or whose reads an interceptor decides, have
@@ -28,7 +30,7 @@ stores:
 `)
 	a := p.start()
 	var all []string
-	streamed, getOnly := eventStores(p.config, a.Set())
+	streamed, getOnly := serving.EventStores(p.config, a.Set())
 	if want := []string{"Users", "Watched", "Writers"}; !slices.Equal(getOnly, want) {
 		t.Errorf("by get alone: %v, want %v", getOnly, want)
 	}

@@ -163,7 +163,7 @@ func newFieldFixture(t *testing.T) *fieldFixture {
 	t.Helper()
 	f := &fieldFixture{place: newPlace(t, fieldRules), tokens: map[string]string{}}
 	f.app = f.start()
-	conn, err := nats.Connect(f.app.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(f.app.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	f.must(err)
 	t.Cleanup(conn.Close)
 	f.bus = client.New(conn)

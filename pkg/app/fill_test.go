@@ -41,7 +41,7 @@ stores:
 	a = p.start()
 	p.want(a, "POST", "/books", `{"uuid":"later","author":"a0","title":"T"}`, http.StatusCreated)
 	kit.WaitUntil(p, func() error {
-		for _, s := range a.now().filler.Status() {
+		for _, s := range a.wiring.filling.Status() {
 			if !s.Filled {
 				return fmt.Errorf("%+v\n%s", s, p.logged)
 			}
@@ -59,7 +59,7 @@ stores:
 			t.Errorf("the metrics lack %s", line)
 		}
 	}
-	if f := a.now().consoleGraph().Fill("Books", "Authors", "books"); f.Text() != "yes" || f.Targets != 3 {
+	if f := a.console().Graph.Fill("Books", "Authors", "books"); f.Text() != "yes" || f.Targets != 3 {
 		t.Errorf("the console says %+v", f)
 	}
 	for _, says := range []string{"filling its arrays from the objects", "the arrays of a mapping are filled"} {

@@ -13,20 +13,20 @@ import (
 // the eyes of whoever starts belfry, and never for the log. Without printLink none is made.
 func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 	now := a.now()
-	if now.auth == nil || !a.has(plan.RoleFront) || !now.config.Console.Enabled {
+	if now.Auth == nil || !a.roles.Has(plan.RoleFront) || !now.Config.Console.Enabled {
 		return "", nil
 	}
 	if !printLink {
-		missing, err := now.auth.FirstAdmin.Needed(ctx)
+		missing, err := now.Auth.FirstAdmin.Needed(ctx)
 		if !missing || err != nil {
 			return "", err
 		}
 		return "there is none yet; make one with: belfry user create ADDRESS --admin", nil
 	}
-	token, expires, err := now.auth.FirstAdmin.Offer(ctx)
+	token, expires, err := now.Auth.FirstAdmin.Offer(ctx)
 	if token == "" || err != nil {
 		return "", err
 	}
-	link := now.auth.Base().At(console.FirstAdminPath) + "?" + url.Values{"token": {token}}.Encode()
+	link := now.Auth.Base().At(console.FirstAdminPath) + "?" + url.Values{"token": {token}}.Encode()
 	return link + "  (makes the first admin; works once, until " + expires.Format("15:04 MST") + ")", nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,7 +23,7 @@ import (
 
 // degraded returns an error unless a process is ready and degraded by what says so, or by nothing for "".
 func degraded(a *App, says string) error {
-	all, err := a.ready(context.Background())
+	all, err := a.wiring.health.Ready(context.Background())
 	switch {
 	case err != nil:
 		return fmt.Errorf("not ready: %w", err)
@@ -36,7 +35,7 @@ func degraded(a *App, says string) error {
 
 // notReady returns an error unless a process is not ready for a reason.
 func notReady(a *App, says string) error {
-	if all, err := a.ready(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
+	if all, err := a.wiring.health.Ready(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
 		return fmt.Errorf("ready: %q, %w; want %q", all, err, says)
 	}
 	return nil
@@ -105,10 +104,10 @@ func TestAFrontIsReadyAsLongAsABackendThatClientsUseWorks(t *testing.T) {
 	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackends: {default: {}, second: {folder: second}, third: {folder: third}}\nstores:\n  Notes: {backend: second, expose: {}}\n  Own: {backend: third}", 1))
 	off := map[string]*atomic.Bool{}
 	a := p.startWith(nil, func(a *App) {
-		for name, b := range a.current.backends {
+		for name, b := range a.now().Backends {
 			if off[name] == nil {
 				off[name] = &atomic.Bool{}
-				a.current.backends[name] = away{b, off[name]}
+				a.now().Backends[name] = away{b, off[name]}
 			}
 		}
 	})
@@ -135,56 +134,10 @@ func TestAProcessThatHasFailedIsNotAlive(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	p.want(a, "GET", "/livez", "", http.StatusOK)
-	a.fail(errs.New(errs.Unavailable, "backend default has failed"))
+	a.lifetime.Fail(errs.New(errs.Unavailable, "backend default has failed"))
 	for _, path := range []string{"/livez", "/healthz"} {
 		if status, text := p.do(a, "GET", path, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "not alive: backend default has failed") {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
-	}
-}
-
-// Probes that come at once make one check, and a check that hangs delays none of them for longer than their clients wait.
-func TestProbesShareAChecksResult(t *testing.T) {
-	var checks atomic.Int32
-	begun, release := make(chan struct{}, 100), make(chan struct{})
-	part := &dependency{kind: partBackend, name: "b", failed: "backend b is unavailable", check: func(context.Context) error {
-		checks.Add(1)
-		begun <- struct{}{}
-		<-release
-		return nil
-	}}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // the time for a reply is over
-	for range 20 {
-		if err := part.state(ended); err == nil || err.Error() != "backend b does not reply" {
-			t.Fatalf("without a result: %v", err)
-		}
-	}
-	<-begun
-	close(release)
-	if err := part.state(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := checks.Load(); n != 1 {
-		t.Errorf("%d checks for probes that came at once", n)
-	}
-	part.at = part.at.Add(-freshTime)
-	hangs := make(chan struct{})
-	defer close(hangs)
-	part.check = func(context.Context) error { <-hangs; return nil }
-	if err := part.state(ended); err != nil {
-		t.Errorf("while a check hangs, right after one that succeeded: %v", err)
-	}
-	part.mu.Lock()
-	part.at = part.at.Add(-time.Hour)
-	part.mu.Unlock()
-	if err := part.state(ended); err != nil {
-		t.Errorf("nobody asked for an hour, and the check has just begun: %v", err)
-	}
-	part.mu.Lock()
-	part.began = part.began.Add(-hangTime)
-	part.mu.Unlock()
-	if err := part.state(ended); err == nil {
-		t.Error("the check hangs, and the result of before counts")
 	}
 }

@@ -19,11 +19,11 @@ func (p *place) serveInterceptor(a *App, op, store, name string, handler interce
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, a.bus.Conn(), interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: handler})
+		done <- interceptor.Serve(ctx, a.Bus().Conn(), interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: handler})
 	}()
 	p.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(p, func() error {
-		_, err := natsserver.Request(a.bus.Conn(), interceptor.Subject(op, store, name), []byte(`{}`)) // without a responder it fails at once
+		_, err := natsserver.Request(a.Bus().Conn(), interceptor.Subject(op, store, name), []byte(`{}`)) // without a responder it fails at once
 		return err
 	})
 }

@@ -113,7 +113,7 @@ stores:
 			t.Errorf("the reference says that %s has the labels %v; it has %v", name, d.labels, want)
 		}
 	}
-	families, err := a.metrics().Gather()
+	families, err := a.wiring.metrics.All().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/app/workers"
 	"belfry/pkg/missed"
 	"belfry/test/kit"
 )
@@ -40,8 +41,8 @@ func (p *place) startWith(roles []string, change func(*App)) *App {
 		p.Fatal(err)
 	}
 	a := newApp(p.config, plan, p.log(), roles)
-	for _, each := range a.processParts() {
-		if err := a.parts.Start(p.Context(), each, a.current); err != nil {
+	for _, each := range a.wiring.parts {
+		if err := a.parts.Start(p.Context(), each, a.now()); err != nil {
 			p.Fatal(err)
 		}
 		change(a)
@@ -55,12 +56,12 @@ func (p *place) repaired(a *App, listener string) missed.Missed {
 	p.Helper()
 	var found missed.Missed
 	kit.WaitUntil(p, func() error {
-		for _, s := range a.missed.Missed() {
+		for _, s := range a.wiring.missed.Missed() {
 			if found = s.Missed; s.Consumer == listener && !s.Repaired.IsZero() {
 				return nil
 			}
 		}
-		return fmt.Errorf("not repaired: %+v\n%s", a.missed.Missed(), p.logged)
+		return fmt.Errorf("not repaired: %+v\n%s", a.wiring.missed.Missed(), p.logged)
 	})
 	return found
 }
@@ -81,7 +82,7 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	audit := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
-	if _, err := a.bus.JetStream().CreateConsumer(t.Context(), "EVENTS", audit); err != nil {
+	if _, err := a.Bus().JetStream().CreateConsumer(t.Context(), "EVENTS", audit); err != nil {
 		t.Fatal(err)
 	}
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
@@ -95,7 +96,7 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T"}`, i), http.StatusCreated)
 	}
 	p.want(a, "DELETE", "/authors/gone", "", http.StatusNoContent)
-	if err := a.relay.Flush(t.Context()); err != nil {
+	if err := a.now().Relay.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {
@@ -164,7 +165,7 @@ func positioned(a *App, consumers ...string) error {
 			return fmt.Errorf("%d events of %s are not cleared: %w", pending, name, err)
 		}
 	}
-	log, err := a.bus.JetStream().Stream(ctx, "EVENTS")
+	log, err := a.Bus().JetStream().Stream(ctx, "EVENTS")
 	if err != nil {
 		return err
 	}
@@ -177,9 +178,9 @@ func positioned(a *App, consumers ...string) error {
 // The log is lost with the request of a mail in it. The store of tokens says that it is not sent, so it is; what was sent before is
 // not sent again, and nothing is said to be missing afterwards.
 func TestMailsThatALostLogHadRequestedAreSent(t *testing.T) {
-	patience := mailPatience
-	mailPatience = 0
-	defer func() { mailPatience = patience }()
+	patience := workers.MailPatience
+	workers.MailPatience = 0
+	defer func() { workers.MailPatience = patience }()
 	p := newPlace(t, books+`
 mailers: {default: {type: file, folder: mails}}
 authentication:
@@ -214,7 +215,7 @@ authentication:
 	p.stop(a)
 	a = p.startFront()
 	register(a, "lost@example.com")
-	if err := a.relay.Flush(t.Context()); err != nil {
+	if err := a.now().Relay.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {

@@ -1,122 +1,20 @@
 package app
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"text/template"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
 	"belfry/test/kit"
 	"belfry/test/kit/tlskit"
 )
-
-// expression is a query of a file for monitoring. says are the texts of an alert, which name labels of its result.
-type expression struct {
-	where, text string
-	says        []string
-}
-
-// rules is the file of Prometheus, as it reads it.
-type rulesFile struct {
-	Groups []struct {
-		Name  string `yaml:"name"`
-		Rules []struct {
-			Alert       string            `yaml:"alert"`
-			Expr        string            `yaml:"expr"`
-			For         string            `yaml:"for"`
-			Labels      map[string]string `yaml:"labels"`
-			Annotations map[string]string `yaml:"annotations"`
-		} `yaml:"rules"`
-	} `yaml:"groups"`
-}
-
-// alertExpressions reads the alert rules, strictly.
-func alertExpressions(t *testing.T) (all []expression) {
-	t.Helper()
-	data, err := os.ReadFile("../../deploy/monitoring/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f rulesFile
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&f); err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, g := range f.Groups {
-		for _, r := range g.Rules {
-			all = append(all, expression{"alert " + r.Alert, r.Expr, []string{r.Annotations["summary"], r.Annotations["description"]}})
-			if seen[r.Alert] || !model.LegacyValidation.IsValidMetricName(r.Alert) {
-				t.Errorf("the alert %q is there twice, or has no valid name", r.Alert)
-			}
-			seen[r.Alert] = true
-			if r.For != "" {
-				if _, err := model.ParseDuration(r.For); err != nil {
-					t.Errorf("%s: %v", r.Alert, err)
-				}
-			}
-			if !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("%s lacks a severity, a summary or a description", r.Alert)
-			}
-		}
-	}
-	return all
-}
-
-// boardExpressions reads the queries of the Grafana board. Its variables have values as Grafana gives them.
-func boardExpressions(t *testing.T) (all []expression) {
-	t.Helper()
-	data, err := os.ReadFile("../../deploy/monitoring/grafana.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var board struct {
-		Panels []struct {
-			ID      int
-			Title   string
-			Type    string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ Expr string }
-		}
-		Templating struct {
-			List []struct{ Name, Definition string }
-		}
-	}
-	if err := json.Unmarshal(data, &board); err != nil {
-		t.Fatal(err)
-	}
-	ids := map[int]bool{}
-	for _, p := range board.Panels {
-		if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 || p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %d %q has no title, query or place, or an id that another has", p.ID, p.Title)
-		}
-		ids[p.ID] = true
-		for _, query := range p.Targets {
-			all = append(all, expression{"panel " + p.Title, strings.NewReplacer("$instance", ".*", "$__rate_interval", "5m").Replace(query.Expr), nil})
-		}
-	}
-	for _, v := range board.Templating.List {
-		if name, _, is := strings.Cut(strings.TrimPrefix(v.Definition, "label_values("), ","); is {
-			all = append(all, expression{"variable " + v.Name, name, nil})
-		}
-	}
-	return all
-}
 
 var describedMetric = regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
@@ -127,8 +25,8 @@ func (p *place) described(a *App) map[string][]string {
 	all := map[string][]string{}
 	descs := make(chan *prometheus.Desc)
 	go func() {
-		a.registry.Describe(descs)
-		a.asked.Describe(descs)
+		a.wiring.metrics.Registry.Describe(descs)
+		a.wiring.metrics.Asked.Describe(descs)
 		close(descs)
 	}()
 	for d := range descs {
@@ -151,114 +49,6 @@ func (p *place) described(a *App) map[string][]string {
 	return all
 }
 
-// resultLabels returns the labels that the result of an expression has.
-func resultLabels(e parser.Expr, known map[string][]string) []string {
-	switch e := e.(type) {
-	case *parser.ParenExpr:
-		return resultLabels(e.Expr, known)
-	case *parser.AggregateExpr:
-		return e.Grouping
-	case *parser.BinaryExpr:
-		left, right := resultLabels(e.LHS, known), resultLabels(e.RHS, known)
-		if e.Op == parser.LOR || len(left) == 0 {
-			return append(slices.Clone(left), right...)
-		}
-		return left
-	case *parser.Call:
-		for _, arg := range e.Args {
-			if all := resultLabels(arg, known); len(all) > 0 {
-				return all
-			}
-		}
-	case *parser.MatrixSelector:
-		return resultLabels(e.VectorSelector, known)
-	case *parser.VectorSelector:
-		return append([]string{"job", "instance"}, known[e.Name]...)
-	}
-	return nil
-}
-
-// checkSays executes a text of an alert as Prometheus does, with the labels that its result has.
-func checkSays(t *testing.T, where, text string, has []string) {
-	t.Helper()
-	written := func(v float64) string { return fmt.Sprint(v) }
-	labels := map[string]string{}
-	for _, name := range has {
-		labels[name] = "x"
-	}
-	parsed, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"humanize": written, "humanize1024": written, "humanizeDuration": written, "humanizePercentage": written,
-	}).Parse("{{$labels := .Labels}}{{$value := .Value}}" + text)
-	if err == nil {
-		err = parsed.Execute(io.Discard, struct {
-			Labels map[string]string
-			Value  float64
-		}{labels, 1})
-	}
-	if err != nil {
-		t.Errorf("%s: %q: %v", where, text, err)
-	}
-}
-
-// Each query of the alerts and of the board is one, and is about metrics and labels that belfry has.
-func TestAlertsAndTheBoardAreAboutMetricsThatExist(t *testing.T) {
-	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackup: {folder: backups}\nstores:", 1))
-	a := p.start()
-	p.want(a, "GET", "/readyz", "", 200)
-	known := p.described(a)
-	known["up"] = []string{""}
-	exprs := append(alertExpressions(t), boardExpressions(t)...)
-	used := map[string]bool{}
-	parsing := parser.NewParser(parser.Options{})
-	for _, e := range exprs {
-		parsed, err := parsing.ParseExpr(e.text)
-		if err != nil {
-			t.Errorf("%s: %s: %v", e.where, e.text, err)
-			continue
-		}
-		for _, says := range e.says {
-			checkSays(t, e.where, says, resultLabels(parsed, known))
-		}
-		var names, grouped []string
-		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
-			switch n := node.(type) {
-			case *parser.VectorSelector:
-				names = append(names, n.Name)
-				for _, m := range n.LabelMatchers {
-					if m.Name != model.MetricNameLabel {
-						grouped = append(grouped, m.Name)
-					}
-				}
-			case *parser.AggregateExpr:
-				grouped = append(grouped, n.Grouping...)
-			}
-			return nil
-		})
-		if len(names) == 0 {
-			t.Errorf("%s: %s is about no metric", e.where, e.text)
-		}
-		has := []string{"job", "instance"} // of each target
-		for _, name := range names {
-			used[name] = true
-			if known[name] == nil {
-				t.Errorf("%s: belfry has no metric %s", e.where, name)
-			}
-			has = append(has, known[name]...)
-		}
-		for _, label := range grouped {
-			if !slices.Contains(has, label) {
-				t.Errorf("%s: %v have no label %s, but %q", e.where, names, label, has)
-			}
-		}
-	}
-	for _, name := range []string{"belfry_ready", "belfry_part_up", "belfry_dead_letters", "belfry_listener_pending", "belfry_listener_missed", "belfry_backup_failed", "belfry_bus_shortcomings", "belfry_http_requests_total", "belfry_events_pending",
-		"belfry_mailer_up", "belfry_mails_total", "belfry_backup_last_success_timestamp_seconds", "belfry_disk_free_bytes", "belfry_certificate_expiry_timestamp_seconds", "belfry_build_info"} {
-		if !used[name] {
-			t.Errorf("no alert and no panel is about %s", name)
-		}
-	}
-}
-
 // Dead letters are in the metrics, by listener.
 func TestDeadLettersAreInTheMetrics(t *testing.T) {
 	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nstores:", 1))
@@ -268,7 +58,7 @@ func TestDeadLettersAreInTheMetrics(t *testing.T) {
 	}
 	ctx := t.Context()
 	for range 2 {
-		if _, err := a.bus.JetStream().Publish(ctx, "dead.thumbnails", []byte("{}")); err != nil {
+		if _, err := a.Bus().JetStream().Publish(ctx, "dead.thumbnails", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -301,7 +91,7 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 	}
 	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"), time.Now().Add(-time.Hour), until, "x.example")
 	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
-	if last := latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
+	if last := examine.Latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
 		t.Errorf("the latest certificate is %+v", last)
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/app/messaging"
 	"belfry/pkg/bus"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )
 
-const accounts = `
+const securing = `
 listen: 127.0.0.1:0
 bus: {%s}
 stores:
@@ -66,15 +67,15 @@ func awaitNarrowed(t *testing.T, js jetstream.JetStream, name string) {
 // A program that creates a consumer while belfry runs receives no more than one that was there at the start: belfry narrows the
 // consumer as soon as the bus says that it was created.
 func TestAConsumerIsNarrowedWhenItIsCreated(t *testing.T) {
-	every := busCheckInterval
-	busCheckInterval = kit.Limit // so that nothing but the creation has belfry read which there are
-	t.Cleanup(func() { busCheckInterval = every })
+	every := messaging.CheckInterval
+	messaging.CheckInterval = kit.Limit // so that nothing but the creation has belfry read which there are
+	t.Cleanup(func() { messaging.CheckInterval = every })
 	for name, settings := range map[string]string{
 		"embedded": `listen: "127.0.0.1:0"`,
 		"external": fmt.Sprintf("url: %q", natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, fmt.Sprintf(accounts, settings))
+			p := newPlace(t, fmt.Sprintf(securing, settings))
 			a := p.start()
 			js := natsserver.JetStream(t, a.Bus().ClientURL())
 			p.want(a, "POST", "/notes", `{"uuid":"first"}`, http.StatusCreated)
@@ -136,10 +137,10 @@ func receivedUntil(t *testing.T, js jetstream.JetStream, consumer, uuid string) 
 
 // However many consumers are created, belfry reads them a few times a second.
 func TestAStormOfConsumersIsNarrowed(t *testing.T) {
-	every := busCheckInterval
-	busCheckInterval = kit.Limit
-	t.Cleanup(func() { busCheckInterval = every })
-	p := newPlace(t, fmt.Sprintf(accounts, `listen: "127.0.0.1:0"`))
+	every := messaging.CheckInterval
+	messaging.CheckInterval = kit.Limit
+	t.Cleanup(func() { messaging.CheckInterval = every })
+	p := newPlace(t, fmt.Sprintf(securing, `listen: "127.0.0.1:0"`))
 	a := p.start()
 	js := natsserver.JetStream(t, a.Bus().ClientURL())
 	log, err := js.Stream(t.Context(), bus.StreamEvents)
@@ -170,7 +171,7 @@ func TestAStormOfConsumersIsNarrowed(t *testing.T) {
 		})
 	}
 	// A list has 256 consumers, so each reading is one request.
-	if got, most := reads.Load(), int64(time.Since(began)/narrowPause)+2; got > most {
+	if got, most := reads.Load(), int64(time.Since(began)/messaging.NarrowPause)+2; got > most {
 		t.Errorf("the consumers were read %d times, more than %d", got, most)
 	}
 }
@@ -178,7 +179,7 @@ func TestAStormOfConsumersIsNarrowed(t *testing.T) {
 // The server says nothing of a consumer that is widened, so belfry reads the consumers now and then.
 func TestAConsumerIsNarrowedWhenItIsWidened(t *testing.T) {
 	checkBusOften(t)
-	p := newPlace(t, fmt.Sprintf(accounts, `listen: "127.0.0.1:0"`))
+	p := newPlace(t, fmt.Sprintf(securing, `listen: "127.0.0.1:0"`))
 	a := p.start()
 	js := natsserver.JetStream(t, a.Bus().ClientURL())
 	config := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.*.Store.>"}
@@ -207,7 +208,7 @@ func TestAWideConsumerThatBelfryMayNotChangeIsLogged(t *testing.T) {
 	}})
 	refusals := &refusals{of: `"$JS.API.CONSUMER.CREATE.EVENTS.wide"`}
 	s.SetLogger(refusals, false, false)
-	p := newPlace(t, fmt.Sprintf(accounts, fmt.Sprintf("url: %q, user: belfry, password: secret", s.ClientURL())))
+	p := newPlace(t, fmt.Sprintf(securing, fmt.Sprintf("url: %q, user: belfry, password: secret", s.ClientURL())))
 	p.start()
 	js := natsserver.JetStream(t, s.ClientURL(), nats.UserInfo("admin", "secret"))
 	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: "wide", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}); err != nil {

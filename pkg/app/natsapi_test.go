@@ -36,7 +36,7 @@ func TestStoresOverTheBus(t *testing.T) {
 	p := newPlace(t, onBus)
 	a := p.start()
 	defer p.stop(a)
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestStoresOverTheBus(t *testing.T) {
 
 	// A key is known after a restart.
 	a = p.start()
-	conn, err = nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err = nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,11 @@ import (
 	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
+	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/app/probe"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/doctor"
 )
 
 // Reloading is how a process reads its configuration again.
@@ -43,7 +46,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	began := time.Now()
 	defer func() { a.lastReload.Store(lastReload(r, err, began, by)) }()
 	switch {
-	case a.stopping.Err() != nil:
+	case a.lifetime.Stopping.Err() != nil:
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
 	case a.reload.Read == nil:
 		return nil, errs.New(errs.Unavailable, "belfry is starting: try again")
@@ -51,13 +54,13 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	r, err = a.reloadNow(ctx)
 	switch {
 	case err != nil:
-		a.log.Error("the configuration is not reloaded; belfry serves with the one before", "file", a.now().config.File(), "error", err)
+		a.log.Error("the configuration is not reloaded; belfry serves with the one before", "file", a.now().Config.File(), "error", err)
 	case len(r.Changed) == 0:
 		a.log.Info("the configuration is reloaded; nothing has changed", "file", r.File)
 	default:
 		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "), "after", time.Since(began).Round(time.Millisecond))
-		a.now().warn()
-		a.now().warnOfTrust(r.Changed)
+		warn(a.now(), a.roles, a.log)
+		warnOfTrust(a.now(), a.log, r.Changed)
 		if len(r.Missing) > 0 {
 			a.log.Warn("lists read more than they need until the next start, which makes the indexes of new rules", "indexes", strings.Join(r.Missing, ", "))
 		}
@@ -73,7 +76,7 @@ func lastReload(r *command.Reloaded, err error, at time.Time, by string) *consol
 	case errors.As(err, &problems):
 		last.Refused = problems.Error()
 	case err != nil:
-		last.Refused = saysOf(err)
+		last.Refused = probe.Says(err)
 	default:
 		last.Changed, last.Missing = r.Changed, r.Missing
 	}
@@ -86,22 +89,22 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 		return nil, err
 	}
 	before := a.now()
-	if problems := plan.Fixed(before.config, c); len(problems) > 0 {
+	if problems := plan.Fixed(before.Config, c); len(problems) > 0 {
 		return nil, problems
 	}
 	r := &command.Reloaded{File: c.File(), Changed: a.changedSince(c, p)}
 	if len(r.Changed) == 0 {
-		r.Changed = a.secure.renew(p) // no stream has to end for that
+		r.Changed = a.wiring.tls.Renew(p) // no stream has to end for that
 		return r, nil
 	}
-	next := &serving{App: a, config: c, plan: p}
-	retire, err := a.parts.Reload(ctx, before, next, func() { a.replace(next) })
+	next := before.Next(c, p)
+	retire, err := a.parts.Reload(ctx, before, next, func() { a.served.Replace(next) })
 	if err != nil {
 		return nil, err
 	}
-	a.retire(before, retire)
-	r.Missing = next.unbuilt
-	r.Changed = append(r.Changed, a.secure.renew(p)...)
+	a.served.Retire(before, retire)
+	r.Missing = next.Unbuilt
+	r.Changed = append(r.Changed, a.wiring.tls.Renew(p)...)
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}
@@ -111,7 +114,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 // changedSince returns the keys and files by which a configuration that was read again differs from the one that is served.
 func (a *App) changedSince(c *config.Config, p *plan.Plan) []string {
 	before := a.now()
-	return append(config.Changed(before.config, c), before.plan.Files.Changed(p.Files)...)
+	return append(config.Changed(before.Config, c), before.Plan.Files.Changed(p.Files)...)
 }
 
 // readAgain reads and compiles the configuration. Files may be where nothing answers, such as a file system of the
@@ -135,21 +138,36 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 		return r.config, r.plan, r.err
 	case <-ctx.Done():
 		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled, "the configuration could not be read completely until then")
-	case <-a.stopping.Done():
+	case <-a.lifetime.Stopping.Done():
 		return nil, nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
 }
 
 // controlReload is Reload for a command. What is wrong with the configuration is part of the reply.
-func (a *App) controlReload(ctx context.Context, _ struct{}) (*command.Reloaded, error) {
+func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 	r, err := a.reloadBy(ctx, "belfry reload")
 	var problems config.Problems
 	if !errors.As(err, &problems) {
 		return r, err
 	}
-	r = &command.Reloaded{File: a.now().config.File()}
+	r = &command.Reloaded{File: a.now().Config.File()}
 	for _, p := range problems {
 		r.Refused = append(r.Refused, p.Error())
 	}
 	return r, nil
+}
+
+// outdated reports whether the files have another configuration than this process serves.
+func (a *App) outdated(ctx context.Context) []doctor.Finding {
+	if a.reload.Read == nil {
+		return nil
+	}
+	c, p, err := a.readAgain(ctx)
+	if err != nil {
+		return []doctor.Finding{{Level: doctor.Problem, Name: "configuration.broken", Subject: a.now().Config.File(), Says: "the file has changed since belfry read it, and belfry would not start with it: " + examine.MessageOf(err), Do: "correct the file before belfry is restarted"}}
+	}
+	if keys := a.changedSince(c, p); len(keys) > 0 {
+		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(), Says: "belfry still serves the configuration before: since then " + strings.Join(keys, ", ") + " changed", Do: "`belfry reload` has it read the file"}}
+	}
+	return nil
 }

@@ -67,7 +67,7 @@ stores:
 	taken := strings.NewReplacer(`get: "true", list: "true"`, `get: "user.admin == true", list: "user.admin == true"}, bus: false, intercept: {`, `pin: {read: "true"}`, `pin: {read: "false"}`).Replace(text)
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestAReloadThatFailsAtLastChangesNothing(t *testing.T) {
 	p := newPlace(t, books+"metrics: {listen: '127.0.0.1:0'}\n")
 	a, applied := p.reloadable()
 	before := a.now()
-	a.bus.Conn().Close()
+	a.Bus().Conn().Close()
 	p.write("belfry.yaml", books+"metrics: {listen: '127.0.0.1:0'}\nlimits: {loopback: true}\n")
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Error(err)
@@ -317,21 +317,21 @@ binaries: {binary: {map: {Books: [covers]}}}
 	for n := range 4 {
 		reload(n)
 	}
-	a.retiring.Wait()
+	_ = a.served.Retired(context.Background())
 	goroutines, files, heap := state()
 	rounds, kept := 0, map[string]func() bool{}
 	for ; soak.More(); rounds++ {
 		now := a.now()
 		for part, collected := range map[string]func() bool{
-			"what was served": collectable(now), "the configuration": collectable(now.config), "the stores": collectable(now.set), "the routes": collectable(now.api),
-			"authentication": collectable(now.auth), "operations over the bus": collectable(now.operations), "streams": collectable(now.live),
-			"files": collectable(now.binaries["binary"]), "the worker": collectable(now.mapper),
+			"what was served": collectable(now), "the configuration": collectable(now.Config), "the stores": collectable(now.Set), "the routes": collectable(now.API),
+			"authentication": collectable(now.Auth), "operations over the bus": collectable(now.Operations), "streams": collectable(now.Live),
+			"files": collectable(now.Binaries["binary"]), "the worker": collectable(now.Mapper),
 		} {
 			kept[fmt.Sprint(part, " of round ", rounds)] = collected
 		}
 		reload(rounds)
 	}
-	a.retiring.Wait()
+	_ = a.served.Retired(context.Background())
 	const spare = 8 // connections and timers of others
 	kit.WaitUntil(t, func() error {
 		g, f, h := state()
@@ -362,7 +362,7 @@ stores:
 	if err := a.Bus().StopServer(); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the end of the connection", func() bool { return a.bus.Connected() != nil })
+	kit.WaitFor(t, "the end of the connection", func() bool { return a.Bus().Connected() != nil })
 	p.write("book.json", `{"required": ["title"]}`)
 	if keys := p.reload(a, text); len(keys) != 1 {
 		t.Errorf("changed are %q", keys)
@@ -372,7 +372,7 @@ stores:
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ stores:
 `
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,12 +65,12 @@ func TestAReloadAddsAndRemovesStores(t *testing.T) {
 		}
 		p.want(a, "POST", "/notes", fmt.Sprintf(`{"uuid":"n%d","author":"lem","text":"round %d"}`, round, round), http.StatusCreated)
 		p.author(a, "lem", has(fmt.Sprintf("round %d", round)))
-		if facts := fmt.Sprint(a.now().facts()); strings.Contains(facts, "Notes in backend default") {
+		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); strings.Contains(facts, "Notes in backend default") {
 			t.Error(facts)
 		}
 		p.changed(a)
 		p.want(a, "GET", "/notes/n0", "", http.StatusNotFound)
-		if facts := fmt.Sprint(a.now().facts()); !strings.Contains(facts, "Notes in backend default") {
+		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); !strings.Contains(facts, "Notes in backend default") {
 			t.Errorf("the console does not say that the objects stay: %s", facts)
 		}
 		if f := finding(p.examined(), "backend.unused"); f == nil || !strings.Contains(f.Says, "Notes") {
@@ -167,12 +167,12 @@ func TestAReloadAddsAndRemovesBinaries(t *testing.T) {
 func TestAReloadMovesTheMetrics(t *testing.T) {
 	p := newPlace(t, live)
 	a, _ := p.reloadable()
-	if at := a.now().metricsAddress; at != "" {
+	if at := a.now().MetricsAddress; at != "" {
 		t.Fatal(at)
 	}
 	p.reload(a, live+"metrics: {listen: '127.0.0.1:0'}\n")
 	first := p.metrics(a)
-	at := a.now().metricsAddress
+	at := a.now().MetricsAddress
 	p.reload(a, live)
 	if res, err := http.Get("http://" + at + "/metrics"); err == nil {
 		_ = res.Body.Close()
@@ -205,7 +205,7 @@ func TestAReloadChangesTheLogAndBackups(t *testing.T) {
 	if err != nil || info.CachedInfo().Config.MaxMsgs != 1000 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if _, err := command.Backup(t.Context(), a.now().config, command.BackupOptions{}); err != nil {
+	if _, err := command.Backup(t.Context(), a.now().Config, command.BackupOptions{}); err != nil {
 		t.Error(err)
 	}
 	if entries, err := os.ReadDir(p.path("saved")); err != nil || len(entries) == 0 {
@@ -226,7 +226,7 @@ func TestAReloadBeginsAndEndsTraces(t *testing.T) {
 		}
 		return nil
 	})
-	if a.now().tracer != nil {
+	if a.now().Tracer != nil {
 		t.Error("there is a tracer")
 	}
 }

@@ -79,7 +79,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	p.config = p.load(fmt.Sprintf(twoConfigurations, 1))
 	a, _ := p.reloadable()
 	base := "http://" + a.HTTPAddress()
-	conn, err := nats.Connect(a.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func TestAReloadChangesWithoutARestart(t *testing.T) {
 			}
 			p.want(a, "GET", "/books/b1", "", http.StatusNotFound)
 			for token, want := range map[string]int{"0123456789abcdef": http.StatusUnauthorized, "fedcba9876543210": http.StatusOK} {
-				req, _ := http.NewRequest("GET", "http://"+a.now().metricsAddress+"/metrics", nil)
+				req, _ := http.NewRequest("GET", "http://"+a.now().MetricsAddress+"/metrics", nil)
 				req.Header.Set("Authorization", "Bearer "+token)
 				res, err := http.DefaultClient.Do(req)
 				if err != nil {
@@ -191,7 +191,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		t.Error("a secret is in the log:", log)
 	}
 	p.want(a, "POST", "/books", `{"title":1}`, http.StatusCreated)
-	if last := a.now().consoleSystem().Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
+	if last := a.console().System.Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
 		t.Errorf("the console says %+v", last)
 	}
 
@@ -199,7 +199,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	if r, err := a.Reload(t.Context()); err != nil || len(r.Changed) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if last := a.now().consoleSystem().Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
+	if last := a.console().System.Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
 		t.Errorf("the console says %+v", last)
 	}
 	p.stop(a)
@@ -318,16 +318,16 @@ func TestAReloadWaitsForWhatIsInUse(t *testing.T) {
 	p := newPlace(t, books)
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/books", `{"uuid":"b1","author":"a1"}`, http.StatusCreated)
-	before, done := a.use()
+	before, done := a.served.Use()
 	p.reload(a, books+"limits: {loopback: true}\n")
 	closed := make(chan struct{})
 	go func() {
-		a.retiring.Wait()
+		_ = a.served.Retired(context.Background())
 		close(closed)
 	}()
 	for n := range 20 {
 		e := &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "b1", Object: []byte(`{"uuid":"b1","author":"a1"}`)}
-		if err := before.mapper.Handle(t.Context(), e); err != nil {
+		if err := before.Mapper.Handle(t.Context(), e); err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}

@@ -146,7 +146,7 @@ func TestIdempotencyKeysAreThoseOfTheBackup(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	ctx := t.Context()
-	authors := client.New(a.bus.Conn()).Store("Authors")
+	authors := client.New(a.Bus().Conn()).Store("Authors")
 	before, err := authors.Save(ctx, object.Object{"name": []byte(`"Lem"`)}, client.WithKey("before"))
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestIdempotencyKeysAreThoseOfTheBackup(t *testing.T) {
 	again := p.fresh(books)
 	again.restore(p)
 	a = again.start()
-	authors = client.New(a.bus.Conn()).Store("Authors")
+	authors = client.New(a.Bus().Conn()).Store("Authors")
 	repeated, err := authors.Save(ctx, object.Object{"name": []byte(`"Lem"`)}, client.WithKey("before"))
 	if err != nil || repeated.UUID() != before.UUID() || repeated.Revision != before.Revision {
 		t.Errorf("repeated: %+v, %v; want %+v", repeated, err, before)
@@ -225,8 +225,8 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 		t.Error("the backup succeeds")
 	}
 	a = p.start()
-	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
-	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
+	if state := a.wiring.backups.Last.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
 	}
 }

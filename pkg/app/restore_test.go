@@ -30,7 +30,7 @@ func TestADeletionThatARestoreTakesBackDoesNotCascade(t *testing.T) {
 	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","title":"T"}`, http.StatusCreated)
 	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
 	deleted := false
-	_, err := a.backups().Make(t.Context(), command.BackupOptions{To: p.to(), Progress: func(progress backup.Progress) {
+	_, err := a.wiring.backups.Maker().Make(t.Context(), command.BackupOptions{To: p.to(), Progress: func(progress backup.Progress) {
 		if deleted || progress.What != "default" {
 			return
 		}
@@ -147,7 +147,7 @@ func TestTheScheduleMakesOneBackup(t *testing.T) {
 	})
 	p.stop(a)
 	a = p.start()
-	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
+	kit.WaitFor(t, "the state", func() bool { return a.wiring.backups.Last.Load() != nil })
 	p.stop(a)
 	all, err := command.ListBackups(t.Context(), p.config, nil)
 	if err != nil || len(all) != 1 || !all.Clean() {

@@ -312,7 +312,7 @@ func (r *rights) checkEvents(caller string) {
 
 func (r *rights) checkBus() {
 	r.Helper()
-	conn, err := nats.Connect(r.app.bus.ClientURL(), nats.Timeout(kit.Limit))
+	conn, err := nats.Connect(r.app.Bus().ClientURL(), nats.Timeout(kit.Limit))
 	if err != nil {
 		r.Fatal(err)
 	}

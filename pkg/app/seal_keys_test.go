@@ -140,7 +140,7 @@ func TestKeysAreBoundedInNumber(t *testing.T) {
 func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	text := sealed(a.sealer)
+	text := sealed(a.now().Sealer)
 	manage := func(q command.KeysRequest, want int) {
 		t.Helper()
 		keys, err := command.ManageKeys(t.Context(), p.config, q)
@@ -164,7 +164,7 @@ func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 	if keys, err := command.ManageKeys(t.Context(), p.config, command.KeysRequest{Rotate: true, Keep: time.Hour}); err != nil || len(keys) != 3 || !keys[0].Current || keys[0].Until == nil || keys[2].Until != nil {
 		t.Errorf("%+v, %v", keys, err)
 	}
-	if a = p.start(); !opens(a.sealer, text) {
+	if a = p.start(); !opens(a.now().Sealer, text) {
 		t.Error("a text of before is not opened")
 	}
 	manage(command.KeysRequest{}, 3)
@@ -198,8 +198,8 @@ func TestARunningProcessReadsTheKeysThatAnotherAdds(t *testing.T) {
 	if _, err := command.AddSealKey(t.Context(), keys, time.Now().Add(-2*command.SealKeyDelay), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "it seals with the new key", func() bool { return !opens(first, sealed(a.sealer)) })
-	if !opens(a.sealer, sealed(first)) {
+	kit.WaitFor(t, "it seals with the new key", func() bool { return !opens(first, sealed(a.now().Sealer)) })
+	if !opens(a.now().Sealer, sealed(first)) {
 		t.Error("it does not open what the first key has sealed")
 	}
 	p.stop(a)

@@ -81,14 +81,14 @@ func TestABrokenKeyIsReportedAndStays(t *testing.T) {
 func TestTheKeySurvivesARestartAndIsNotExported(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	text := a.sealer.Seal("test", []byte("content"))
+	text := a.now().Sealer.Seal("test", []byte("content"))
 	stored, err := a.Set().Store(config.SealKeyStore).Get(t.Context(), command.SealKeyUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key, _ := object.Text(object.Field(stored.Body, command.SealKeyField))
 	p.stop(a)
-	if got, ok := p.start().sealer.Open("test", text); !ok || string(got) != "content" {
+	if got, ok := p.start().now().Sealer.Open("test", text); !ok || string(got) != "content" {
 		t.Errorf("after a restart: %q, %v", got, ok)
 	}
 	exported, err := p.export(p.config, config.SealKeyStore)

@@ -16,7 +16,7 @@ func TestNoConnectionIsServedBeforeTheCertificatesAreThere(t *testing.T) {
 	p.config = p.load(overTLS)
 	listened := false
 	a := p.startWith(nil, func(a *App) {
-		if a.front.listener == nil || listened {
+		if a.HTTPAddress() == "" || listened {
 			return
 		}
 		listened = true

@@ -68,7 +68,7 @@ func TestTLSByFiles(t *testing.T) {
 	tlskit.WriteValid(t, cert, key, "app.example.com")
 	p.config = p.load(overTLS)
 	a, _ := p.reloadable()
-	base, redirect := "https://"+a.HTTPAddress(), "http://"+a.secure.address
+	base, redirect := "https://"+a.HTTPAddress(), "http://"+a.wiring.tls.Address
 	if banner := a.Banner(""); !strings.Contains(banner, base) || !strings.Contains(banner, redirect) {
 		t.Error(banner)
 	}
@@ -171,8 +171,8 @@ func TestTLSByFiles(t *testing.T) {
 	p.want(a, "GET", "/healthz", "", http.StatusOK)
 	p.reload(a, strings.Replace(other.Replace(overTLS), ", redirect: \"127.0.0.1:0\"", "", 1))
 	send(t, browser(t, a, tlskit.Pool(t, p.path("other.pem"))), "GET", base+"/healthz", "")
-	if a.secure.address != "" {
-		t.Errorf("a port redirects: %s", a.secure.address)
+	if a.wiring.tls.Address != "" {
+		t.Errorf("a port redirects: %s", a.wiring.tls.Address)
 	}
 	if strings.Contains(p.logged.String(), "handshake") {
 		t.Error("the log has a failed handshake:", p.logged)
@@ -249,7 +249,7 @@ stores: {Books: {expose: {}}}
 		}
 		return err
 	})
-	if res, _ := send(t, c, "GET", "http://"+a.secure.address+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
+	if res, _ := send(t, c, "GET", "http://"+a.wiring.tls.Address+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
 		t.Errorf("%s to %s", res.Status, res.Header.Get("Location"))
 	}
 	if !strings.Contains(p.logged.String(), "a certificate was obtained") || strings.Contains(p.logged.String(), "PRIVATE KEY") {

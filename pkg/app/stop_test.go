@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/app/front"
 	"belfry/test/kit"
 )
 
@@ -95,9 +96,9 @@ func (p *place) sendHead(a *App, head string, length int, body string) *raw {
 // Whoever sends a body slowly, or not to its end, does not keep belfry from stopping: whether a handler reads the body, or has
 // replied and net/http would read it.
 func TestBodiesThatAreStillArrivingEndWithAStop(t *testing.T) {
-	patience := maxBodyPatience
-	maxBodyPatience = 0
-	defer func() { maxBodyPatience = patience }()
+	patience := front.MaxBodyPatience
+	front.MaxBodyPatience = 0
+	defer func() { front.MaxBodyPatience = patience }()
 	p := newPlace(t, withLogins)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
@@ -205,9 +206,9 @@ func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
 
 // A request that does not end uses up the time of a stop. It was not acknowledged, so this is no failure.
 func TestAStopThatCutsOffRequestsIsNoFailure(t *testing.T) {
-	patience := maxBodyPatience
-	maxBodyPatience = time.Hour
-	defer func() { maxBodyPatience = patience }()
+	patience := front.MaxBodyPatience
+	front.MaxBodyPatience = time.Hour
+	defer func() { front.MaxBodyPatience = patience }()
 	p := newPlace(t, withLogins)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)

@@ -159,7 +159,7 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 	request("POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated, "Traceparent", "")
 	kit.WaitUntil(p, func() error { // else it could be what the worker does for the author that adds the book
 		pending, unacked, err := listener.Lag(t.Context(), a.Bus(), mapping.Name)
-		if waiting := a.relay.Stats(); err == nil && (waiting.Published == 0 || waiting.Events > 0 || pending+unacked > 0) {
+		if waiting := a.now().Relay.Stats(); err == nil && (waiting.Published == 0 || waiting.Events > 0 || pending+unacked > 0) {
 			err = fmt.Errorf("%+v, %d pending, %d in flight", waiting, pending, unacked)
 		}
 		return err
@@ -245,7 +245,7 @@ func TestASlowReceiverOfTracesDelaysNothing(t *testing.T) {
 	a := p.start()
 	text := strings.Repeat("x", 1<<20)
 	for range 3000 { // more than wait for it at most
-		_, span := a.now().spans().Tracer("test").Start(t.Context(), "one")
+		_, span := a.now().Spans().Tracer("test").Start(t.Context(), "one")
 		span.SetAttributes(attribute.String("text", text))
 		if recorded, ok := span.(interface{ Attributes() []attribute.KeyValue }); !ok || len(recorded.Attributes()[0].Value.AsString()) > 256 {
 			t.Fatal("the text of an attribute is not bounded")
@@ -260,9 +260,9 @@ func TestASlowReceiverOfTracesDelaysNothing(t *testing.T) {
 func TestWithoutAReceiverNothingIsTraced(t *testing.T) {
 	a := newPlace(t, books).start()
 	var s listener.Spec
-	a.now().traceEvents(&s)
+	a.now().TraceEvents(&s)
 	plain := http.NewServeMux()
-	if a.now().traced(plain) != http.Handler(plain) || len(s.Middleware) > 0 || a.now().spans() != nil {
+	if a.now().Traced(plain) != http.Handler(plain) || len(s.Middleware) > 0 || a.now().Spans() != nil {
 		t.Error("there is a layer for tracing")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"belfry/pkg/app/certificate"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
+	"belfry/pkg/app/front"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
@@ -208,7 +209,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			context.AfterFunc(ended, acme.Close)
 		}},
 		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan.Plan, _ string) {
-			tracer, err := (&traces{log: slog.New(slog.DiscardHandler)}).open(t.Context(), p.Config)
+			tracer, err := (&front.Traces{Log: slog.New(slog.DiscardHandler)}).Open(t.Context(), p.Config)
 			if err != nil {
 				t.Error(err)
 				return

@@ -219,7 +219,7 @@ func TestWhatACommandDoesIsAnEvent(t *testing.T) {
 	find := func(ctx context.Context, name event.Name, of string, uuid string) (e event.Envelope) {
 		t.Helper()
 		kit.WaitFor(t, fmt.Sprintf("%s of %s", name, of), func() bool {
-			entry, err := eventlog.Last(ctx, a.bus.Conn(), event.Subject(name, of, uuid))
+			entry, err := eventlog.Last(ctx, a.Bus().Conn(), event.Subject(name, of, uuid))
 			if err != nil {
 				return false
 			}

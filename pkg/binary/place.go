@@ -46,7 +46,7 @@ func (s *Service) checkProperty(st *store.Store, property string) error {
 	if !object.ValidProperty(property) {
 		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to %d letters, digits, _ and -, and does not begin with _ or -", property, object.MaxProperty)
 	}
-	if st.ServerOwned(property) {
+	if st.Rules().ServerOwned(property) {
 		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property, st.Name())
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // BusClock is what a listener knows of the bus's clock.
@@ -56,3 +58,6 @@ var (
 	ConsumerSettings = consumerSettings
 	KeptSettings     = keptSettings
 )
+
+// LimitPending is limitPending.
+func LimitPending(sub *nats.Subscription, limit int) error { return limitPending(sub, limit) }

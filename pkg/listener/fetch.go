@@ -103,7 +103,20 @@ func newSubscription(r *runner, fail context.CancelCauseFunc) (*subscription, er
 		return nil, err
 	}
 	s.sub.SetClosedHandler(func(string) { close(s.ended) })
-	return s, s.sub.SetPendingLimits(-1, -1) // the window bounds it
+	if err := limitPending(s.sub, -1); err != nil { // the window bounds it
+		return nil, err
+	}
+	return s, nil
+}
+
+// limitPending sets how many messages and bytes of a subscription may be pending; negative: any number. After an error it ends
+// the subscription: nobody else knows of it, and the bus would deliver to it until the connection is closed.
+func limitPending(sub *nats.Subscription, limit int) error {
+	err := sub.SetPendingLimits(limit, limit)
+	if err != nil {
+		_ = sub.Unsubscribe()
+	}
+	return err
 }
 
 // request requests n events, for which slots are taken. The bus queues it after

@@ -125,9 +125,14 @@ func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
 	return true, t.acquire(ctx, bytes)
 }
 
-// Reconcile is Reconciler.Reconcile, or ReconcileFenced. When somebody else has written the target during a round, the round
-// is repeated unless onConflict, which may be nil, returns an error: that is returned then, and nothing that the sources need may
-// have been written.
+// Reconcile is Reconciler.Reconcile within the turn.
+//
+// With fence, no round that has read the target before can write to it once this one returns: an older entry of these sources
+// does not come back, not even for a moment. So it writes the target even if that changes nothing but the revision. A request
+// that waits for the entries of its write needs it.
+//
+// If another process has written the target during a round, the round is repeated, unless onConflict returns an error. Then
+// that error is returned, and what the sources need may not have been written. onConflict may be nil.
 func (t *Turn) Reconcile(ctx context.Context, sources []string, fence bool, onConflict func() error) error {
 	return t.r.reconcile(ctx, t, sources, fence, onConflict)
 }

@@ -61,26 +61,12 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 // Every write carries the mapping's origin, whatever the caller's, so that no
 // listener takes it for a reason to map again.
 func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target string, sources []string) error {
-	return r.inTurn(ctx, m, target, sources, false)
-}
-
-// ReconcileFenced is Reconcile, and when it returns, no round that has read the
-// target before can write to it any more: an older entry of these sources does
-// not come back, not even for a moment. So it writes the target even if that
-// changes nothing but the revision. A request that waits for the entries of its
-// write needs it.
-func (r *Reconciler) ReconcileFenced(ctx context.Context, m *store.Mapping, target string, sources []string) error {
-	return r.inTurn(ctx, m, target, sources, true)
-}
-
-// inTurn waits for a turn of the target and uses it.
-func (r *Reconciler) inTurn(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) error {
 	t, err := r.Begin(ctx, m, target)
 	if err != nil {
 		return err
 	}
 	defer t.End()
-	return t.Reconcile(ctx, sources, fence, nil)
+	return t.Reconcile(ctx, sources, false, nil)
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, t *Turn, sources []string, fence bool, onConflict func() error) error {

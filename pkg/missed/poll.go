@@ -47,7 +47,7 @@ func (w *Watch) compare(ctx context.Context) error {
 	}
 	before := s.clone()
 	found := s.observe(o)
-	renewed := s.renew(w.instance, o.at)
+	renewed := s.lease().Renew(w.instance, o.at)
 	if len(found) > 0 || renewed || s.differs(before) {
 		if revision, err = w.shared().Put(ctx, s, revision); err != nil {
 			return err
@@ -230,10 +230,6 @@ func (s *state) clone() *state {
 			q.Missed = &m
 		}
 		c.Consumers[name] = &q
-	}
-	if s.Repair != nil {
-		r := *s.Repair
-		c.Repair = &r
 	}
 	return &c
 }

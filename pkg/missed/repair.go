@@ -4,32 +4,30 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"belfry/pkg/store"
 )
 
-// renew extends the lease of a process that repairs, and reports whether it has one.
-func (s *state) renew(process string, now time.Time) bool {
-	if s.Repair == nil || s.Repair.Process != process {
-		return false
-	}
-	s.Repair.Renewed = now
-	return true
+// lease is that of a repair.
+func (s *state) lease() store.Lease {
+	return store.Lease{Holder: &s.Repair.Process, Renewed: &s.Repair.Renewed, Lasts: leaseTime}
 }
 
 // claim takes the lease if a repair is due and no process makes it.
 func (s *state) claim(process string, consumers []string, now time.Time) bool {
-	if !s.open(consumers) || s.Repair != nil && now.Sub(s.Repair.Renewed).Abs() < leaseTime {
+	if !s.open(consumers) || s.lease().Held(now) || !s.lease().Claim(process, now) {
 		return false
 	}
-	s.Repair = &lease{Process: process, Began: now, Renewed: now}
+	s.Repair.Began = now
 	return true
 }
 
 // release ends the lease of a process, and reports whether it had one.
 func (s *state) release(process string) bool {
-	if s.Repair == nil || s.Repair.Process != process {
+	if !s.lease().Release(process) {
 		return false
 	}
-	s.Repair = nil
+	s.Repair = repair{}
 	return true
 }
 
@@ -61,8 +59,8 @@ func (w *Watch) due() (all []Repair) {
 	return all
 }
 
-// repair makes repairs. One that fails does not keep those after it from being made.
-func repair(ctx context.Context, due []Repair) (o outcome) {
+// makeRepairs makes repairs. One that fails does not keep those after it from being made.
+func makeRepairs(ctx context.Context, due []Repair) (o outcome) {
 	for _, r := range due {
 		if err := r.Do(ctx); err != nil {
 			o.err = errors.Join(o.err, err)
@@ -91,7 +89,7 @@ func (w *Watch) startRepair(ctx context.Context) {
 	w.repairing, w.began = true, now
 	due := w.due()
 	w.log.Info("repairing what the events that were missed would have changed", "listeners", consumersOf(due))
-	go func() { w.done <- repair(ctx, due) }()
+	go func() { w.done <- makeRepairs(ctx, due) }()
 }
 
 // endRepair records the end of repairs. What has failed is repeated later.

@@ -73,7 +73,7 @@ type state struct {
 	Settling  mark                 `json:"settling,omitzero"` // becomes Settled
 	Holes     int                  `json:"holes,omitempty"`   // events that are missing between its first and its last one
 	Consumers map[string]*position `json:"consumers"`
-	Repair    *lease               `json:"repair,omitempty"`
+	Repair    repair               `json:"repair,omitzero"`
 }
 
 // mark is the last sequence of a log at one moment.
@@ -86,8 +86,8 @@ type mark struct {
 // in the log, usually within microseconds.
 const settle = time.Second
 
-// lease is a repair that a process is making.
-type lease struct {
+// repair is a repair that a process is making.
+type repair struct {
 	Process string    `json:"process"`
 	Began   time.Time `json:"began"`
 	Renewed time.Time `json:"renewed"`

@@ -191,7 +191,7 @@ func TestOneProcessRepairsAtATime(t *testing.T) {
 	if !s.claim("a", []string{"x"}, now) || s.claim("b", []string{"x"}, now.Add(leaseTime-1)) {
 		t.Error("not one process alone repairs")
 	}
-	if !s.renew("a", now.Add(leaseTime-1)) || s.renew("b", now) || s.claim("b", []string{"x"}, now.Add(leaseTime+1)) {
+	if !s.lease().Renew("a", now.Add(leaseTime-1)) || s.lease().Renew("b", now) || s.claim("b", []string{"x"}, now.Add(leaseTime+1)) {
 		t.Error("a process that renews its lease does not keep it")
 	}
 	if !s.claim("b", []string{"x"}, now.Add(2*leaseTime)) {

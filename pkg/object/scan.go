@@ -190,3 +190,21 @@ func skipString(data []byte, i int) int {
 	}
 	return len(data)
 }
+
+// Without returns an encoded object without some of its fields.
+func Without(data []byte, leaveOut func(name string) bool) []byte {
+	out := append(make([]byte, 0, len(data)), '{')
+	_ = Each(data, func(name string, value []byte) bool {
+		if leaveOut(name) {
+			return true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = AppendString(out, name)
+		out = append(out, ':')
+		out = append(out, value...)
+		return true
+	})
+	return append(out, '}')
+}

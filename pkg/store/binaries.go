@@ -5,35 +5,23 @@ import (
 	"iter"
 
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 )
 
-// BinariesField is the internal field that says which properties of an object
-// hold records of binaries, and of which service: {"<property>": "<service>"}.
-const BinariesField = "_binaries"
+// BinariesField is the internal field that says which properties of an object hold records of binaries: see Binaries.
+const BinariesField = access.BinariesField
 
 // binaryIndex is the index of objects by service and hash of the binaries they hold.
 const binaryIndex = "binary"
 
 // Binaries returns the properties of an object that hold records of binaries,
 // each with the service whose binaries they are.
-func Binaries(o object.Object) map[string]string { return binariesOf(o[BinariesField]) }
-
-func binariesOf(value []byte) map[string]string {
-	if value == nil {
-		return nil
-	}
-	services := map[string]string{}
-	_ = object.Each(value, func(property string, service []byte) bool {
-		services[property], _ = object.Text(service)
-		return true
-	})
-	return services
-}
+func Binaries(o object.Object) map[string]string { return access.Binaries(o) }
 
 // binaryKeys computes the keys of an encoded object in the index of binaries.
 func binaryKeys(body []byte) []driver.Key {
-	services := binariesOf(object.Field(body, BinariesField))
+	services := access.BinariesIn(object.Field(body, BinariesField))
 	if len(services) == 0 {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"belfry/internal/logctx"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -34,6 +35,13 @@ type Call struct {
 	Actor       *string         // uuid of the acting user, for events; derived from User when nil
 	Ctx         event.Ctx       // goes into events
 	Idempotency *Idempotency    // the write may be repeated; nil: it is not
+}
+
+// caller is what the rules of a store see of a call.
+func (c Call) caller() access.Caller {
+	return access.Caller{
+		Client: c.Client, Trusted: c.Trusted, NoGet: c.NoGet, User: c.User, Session: c.Session, Budget: c.RuleBudget,
+	}
 }
 
 type callKey struct{}

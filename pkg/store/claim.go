@@ -321,7 +321,7 @@ func (s *Store) fencePolls(held claim) int {
 func (s *Store) fence(ctx context.Context, read driver.Record, revision uint64) error {
 	w := driver.Write{UUID: read.UUID, Revision: max(nextRevision(s.opts.Now(), read.Revision), revision)}
 	if read.Body != nil {
-		w.IfRevision, w.Body, w.Keys = read.Revision, read.Body, s.keys(read.UUID, read.Body)
+		w.IfRevision, w.Body, w.Keys = read.Revision, read.Body, s.keys(read.Body)
 	} else {
 		w.Owner = fencedOwner(read)
 	}

@@ -44,9 +44,9 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 		}
 		w.next.Canonicalize() // also what a worker writes
 		out.Body = w.next.Encode()
-		out.Keys = s.keys(w.uuid, out.Body)
-	} else if s.owner != "" {
-		out.Owner = ownerOf(s.owner, w.uuid, w.base.Body)
+		out.Keys = s.keys(out.Body)
+	} else if owner := s.rules.Owner(); owner != "" {
+		out.Owner = ownerOf(owner, w.uuid, w.base.Body)
 	}
 	claimed, err := s.claim(ctx, w.base, &out)
 	if err != nil {

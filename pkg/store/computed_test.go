@@ -76,7 +76,7 @@ func TestComputedFieldsFollowEachWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(`"A. Lovelace"`, "2")
-	if !s.ServerOwned("count") {
+	if !s.Rules().ServerOwned("count") {
 		t.Error("clients may set it")
 	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"belfry/pkg/errs"
@@ -51,20 +50,21 @@ func ParseCount(text string) (CountMode, error) {
 	return "", errs.New(errs.Invalid, "count: exact or estimate is expected")
 }
 
-// counting returns a listing of all that the list has, for counting.
-func (l *listing) counting() *listing {
-	c := &listing{store: l.store, call: l.call, plan: l.plan, each: l.each, nothing: l.nothing, only: l.only, sifts: true, limit: MaxPage}
-	if l.backward {
-		c.plan = l.other
+// counting returns a scan of all that the list has.
+func (p *listPage) counting() *listScan {
+	of := &p.scan
+	c := &listScan{store: of.store, call: of.call, plan: of.plan, rule: listRule{scope: of.rule.scope, selection: of.rule.selection}, limit: MaxPage}
+	if p.backward {
+		c.plan = p.other
 	}
-	c.read()
+	c.open()
 	return c
 }
 
 // count counts what the list has. Under a rule that is evaluated for each object only objects are counted for which it holds,
 // whatever the mode: any other number would tell of objects that the caller may not see.
-func (l *listing) count(ctx context.Context, mode CountMode) (*Count, error) {
-	if l.each {
+func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
+	if l.rule.perObject() {
 		return l.countObjects(ctx)
 	}
 	limit := maxExactKeys
@@ -86,7 +86,7 @@ func (l *listing) count(ctx context.Context, mode CountMode) (*Count, error) {
 }
 
 // estimate returns the number of all objects as the backend has it; false if not all are counted, or it is not known at once.
-func (l *listing) estimate(ctx context.Context) (int64, bool) {
+func (l *listScan) estimate(ctx context.Context) (int64, bool) {
 	reads := l.plan.Reads()
 	if len(reads) != 1 || !l.plan.Countable() {
 		return 0, false
@@ -101,7 +101,7 @@ func (l *listing) estimate(ctx context.Context) (int64, bool) {
 }
 
 // countKeys counts the keys of all ranges, up to a limit.
-func (l *listing) countKeys(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
+func (l *listScan) countKeys(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
 	total := 0
 	for _, r := range l.plan.Reads() {
 		q, _ := r.Query()
@@ -118,7 +118,7 @@ func (l *listing) countKeys(ctx context.Context, counter driver.KeyCounter, limi
 }
 
 // countCommon counts what ranges have in common with other indexes by comparing their keys, as many as the limit for all ranges.
-func (l *listing) countCommon(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
+func (l *listScan) countCommon(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
 	count, reads := &Count{0, Exact}, l.plan.Reads()
 	for _, r := range reads {
 		n, all, err := l.countRead(ctx, counter, r, limit/len(reads))
@@ -134,7 +134,7 @@ func (l *listing) countCommon(ctx context.Context, counter driver.KeyCounter, li
 
 // countRead counts what one range has in common with other indexes, if it is intersected with some. If all is false there are at
 // least n.
-func (l *listing) countRead(ctx context.Context, counter driver.KeyCounter, r query.Read, limit int) (n int, all bool, err error) {
+func (l *listScan) countRead(ctx context.Context, counter driver.KeyCounter, r query.Read, limit int) (n int, all bool, err error) {
 	q, _ := r.Query()
 	if conditions := r.Conditions(); len(conditions) > 0 {
 		return l.store.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit)
@@ -146,32 +146,21 @@ func (l *listing) countRead(ctx context.Context, counter driver.KeyCounter, r qu
 }
 
 // countObjects counts by reading objects.
-func (l *listing) countObjects(ctx context.Context) (*Count, error) {
+func (l *listScan) countObjects(ctx context.Context) (*Count, error) {
 	count := &Count{0, Exact}
 	for {
-		if (l.reads >= maxListReads || l.bytes >= maxReadBytes) && slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
-			count.Accuracy = AtLeast
-			return count, nil
-		}
-		next, err := l.next(ctx, 0)
-		if err == nil && next == nil && l.stopped() {
-			count.Accuracy = AtLeast
-			return count, nil
-		}
-		if err != nil || next == nil {
-			return count, err
-		}
-		record := next.record()
-		shown, err := l.shows(ctx, next)
+		found, next, err := l.find(ctx, 0)
 		switch {
-		case errors.Is(err, policy.ErrBudget):
+		case errors.Is(err, policy.ErrBudget), err == nil && found == foundNothing:
 			count.Accuracy = AtLeast
 			return count, nil
 		case err != nil:
 			return nil, err
-		case shown:
+		case found == foundEnd:
+			return count, nil
+		case found == foundListed:
 			count.Value++
 		}
-		l.pop(record)
+		l.pop(next.record())
 	}
 }

@@ -18,7 +18,7 @@ func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, bo
 	if body == nil {
 		body = w.base.Body // a deletion carries the last state
 	}
-	e.Object = s.visible(body)
+	e.Object = s.rules.Visible(body)
 	if s.opts.IndexBinaries {
 		e.Binaries = object.Field(body, BinariesField)
 	}
@@ -33,7 +33,7 @@ func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, bo
 func (s *Store) previous(former, next object.Object) object.Object {
 	changed := object.Object{}
 	for name, value := range former {
-		if !s.Hidden(name) && !bytes.Equal(value, next[name]) {
+		if !s.rules.Hidden(name) && !bytes.Equal(value, next[name]) {
 			changed[name] = value
 		}
 	}
@@ -106,6 +106,6 @@ func (s *Store) announceWrite(call Call, name event.Name, w *write) {
 func (s *Store) announce(call Call, name event.Name, uuid string, revision uint64, body []byte) {
 	s.opts.Announce.Live(name, s.encode(&event.Envelope{
 		ID: object.NewUUID(), Event: name, Time: object.FormatTime(s.opts.Now()), Store: s.opts.Name, UUID: uuid,
-		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx, Object: s.visible(body),
+		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx, Object: s.rules.Visible(body),
 	}))
 }

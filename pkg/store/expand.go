@@ -246,46 +246,46 @@ type unexpanded struct {
 
 // expand adds what the objects of a page name. The page ends before the object for which more would be read than may be, or
 // with which it would be too large.
-func (l *listing) expand(ctx context.Context, list List) (List, error) {
-	e := l.expander
-	size := l.empty
-	for next := 0; next < len(list.Objects); {
+func (p *listPage) expand(ctx context.Context) error {
+	e, objects := p.expander, p.list.Objects
+	size := p.empty
+	for next := 0; next < len(objects); {
 		end, unread, seen := next, []reference(nil), map[reference]bool{}
-		for ; end < len(list.Objects); end++ {
-			more := e.unread(unread, l.unexpanded[end].references, seen)
+		for ; end < len(objects); end++ {
+			more := e.unread(unread, p.unexpanded[end].references, seen)
 			if end > next && len(more) > e.chunk() || e.read.objects+len(more) > MaxExpandReads {
 				break
 			}
 			unread = more
 		}
 		if end == next {
-			return l.cut(list, next, errTooManyReads(list.Objects[next].UUID))
+			return p.cut(next, errTooManyReads(objects[next].UUID))
 		}
 		if err := e.fetchAll(ctx, unread); err != nil {
 			if errors.Is(err, policy.ErrBudget) {
-				return l.cut(list, next, err)
+				return p.cut(next, err)
 			}
-			return List{}, err
+			return err
 		}
 		for ; next < end; next++ {
-			o, of := &list.Objects[next], l.unexpanded[next]
+			o, of := &objects[next], p.unexpanded[next]
 			alone := len(o.Body) > e.limit // it is a page alone, whatever its size
 			o.Body, o.Viewed = e.add(o.Body, of.references, of.whole), true
 			if !e.has(of.references) || !size.add(*o) || len(o.Body) > e.limit && !alone {
-				return l.cut(list, next, e.tooLarge(o.UUID))
+				return p.cut(next, e.tooLarge(o.UUID))
 			}
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // cut ends a page before one of its objects. For the first one the error is returned.
-func (l *listing) cut(list List, at int, err error) (List, error) {
+func (p *listPage) cut(at int, err error) error {
 	if at == 0 {
-		return List{}, err
+		return err
 	}
-	list.Objects, list.Next = list.Objects[:at], l.store.cursor(l.plan, l.unexpanded[at].place)
-	return list, nil
+	p.list.Objects, p.list.Next = p.list.Objects[:at], p.scan.store.cursor(p.scan.plan, p.unexpanded[at].place)
+	return nil
 }
 
 func errTooManyReads(uuid string) error {
@@ -346,7 +346,7 @@ func (s *Store) getMany(ctx context.Context, uuids []string, p *Projection) (fou
 // getAllowed returns what the caller receives of a record, if the policy allows the get.
 func (s *Store) getAllowed(ctx context.Context, call Call, r driver.Record) (Stored, error) {
 	if call.Client {
-		if err := s.allow(ctx, call, policy.Get, r.Body, nil); err != nil {
+		if err := s.rules.Allow(ctx, call.caller(), policy.Get, r.Body, nil); err != nil {
 			return Stored{}, err
 		}
 	}

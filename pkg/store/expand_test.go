@@ -103,7 +103,7 @@ func withoutTimes(t *testing.T, value []byte) string {
 	case value == nil:
 		return ""
 	case value[0] == '{':
-		return string(store.Without(value, []string{"created", "updated"}))
+		return string(object.Without(value, func(name string) bool { return name == "created" || name == "updated" }))
 	}
 	var all []string
 	object.Elements(value, func(element []byte) bool {

@@ -131,7 +131,7 @@ func TestProblemsOfFieldsThatArePrivateTellNobodyOfTheirContent(t *testing.T) {
 	_, mutated := s.Mutate(program, "a", func(store.Stored) (store.Mutation, error) {
 		return store.Mutation{Fields: object.Object{"files": []byte("[]")}}, nil
 	})
-	checked := s.Concealed(s.Check(t.Context(), parse(t, text), "b"))
+	checked := s.Rules().Concealed(s.Check(t.Context(), parse(t, text), "b"))
 	report, err := s.CheckSchema(t.Context(), compiled, nil)
 	if err != nil || len(report.First) != 1 {
 		t.Fatalf("%+v, %v", report, err)

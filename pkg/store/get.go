@@ -2,11 +2,11 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 )
@@ -75,7 +75,7 @@ func (s *Store) getRecord(ctx context.Context, uuid string, announced bool) (Sto
 	}
 	call := CallOf(ctx)
 	if call.Client {
-		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
+		if err := s.rules.Allow(ctx, call.caller(), policy.Get, record.Body, nil); err != nil {
 			return Stored{}, s.hide(ctx, call, policy.Get, record, nil, err)
 		}
 	}
@@ -96,10 +96,10 @@ func (s *Store) GetAuthorized(ctx context.Context, uuid string, op policy.Op, in
 		return Stored{}, err
 	}
 	if call := CallOf(ctx); call.Client {
-		if err := s.allow(ctx, call, op, record.Body, input); err != nil {
+		if err := s.rules.Allow(ctx, call.caller(), op, record.Body, input); err != nil {
 			return Stored{}, s.hide(ctx, call, op, record, input, err)
 		}
-		if err := s.allowMutation(ctx, call, record.Body, input); err != nil {
+		if err := s.rules.AllowMutation(ctx, call.caller(), record.Body, input); err != nil {
 			return Stored{}, err
 		}
 		if op == policy.Get {
@@ -113,7 +113,7 @@ func (s *Store) GetAuthorized(ctx context.Context, uuid string, op policy.Op, in
 
 // get returns what a caller who may get an object receives of it.
 func (s *Store) get(ctx context.Context, call Call, r driver.Record) (Stored, error) {
-	reader := s.fieldReader(ctx, call)
+	reader := s.rules.Reader(ctx, call.caller())
 	o, err := s.show(ctx, call, reader, r, nil)
 	if err != nil {
 		return Stored{}, err
@@ -122,7 +122,7 @@ func (s *Store) get(ctx context.Context, call Call, r driver.Record) (Stored, er
 		return o, err
 	}
 	// The interceptor can't show a field that the rules hide.
-	o.Body, err = s.readable(ctx, reader, o.Body, r.Body, nil)
+	o.Body, err = s.rules.Readable(ctx, reader, o.Body, r.Body, nil)
 	return o, err
 }
 
@@ -163,78 +163,70 @@ func (s *Store) missing(uuid string) error {
 	return errs.New(errs.NotFound, "%s has no object %q", s.opts.Name, uuid)
 }
 
-// Visible returns an object without the fields that never leave the server.
-func (s *Store) Visible(o Stored) Stored {
-	o.Body = s.visible(o.Body)
-	return o
-}
-
 // project returns a record, for a client without the fields that never leave the server.
 func (s *Store) project(call Call, r driver.Record) Stored {
 	o := Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 	if call.Client {
-		o.ByCaller = s.byCaller && !call.Trusted
-		return s.Visible(o)
+		o.ByCaller = s.rules.VariesByCaller() && !call.Trusted
+		o.Body = s.rules.Visible(o.Body)
 	}
 	return o
 }
 
-// allow evaluates the policy of an operation on a stored and an incoming object.
-func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byte, input object.Object) error {
-	rules := s.opts.Policy
-	if rules == nil || call.Trusted || rules.Open(op) {
-		return nil
-	}
-	var decoded object.Object
-	if stored != nil && rules.NeedsObject(op) {
-		var err error
-		if decoded, err = object.Decode(stored); err != nil {
-			return err
+// show returns a record as the caller may see it. decoded is its body, nil if it has not been decoded. Errors: those of
+// a context that has ended and of a spent budget.
+func (s *Store) show(ctx context.Context, call Call, reader *policy.FieldReader, r driver.Record, decoded object.Object) (Stored, error) {
+	o := s.project(call, r)
+	var err error
+	o.Body, err = s.rules.Readable(ctx, reader, o.Body, r.Body, decoded)
+	return o, err
+}
+
+// Shown returns an object as the caller may see it, who is not asked whether they may get it.
+func (s *Store) Shown(ctx context.Context, o Stored) (Stored, error) {
+	call := CallOf(ctx)
+	record := driver.Record{UUID: o.UUID, Revision: o.Revision, Body: o.Body}
+	return s.show(ctx, call, s.rules.Reader(ctx, call.caller()), record, nil)
+}
+
+// MayRead reports whether the caller may read a field of an object.
+func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, error) {
+	return s.rules.MayRead(ctx, CallOf(ctx).caller(), field, o.Body)
+}
+
+// SettableByAnonymous returns the fields of a new object that a client who is not
+// logged in may set. Denied when the write rule of one of them does not hold.
+func (s *Store) SettableByAnonymous(ctx context.Context, o object.Object) (object.Object, error) {
+	return s.rules.SettableByAnonymous(ctx, CallOf(ctx).RuleBudget, o)
+}
+
+// amended returns a stored object as its caller reads it once the interceptor has amended it.
+func (s *Store) amended(ctx context.Context, stored object.Object) ([]byte, error) {
+	uuid, _ := stored.Text("uuid")
+	seen, err := s.get(ctx, CallOf(ctx), driver.Record{UUID: uuid, Body: stored.Encode()})
+	return seen.Body, err
+}
+
+// Explain explains what the rules decide about an operation of the caller on an object; input is what a
+// creation or an update would send. Values of private fields are left out. Errors: NotFound.
+func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (access.Explanation, error) {
+	var stored object.Object
+	if op != policy.Create {
+		record, err := s.read(ctx, uuid)
+		if err != nil {
+			return access.Explanation{}, err
+		}
+		if stored, err = object.Decode(record.Body); err != nil {
+			return access.Explanation{}, err
 		}
 	}
-	return s.allowDecoded(ctx, op, s.policyInput(call, decoded, input))
+	return s.rules.Explain(ctx, CallOf(ctx).caller(), op, stored, input)
 }
 
-// policyInput is what the rules of a store see of a call.
-func (s *Store) policyInput(call Call, stored, input object.Object) policy.Input {
-	return policy.Input{User: call.User, Session: call.Session, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
-}
-
-// allowDecoded evaluates the rule of an operation, which is there.
-func (s *Store) allowDecoded(ctx context.Context, op policy.Op, in policy.Input) error {
-	err := s.opts.Policy.Allow(ctx, op, in)
-	var denial *policy.Denial
-	if errors.As(err, &denial) && denial.Reason != "" {
-		s.opts.Logger.DebugContext(ctx, "a rule of the policy could not be evaluated, so the operation is denied",
-			"store", s.opts.Name, "operation", op, "error", denial)
+// hide returns NotFound in place of an error about an object that a client may know nothing of: see Rules.Hides.
+func (s *Store) hide(ctx context.Context, call Call, op policy.Op, record driver.Record, input object.Object, err error) error {
+	if err != nil && s.rules.Hides(ctx, call.caller(), op, record.Body, input) {
+		return s.missing(record.UUID)
 	}
 	return err
-}
-
-// isForbidden reports whether an error is a denial by the policy.
-func isForbidden(err error) bool {
-	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)
-}
-
-// needsStepUp reports whether a denial would be none if the user proved again who they are. That an object exists is
-// no secret from somebody who may get it.
-func needsStepUp(err error) bool {
-	var step *errs.StepUp
-	return errors.As(err, &step)
-}
-
-// hide returns NotFound in place of an error about an object that a client may know nothing of: where such objects are
-// hidden, and the client may neither get this one nor do with it what they ask. That holds for any error, such as one of
-// the input, since without the object there would be none.
-func (s *Store) hide(ctx context.Context, call Call, op policy.Op, record driver.Record, input object.Object, err error) error {
-	if err == nil || !s.opts.HideForbidden || !call.Client {
-		return err
-	}
-	for _, asked := range []policy.Op{op, policy.Get} {
-		denial := s.allow(ctx, call, asked, record.Body, input)
-		if !isForbidden(denial) || needsStepUp(denial) {
-			return err
-		}
-	}
-	return s.missing(record.UUID)
 }

@@ -108,7 +108,7 @@ func TestTheServerMakesTheUuidsWhereThereIsAPolicy(t *testing.T) {
 	if _, err := guarded.Save(trusted, parse(t, `{}`), "a"); err != nil {
 		t.Errorf("a trusted client: %v", err)
 	}
-	chosen, _ := open(t, store.Options{Policy: guarded.Policy(), ClientUUIDs: true})
+	chosen, _ := open(t, store.Options{Policy: guarded.Rules().Policy(), ClientUUIDs: true})
 	if _, err := chosen.Save(client(t.Context()), parse(t, `{}`), "a"); err != nil {
 		t.Errorf("where clients choose: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 )
 
@@ -155,7 +156,7 @@ func (o *Idempotency) record(ctx context.Context, now time.Time, next object.Obj
 
 // Incarnation identifies the incarnation of an encoded object: it is constant until
 // the object is deleted, and different when the uuid is created again.
-func Incarnation(body []byte) []byte { return object.Field(body, created) }
+func Incarnation(body []byte) []byte { return object.Field(body, access.Created) }
 
 // WriteStatus is what a record shows about a write that may have been applied.
 type WriteStatus struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 )
 
 // InterceptRequest describes an operation of a client to an interceptor. Objects
@@ -34,17 +35,17 @@ func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next 
 	}
 	r := InterceptRequest{Op: op, Store: s.opts.Name, UUID: uuid, Arrays: s.opts.Arrays, Call: call}
 	if next != nil {
-		r.Object = s.visible(next.Encode())
+		r.Object = s.rules.Visible(next.Encode())
 	}
 	if stored != nil {
-		r.Stored = s.visible(stored)
+		r.Stored = s.rules.Visible(stored)
 	}
 	patch, err := s.opts.Interceptor.Intercept(ctx, r)
 	if err != nil || len(patch) == 0 || next == nil {
 		return next, err
 	}
-	allowed := s.SettableByInterceptor(patch)
-	for name := range Binaries(next) {
+	allowed := s.rules.SettableByInterceptor(patch)
+	for name := range access.Binaries(next) {
 		delete(allowed, name)
 	}
 	amended, err := object.MergePatch(next, allowed)
@@ -77,9 +78,9 @@ func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, 
 	if err != nil {
 		return o, err
 	}
-	if amended, err = object.MergePatch(amended, s.SettableByInterceptor(patch)); err != nil {
+	if amended, err = object.MergePatch(amended, s.rules.SettableByInterceptor(patch)); err != nil {
 		return o, err
 	}
-	o.Body = s.visible(amended.Encode())
+	o.Body = s.rules.Visible(amended.Encode())
 	return o, nil
 }

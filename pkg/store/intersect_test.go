@@ -21,6 +21,15 @@ var crossIndexes = []query.Index{
 	query.NewIndex([]string{"year"}),
 }
 
+// planOf makes the plan of a list.
+func planOf(filter, sort string, indexes []query.Index) (*query.Plan, error) {
+	q, err := query.Parse(filter, sort)
+	if err != nil {
+		return nil, err
+	}
+	return q.Plan(indexes)
+}
+
 // TestIntersectionsEndAfterSoManyKeys: a page that compared as many keys as it may ends with a cursor, in both
 // directions, and all pages have together what all objects tell, without a rule and with one.
 func TestIntersectionsEndAfterSoManyKeys(t *testing.T) {
@@ -46,7 +55,7 @@ func TestIntersectionsEndAfterSoManyKeys(t *testing.T) {
 			`a == 1 && b == 1`, `b == 1 && 1 in tags`, `a == 1 && b == 1 && 3 in tags`, `a == 1 && (b == 1 || b == 2)`, `a in [1, 3] && b == 1 && 1 in tags`,
 			`a == 1 && 3 in tags || b == 1 && 2 in tags`, `a == 1 && b == 1 || user == "ada" && 3 in tags`,
 		} {
-			p, err := query.Parse(filter, sort, crossIndexes)
+			p, err := planOf(filter, sort, crossIndexes)
 			if err != nil || !p.Intersecting(crossIndexes).Intersects() {
 				t.Fatalf("%s is no intersection: %v", filter, err)
 			}
@@ -110,7 +119,7 @@ func TestForgedCursorsOfIntersectionsAreHarmless(t *testing.T) {
 	r, found := rand.New(rand.NewPCG(5, 5)), 0
 	for range 400 {
 		o := store.ListOptions{Filter: `a == 1 && b == 1`, Sort: []string{"", "year", "-year"}[r.IntN(3)], Limit: 3}
-		plan, err := query.Parse(o.Filter, o.Sort, query.Prepare(crossIndexes))
+		plan, err := planOf(o.Filter, o.Sort, query.Prepare(crossIndexes))
 		if err != nil || !plan.Intersecting(query.Prepare(crossIndexes)).Intersects() {
 			t.Fatalf("%+v is no intersection: %v", o, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 )
 
 // A schema judges what callers are responsible for. What belfry maintains counts as present, and its value is not judged:
@@ -47,7 +48,7 @@ func (s *Store) maintainedOf(schema Validator, states ...object.Object) func(nam
 	part, _ := schema.(PartValidator)
 	holdsFiles := map[string]bool{}
 	for _, o := range states {
-		for name := range Binaries(o) {
+		for name := range access.Binaries(o) {
 			holdsFiles[name] = part != nil && !part.Knows(name)
 		}
 	}
@@ -56,13 +57,8 @@ func (s *Store) maintainedOf(schema Validator, states ...object.Object) func(nam
 		if name == "uuid" {
 			return !declaresUUID
 		}
-		return s.maintains(name) || holdsFiles[name]
+		return s.rules.Maintains(name) || holdsFiles[name]
 	}
-}
-
-// maintains reports whether belfry itself maintains a field other than the uuid, in every object.
-func (s *Store) maintains(name string) bool {
-	return s.ownedByStore(name) || s.binary[name] || s.maintained[name] || s.owner != "" && name == s.owner
 }
 
 // mayMismatch reports whether a schema may judge an object otherwise once some of its fields have changed.

@@ -169,7 +169,7 @@ func (n *notes) same(what string, ctx context.Context, o store.ListOptions, unre
 	everything := n.all(n.Context(), store.ListOptions{Filter: o.Filter, Sort: o.Sort, Limit: store.MaxPage})
 	n.store = restricted
 	want := slices.DeleteFunc(everything, func(uuid string) bool {
-		return n.store.Policy().Allow(ctx, policy.List, policy.Input{User: store.CallOf(ctx).User, Object: n.objects[uuid]}) != nil
+		return n.store.Rules().Policy().Allow(ctx, policy.List, policy.Input{User: store.CallOf(ctx).User, Object: n.objects[uuid]}) != nil
 	})
 	got := n.all(ctx, o)
 	if o.Sort != "" { // objects of one year may come in any order

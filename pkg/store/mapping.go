@@ -228,7 +228,7 @@ func (m *Mapping) Copy(uuid string, body []byte) []byte {
 }
 
 // keys computes every index key of an encoded object.
-func (s *Store) keys(_ string, body []byte) []driver.Key {
+func (s *Store) keys(body []byte) []driver.Key {
 	var keys []driver.Key
 	if len(s.mapped) > 0 {
 		_ = object.Each(body, func(name string, value []byte) bool {
@@ -257,7 +257,7 @@ func (s *Store) checkKeys(stored, o object.Object) error {
 			return &errs.Error{
 				Kind:    errs.Invalid,
 				Message: "the object refers to too many targets",
-				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: tooManyKeys(n)}},
+				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeyTargets)}},
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 )
@@ -39,10 +40,10 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		}
 		if call.Client {
 			input := s.ruleInput(m.Fields)
-			if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
+			if err := s.rules.Allow(ctx, call.caller(), policy.Update, record.Body, input); err != nil {
 				return nil, err
 			}
-			if err := s.allowMutation(ctx, call, record.Body, input); err != nil {
+			if err := s.rules.AllowMutation(ctx, call.caller(), record.Body, input); err != nil {
 				return nil, err
 			}
 		}
@@ -52,12 +53,12 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		next := withFields(stored, m.Fields)
 		next.Canonicalize()
 		if err := s.validateMutation(ctx, stored, next, m.Fields); err != nil {
-			return nil, s.concealed(ctx, call, err, stored, nil, false)
+			return nil, s.rules.ConcealUpdate(ctx, call.caller(), err, stored, nil, false)
 		}
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
-		next[updated] = object.TimeValue(s.opts.Now())
+		next[access.Updated] = object.TimeValue(s.opts.Now())
 		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, stored: stored, next: next, extraEvents: m.ExtraEvents}
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
@@ -85,7 +86,7 @@ func (s *Store) validateMutation(ctx context.Context, stored, next, changed obje
 // ownsAll reports whether belfry itself maintains all fields of a mutation.
 func (s *Store) ownsAll(fields object.Object) bool {
 	for name := range fields {
-		if !s.ownedByStore(name) {
+		if !s.rules.OwnedByStore(name) {
 			return false
 		}
 	}
@@ -95,7 +96,7 @@ func (s *Store) ownsAll(fields object.Object) bool {
 // ruleInput is the input that a rule sees for a mutation: a removed field is
 // null, as in a merge patch, and internal fields are left out.
 func (s *Store) ruleInput(fields object.Object) object.Object {
-	input := s.withoutOwned(fields)
+	input := s.rules.WithoutOwned(fields)
 	for name, value := range input {
 		if value == nil {
 			input[name] = []byte("null")

@@ -20,21 +20,22 @@ type Plan struct {
 }
 
 // explain returns how a page was read.
-func (l *listing) explain(list List) *Plan {
-	p := &Plan{Explanation: l.plan.Explain(), Read: l.reads, Bytes: l.bytes, Returned: len(list.Objects)}
-	for _, r := range l.readers {
-		p.Keys += r.keys
+func (p *listPage) explain() *Plan {
+	l := &p.scan
+	e := &Plan{Explanation: l.plan.Explain(), Read: l.reads, Bytes: l.bytes, Returned: len(p.list.Objects)}
+	for _, r := range l.ranges {
+		e.Keys += r.keys
 	}
-	if l.expander != nil {
-		p.Expanded = l.expander.read.objects
+	if p.expander != nil {
+		e.Expanded = p.expander.read.objects
 	}
 	switch {
-	case l.narrowed:
-		p.Rule = "reads"
-	case l.each:
-		p.Rule = "forEach"
+	case l.rule.scope == allowsValues:
+		e.Rule = "reads"
+	case l.rule.perObject():
+		e.Rule = "forEach"
 	}
-	return p
+	return e
 }
 
 func (p *Plan) encode() []byte {

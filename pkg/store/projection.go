@@ -137,7 +137,7 @@ func (f projected) of(value []byte) []byte {
 }
 
 func (f projected) ofObject(value []byte) []byte {
-	return without(value, func(name string) bool { return !slices.Contains(f.subs, name) })
+	return object.Without(value, func(name string) bool { return !slices.Contains(f.subs, name) })
 }
 
 // appendField appends a field to an encoded object that is not closed yet.

@@ -17,13 +17,13 @@ func (s *Store) reply(ctx context.Context, r driver.Record) Stored {
 	if !call.Client {
 		return s.project(call, r)
 	}
-	if !call.NoGet && s.allow(ctx, call, policy.Get, r.Body, nil) == nil {
+	if !call.NoGet && s.rules.Allow(ctx, call.caller(), policy.Get, r.Body, nil) == nil {
 		if seen, err := s.get(ctx, call, r); err == nil {
 			return seen
 		}
 	}
 	return Stored{
-		UUID: r.UUID, Revision: r.Revision, Body: object.Object{"uuid": object.AppendString(nil, r.UUID)}.Encode(), ByCaller: s.byCaller,
+		UUID: r.UUID, Revision: r.Revision, Body: object.Object{"uuid": object.AppendString(nil, r.UUID)}.Encode(), ByCaller: s.rules.VariesByCaller(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 )
@@ -45,7 +46,7 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 		return driver.Record{}, err
 	}
 	stamp := object.TimeValue(s.opts.Now())
-	next[created], next[updated] = stamp, stamp
+	next[access.Created], next[access.Updated] = stamp, stamp
 	w := write{uuid: uuid, fresh: fresh, name: event.StoreSaved, next: next, extraEvents: also}
 	if call.Idempotency != nil {
 		call.Idempotency.prepareSave(&w)
@@ -91,8 +92,8 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 	return driver.Record{}, s.contended(uuid)
 }
 
-// Check returns the error that Save would return, Exists excepted, without
-// saving anything.
+// Check returns the error that Save would return, without saving anything. It finds no uuid that is taken, and asks no
+// interceptor.
 func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 	call := CallOf(ctx)
 	uuid, chosen, err := uuidOf(o, uuid)
@@ -109,20 +110,20 @@ func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 // prepareCreate authorizes and validates a new object, and returns what of it is
 // stored. chosen says that the caller chose the uuid.
 func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string, chosen bool) (object.Object, error) {
-	input := s.settable(call, o)
+	input := s.rules.Settable(call.caller(), o)
 	if err := s.checkInput(input); err != nil {
 		return nil, err
 	}
 	if call.Client {
-		s.setOwner(call, input)
+		s.rules.SetOwner(call.caller(), input)
 	}
 	next := s.withDefaults(input)
 	if call.Client {
-		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
+		if err := s.rules.Allow(ctx, call.caller(), policy.Create, nil, next); err != nil {
 			return nil, err
 		}
 		// A default is no field that the client writes.
-		if err := s.allowFields(ctx, call, policy.Create, nil, input, next); err != nil {
+		if err := s.rules.AllowFields(ctx, call.caller(), policy.Create, nil, input, next); err != nil {
 			return nil, err
 		}
 		if chosen && !call.Trusted && s.opts.Policy != nil && !s.opts.ClientUUIDs {
@@ -144,18 +145,11 @@ func (s *Store) withDefaults(input object.Object) object.Object {
 	next.Canonicalize()
 	for name := range next {
 		_, given := input[name]
-		if !given && (name == "uuid" || s.maintains(name)) {
+		if !given && (name == "uuid" || s.rules.Maintains(name)) {
 			delete(next, name)
 		}
 	}
 	return next
-}
-
-// setOwner makes the caller the owner of a new object. A client can't name another one, and a trusted client may.
-func (s *Store) setOwner(call Call, next object.Object) {
-	if s.owner != "" && next[s.owner] == nil && call.User["uuid"] != nil {
-		next[s.owner] = call.User["uuid"]
-	}
 }
 
 // uuidOf returns the uuid of a new object, and whether the caller chose it: the one given, else the object's own,
@@ -215,4 +209,15 @@ func (s *Store) checkLimits(stored, next object.Object) error {
 // isUnchanged reports whether a field has the value that it had.
 func isUnchanged(stored, next object.Object, name string) bool {
 	return stored[name] != nil && object.SameValue(stored[name], next[name])
+}
+
+// size returns how many bytes the fields take as JSON that belfry does not maintain.
+func (s *Store) size(o object.Object) int {
+	size := len("{") // and each field ends with a comma or with the final brace
+	for name, value := range o {
+		if !s.rules.OwnedByStore(name) {
+			size += len(`"":,`) + len(name) + len(value)
+		}
+	}
+	return max(size, len("{}"))
 }

@@ -96,7 +96,7 @@ func (s *Store) mismatch(ctx context.Context, schema Validator, stored Stored) (
 		return nil, nil
 	}
 	var found *errs.Error
-	if !errors.As(s.Concealed(err), &found) || found.Kind != errs.Invalid && found.Kind != errs.TooLarge {
+	if !errors.As(s.rules.Concealed(err), &found) || found.Kind != errs.Invalid && found.Kind != errs.TooLarge {
 		return nil, err
 	}
 	failing := &FailingObject{UUID: stored.UUID, Message: found.Message}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
@@ -52,16 +54,25 @@ func (s Shared[T]) Put(ctx context.Context, value T, revision uint64) (next uint
 	return o.Revision, err
 }
 
-// Change reads the value, changes it, and stores it if change returns true; again when another process has changed it
-// in between. It returns the value as it then is, and its revision.
+// The delays between the attempts of a Change: of processes that all change the value, each succeeds in its turn.
+const (
+	changeRetryMin = time.Millisecond
+	changeRetryMax = 250 * time.Millisecond
+)
+
+// Change reads the value, changes it, and stores it if change returns true. If another process has stored one since, it
+// retries after a delay with jitter. It returns the value as it then is, and its revision. Canceled if ctx ends first.
 func (s Shared[T]) Change(ctx context.Context, change func(*T) bool) (T, uint64, error) {
-	for {
+	for retry := backoff.New(changeRetryMin, changeRetryMax); ; {
 		value, revision, err := s.Get(ctx)
 		if err == nil && change(&value) {
 			revision, err = s.Put(ctx, value, revision)
 		}
 		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
 			return value, revision, err
+		}
+		if err := retry.Wait(ctx); err != nil {
+			return value, revision, errs.Wrap(err, errs.Canceled, "%s: other processes keep changing it", s.What)
 		}
 	}
 }

@@ -50,6 +50,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
@@ -128,24 +129,15 @@ type Options struct {
 type Store struct {
 	opts    Options
 	driver  driver.Store
-	mapped  []string        // the distinct keys of Maps
-	carried []string        // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
-	arrays  map[string]bool // Arrays
-	fields  *policy.Fields  // Fields, Private, ReadOnly, and the owner, who is read-only
-	never   [][]byte        // the names of the fields that never leave the server, as JSON
-	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
-	binary  map[string]bool // Binaries
-	indexed []query.Index   // the indexes that Open made, which every write keeps complete
-	listed  []query.Index   // those of Indexes that lists of clients use: none has an internal field
-	unique  []constraint    // Unique
-	claims  *claims         // nil without Unique
+	rules   *access.Rules
+	mapped  []string      // the distinct keys of Maps
+	carried []string      // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
+	indexed []query.Index // the indexes that Open made, which every write keeps complete
+	listed  []query.Index // those of Indexes that lists of clients use: none has an internal field
+	unique  []constraint  // Unique
+	claims  *claims       // nil without Unique
 
 	expanding *semaphore.Weighted // of those who read objects for expansions
-
-	byCaller bool            // what a client receives of an object depends on who it is: see Stored
-	reserved map[string]bool // Reserved
-
-	maintained map[string]bool // Maintained
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
@@ -191,46 +183,34 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{
-		opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), maintained: setOf(o.Maintained), unique: constraintsOf(o.Unique),
-		expanding: semaphore.NewWeighted(maxExpandReaders),
-	}
-	readOnly := slices.Clone(o.ReadOnly)
-	if o.Policy != nil {
-		s.owner = o.Policy.Owner()
-	}
-	switch s.owner {
-	case "":
-	case "uuid": // users own themselves; what names an owner elsewhere is not theirs to set
-		s.owner = ""
-		readOnly = append(readOnly, "user")
-	default:
-		readOnly = append(readOnly, s.owner)
-	}
-	s.fields = o.Fields.With(o.Private, readOnly)
-	s.listed = slices.DeleteFunc(slices.Clone(o.Indexes), func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), isInternal) })
-	s.byCaller = len(s.fields.Readers()) > 0 || o.Interceptor != nil && o.InterceptsGet
-	for _, name := range s.fields.NeverRead() {
-		s.never = append(s.never, object.AppendString(nil, name))
-	}
+	s := &Store{opts: o, unique: constraintsOf(o.Unique), expanding: semaphore.NewWeighted(maxExpandReaders)}
+	s.rules = s.newRules()
+	isInternal := func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), access.IsInternal) }
+	s.listed = slices.DeleteFunc(slices.Clone(o.Indexes), isInternal)
 	for _, m := range o.Maps {
 		if !slices.Contains(s.mapped, m.Key) {
 			s.mapped = append(s.mapped, m.Key)
 		}
 	}
 	s.carried = slices.Clone(s.mapped)
-	if s.owner != "" {
-		s.carried = append(s.carried, s.owner)
+	if owner := s.rules.Owner(); owner != "" {
+		s.carried = append(s.carried, owner)
 	}
 	return s
 }
 
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
+// newRules makes the rules that the options describe.
+func (s *Store) newRules() *access.Rules {
+	o := &s.opts
+	rules := access.Options{
+		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields, Private: o.Private, ReadOnly: o.ReadOnly,
+		Reserved: o.Reserved, Maintained: o.Maintained, Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
+		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
-	return set
+	if o.Interceptor != nil && o.InterceptsGet {
+		rules.Amended = s.amended
+	}
+	return access.New(rules)
 }
 
 // WithOptions returns a store of the same records whose options differ. Its
@@ -270,21 +250,14 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 // Name returns the name of the store.
 func (s *Store) Name() string { return s.opts.Name }
 
-// Policy returns the policy of the store, nil when everyone may do everything.
-func (s *Store) Policy() *policy.Policy { return s.opts.Policy }
-
-// ClientsChooseUUIDs reports whether clients may choose the uuids of new objects, those of deleted objects included.
-func (s *Store) ClientsChooseUUIDs() bool { return s.opts.Policy == nil || s.opts.ClientUUIDs }
+// Rules returns who may do what with the objects, and see and set which of their fields.
+func (s *Store) Rules() *access.Rules { return s.rules }
 
 // Now returns the time by the clock of the store.
 func (s *Store) Now() time.Time { return s.opts.Now() }
 
 // IndexesBinaries reports whether objects are indexed by the binaries they hold.
 func (s *Store) IndexesBinaries() bool { return s.opts.IndexBinaries }
-
-// HidesForbidden reports whether a client that may not get an object gets
-// NotFound.
-func (s *Store) HidesForbidden() bool { return s.opts.HideForbidden }
 
 // Driver returns the driver's store, which the outbox reads pending events from.
 func (s *Store) Driver() driver.Store { return s.driver }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/query"
 )
@@ -32,12 +33,12 @@ var unindexedAtOnce = make(chan struct{}, 2)
 // listUnindexed makes the list that cause refuses because there is no index: it reads all objects, and from there on does
 // what it would with the index, under the same rules and limits. It returns cause where no index would help, or where there
 // are too many objects.
-func (s *Store) listUnindexed(ctx context.Context, o ListOptions, cause error) (List, error) {
-	with, missing, err := s.withMissing(ctx, o, cause)
+func (s *Store) listUnindexed(ctx context.Context, r *listRequest, cause error) (List, error) {
+	with, missing, err := s.withMissing(ctx, r, cause)
 	if err != nil {
 		return List{}, err
 	}
-	if _, err := s.authorizeList(ctx, CallOf(ctx)); err != nil {
+	if _, err := s.authorizeList(ctx, r.call); err != nil {
 		return List{}, err
 	}
 	select {
@@ -49,7 +50,7 @@ func (s *Store) listUnindexed(ctx context.Context, o ListOptions, cause error) (
 	if with.driver, err = scan(ctx, s.driver, with.opts.Indexes, cause); err != nil {
 		return List{}, err
 	}
-	list, err := with.List(ctx, o)
+	list, err := with.list(ctx, r)
 	if err != nil {
 		return List{}, err
 	}
@@ -64,7 +65,7 @@ func (s *Store) listUnindexed(ctx context.Context, o ListOptions, cause error) (
 }
 
 // withMissing returns a store with the indexes that a list lacks, and these; cause says the first.
-func (s *Store) withMissing(ctx context.Context, o ListOptions, cause error) (with *Store, missing []query.Index, err error) {
+func (s *Store) withMissing(ctx context.Context, r *listRequest, cause error) (with *Store, missing []query.Index, err error) {
 	err = cause
 	for {
 		added := false
@@ -84,7 +85,7 @@ func (s *Store) withMissing(ctx context.Context, o ListOptions, cause error) (wi
 			now.Unindexed = false
 			now.Indexes = append(slices.Clone(now.Indexes), query.Prepare(missing)...)
 		})
-		if _, err = with.parseList(ctx, CallOf(ctx), o); err == nil {
+		if _, err = with.plan(ctx, r); err == nil {
 			return with, missing, nil
 		}
 	}
@@ -94,7 +95,7 @@ func (s *Store) withMissing(ctx context.Context, o ListOptions, cause error) (wi
 // arrays are objects, which are not compared.
 func (s *Store) mayDeclare(index query.Index) bool {
 	for i, name := range index.TopFields() {
-		if isInternal(name) || s.fields.Never(name) || strings.HasSuffix(index.Fields[i], "[]") && s.arrays[name] {
+		if access.IsInternal(name) || s.rules.Fields().Never(name) || strings.HasSuffix(index.Fields[i], "[]") && s.rules.IsArray(name) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 )
@@ -36,7 +37,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 	if err := object.CheckUUID(uuid); err != nil {
 		return Stored{}, err
 	}
-	given := s.settable(call, o)
+	given := s.rules.Settable(call.caller(), o)
 	written, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
 		stored, next, err := s.prepareUpdate(ctx, call, record, given, opts)
 		if err != nil {
@@ -45,7 +46,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
-		next[updated] = object.TimeValue(s.opts.Now())
+		next[access.Updated] = object.TimeValue(s.opts.Now())
 		if call.Idempotency != nil {
 			if err := call.Idempotency.record(ctx, s.opts.Now(), next); err != nil {
 				return nil, err
@@ -66,7 +67,7 @@ func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Reco
 	if stored, err = object.Decode(record.Body); err != nil {
 		return nil, nil, err
 	}
-	input := withoutBinaries(given, stored)
+	input := access.WithoutBinaries(given, stored)
 	defer func() { err = s.hide(ctx, call, policy.Update, record, input, err) }()
 	if err = s.checkInput(input); err != nil {
 		return nil, nil, err
@@ -78,10 +79,10 @@ func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Reco
 		s.keepNames(stored, next)
 	}
 	if call.Client {
-		if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
+		if err := s.rules.Allow(ctx, call.caller(), policy.Update, record.Body, input); err != nil {
 			return nil, nil, err
 		}
-		if err := s.allowFields(ctx, call, policy.Update, stored, input, next); err != nil {
+		if err := s.rules.AllowFields(ctx, call.caller(), policy.Update, stored, input, next); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -89,7 +90,7 @@ func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Reco
 		return nil, nil, err
 	}
 	if err := s.validate(ctx, stored, next); err != nil {
-		return nil, nil, s.concealed(ctx, call, err, stored, input, opts.Patch)
+		return nil, nil, s.rules.ConcealUpdate(ctx, call.caller(), err, stored, input, opts.Patch)
 	}
 	return stored, next, nil
 }
@@ -105,19 +106,20 @@ func (s *Store) keepNames(stored, next object.Object) {
 	}
 }
 
-// CheckUpdate returns the error that Update would return, Conflict excepted, without updating anything.
+// CheckUpdate returns the error that Update would return by the rules, the schema and the limits, without updating anything.
+// It finds no value that another object has (Taken), and asks no interceptor. The uuid is that of the options.
 func (s *Store) CheckUpdate(ctx context.Context, o object.Object, opts UpdateOptions) error {
 	call := CallOf(ctx)
 	record, err := s.read(ctx, opts.UUID)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.prepareUpdate(ctx, call, record, s.settable(call, o), opts)
+	_, _, err = s.prepareUpdate(ctx, call, record, s.rules.Settable(call.caller(), o), opts)
 	return err
 }
 
-// CheckDelete returns the error that Delete of an object at any revision would return, Conflict excepted, without
-// deleting anything.
+// CheckDelete returns the error that Delete of an object at any revision would return by the rules, without deleting
+// anything. It asks neither an interceptor nor BeforeDelete.
 func (s *Store) CheckDelete(ctx context.Context, uuid string) error {
 	call := CallOf(ctx)
 	record, err := s.read(ctx, uuid)
@@ -132,22 +134,7 @@ func (s *Store) mayDelete(ctx context.Context, call Call, record driver.Record) 
 	if !call.Client {
 		return nil
 	}
-	return s.hide(ctx, call, policy.Delete, record, nil, s.allow(ctx, call, policy.Delete, record.Body, nil))
-}
-
-// withoutBinaries returns the input without the properties that hold records of
-// binaries in the stored object. It does not modify the input, which the next
-// attempt needs unchanged.
-func withoutBinaries(input, stored object.Object) object.Object {
-	properties := Binaries(stored)
-	if len(properties) == 0 {
-		return input
-	}
-	rest := input.Clone()
-	for name := range properties {
-		delete(rest, name)
-	}
-	return rest
+	return s.hide(ctx, call, policy.Delete, record, nil, s.rules.Allow(ctx, call.caller(), policy.Delete, record.Body, nil))
 }
 
 func merge(stored, input object.Object, patch bool) (object.Object, error) {

@@ -60,7 +60,7 @@ func (w Worker) Reindex(ctx context.Context, o Stored) error {
 	}
 	defer unlock()
 	return s.put(ctx, driver.Write{
-		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.opts.Now(), o.Revision), Body: o.Body, Keys: s.keys(o.UUID, o.Body),
+		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.opts.Now(), o.Revision), Body: o.Body, Keys: s.keys(o.Body),
 	})
 }
 
@@ -122,7 +122,7 @@ func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []drive
 func (s *Store) nextCopy(r driver.Record, pending []driver.Pending, here driver.Record) driver.Write {
 	w := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body, Owner: r.Owner}
 	if r.Body != nil {
-		w.Keys = s.keys(r.UUID, r.Body)
+		w.Keys = s.keys(r.Body)
 	}
 	if here.Revision > 0 && !here.Deleted {
 		w.IfRevision = here.Revision

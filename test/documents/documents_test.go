@@ -1,5 +1,6 @@
 // Package documents checks the OpenAPI and the AsyncAPI document with third-party
-// linters, and against the routes, replies and events of a running belfry.
+// linters, and against the routes, replies and events of a running belfry. It also checks the alerts and the board for
+// monitoring against the metrics that belfry has.
 package documents
 
 import (

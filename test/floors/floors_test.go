@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"belfry/test/kit/gotest"
 )
 
 // floors from the ground up: a package may import those on floors below its
@@ -19,12 +21,12 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/pkg/store/schema/format"},
-	{"belfry/pkg/app/tracing", "belfry/pkg/app/part", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/api/problem", "belfry/pkg/wire"},
+	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/api/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/api/problem", "belfry/pkg/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/oauth", "belfry/pkg/account/secret", "belfry/pkg/account/method/about"},
 	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
 	{"belfry/pkg/computed"},
 	{
-		"belfry/pkg/bus/embedded", "belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
+		"belfry/pkg/bus/embedded", "belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/access", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
@@ -46,10 +48,12 @@ var floors = [][]string{
 	{"belfry/pkg/api/console"},
 	{"belfry/pkg/api"},
 	{"belfry/pkg/app/plan", "belfry/pkg/api/apitest"},
-	{"belfry/pkg/app/hold"},
-	{"belfry/pkg/app/open"},
-	{"belfry/pkg/app/command"},
-	{"belfry/pkg/app/examine"},
+	{"belfry/pkg/app/hold", "belfry/pkg/app/serving"},
+	{"belfry/pkg/app/open", "belfry/pkg/app/indexing"},
+	{"belfry/pkg/app/command", "belfry/pkg/app/messaging"},
+	{"belfry/pkg/app/examine", "belfry/pkg/app/data", "belfry/pkg/app/workers", "belfry/pkg/app/mailers", "belfry/pkg/app/backups"},
+	{"belfry/pkg/app/accounts", "belfry/pkg/app/health", "belfry/pkg/app/roster", "belfry/pkg/app/front"},
+	{"belfry/pkg/app/routes", "belfry/pkg/app/views", "belfry/pkg/app/control"},
 	{"belfry/pkg/app"},
 	{
 		"belfry/cmd/belfry",
@@ -89,23 +93,40 @@ type pkg struct {
 	Imports    []string
 }
 
-func packages(t *testing.T) []pkg {
+// root is the folder of the project.
+const root = "../.."
+
+// modules returns the modules of the project.
+func modules(t *testing.T) []gotest.Module {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "belfry/...")
-	out, err := cmd.Output()
+	all, err := gotest.Modules(root)
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
-	var all []pkg
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
+	return all
+}
+
+// packages returns the packages of all modules.
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	for _, m := range modules(t) {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "./...")
+		cmd.Dir = filepath.Join(root, m.Folder)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list in %s: %v", m.Folder, err)
 		}
-		all = append(all, p)
+		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+			var p pkg
+			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, p)
+		}
 	}
+	return all
 }
 
 func floorOf(path string) int {
@@ -114,7 +135,7 @@ func floorOf(path string) int {
 
 func TestImportsGoDownward(t *testing.T) {
 	for _, p := range packages(t) {
-		if strings.HasPrefix(p.ImportPath, "belfry/test/") {
+		if strings.HasPrefix(p.ImportPath, "belfry/test/") || strings.HasPrefix(p.ImportPath, "belfry/bench/") {
 			continue
 		}
 		floor := floorOf(p.ImportPath)

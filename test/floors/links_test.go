@@ -19,7 +19,6 @@ var (
 // Every relative link between the pages leads to a file and, with a fragment, to a
 // heading of it.
 func TestLinksBetweenPagesExist(t *testing.T) {
-	root := filepath.Join("..", "..")
 	checked := 0
 	for _, page := range pages(t, root) {
 		text := codeBlock.ReplaceAllString(read(t, page), "")

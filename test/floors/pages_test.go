@@ -15,7 +15,6 @@ var namedPage = regexp.MustCompile(`\bdocs/[A-Za-z0-9_/-]+\.md(#[a-z0-9-]+)?`)
 
 // Messages, comments and files for deployment name pages that exist, so that the reader of a message can open its page.
 func TestPagesThatAreNamedInCodeExist(t *testing.T) {
-	root := filepath.Join("..", "..")
 	named := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -16,7 +16,6 @@ var (
 
 // The threat model names tests, by file and name: each is there.
 func TestTheThreatModelNamesTestsThatExist(t *testing.T) {
-	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, "docs", "threat-model.md"))
 	named := 0
 	for _, cited := range citedFile.FindAllStringSubmatch(text, -1) {

@@ -71,7 +71,7 @@ func (s *memoryStore) Reindex(ctx context.Context, uuids []string) error {
 			next := *r
 			next.keys = nil
 			if s.spec.Keys != nil {
-				next.keys = cloneKeys(s.spec.Keys(uuid, r.Body))
+				next.keys = cloneKeys(s.spec.Keys(r.Body))
 			}
 			s.rows[uuid] = &next
 		}

@@ -41,6 +41,10 @@ func run(ctx context.Context, only string, verbose bool) error {
 	if err != nil {
 		return err
 	}
+	modules, err := gotest.Modules(root)
+	if err != nil {
+		return err
+	}
 	var wrong []error
 	n := 0
 	for _, m := range all {
@@ -49,7 +53,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 		}
 		n++
 		start := time.Now()
-		out, err := m.try(ctx, root)
+		out, err := m.try(ctx, root, modules)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -79,7 +83,11 @@ var (
 const limit = 3 * time.Minute
 
 // try runs the tests of a mutant. It returns nil if they fail.
-func (m mutant) try(ctx context.Context, root string) (output string, err error) {
+func (m mutant) try(ctx context.Context, root string, modules []gotest.Module) (output string, err error) {
+	module, test, err := m.within(modules)
+	if err != nil {
+		return "", err
+	}
 	folder, err := os.MkdirTemp("", "belfry-mutant-")
 	if err != nil {
 		return "", err
@@ -104,11 +112,11 @@ func (m mutant) try(ctx context.Context, root string) (output string, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Minute) // to build
 	defer cancel()
-	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", limit.String()}, m.test...)
+	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", limit.String()}, test...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	// In the environment it also applies to the programs that tests build and start.
 	cmd.Env = append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
-	cmd.Dir, cmd.WaitDelay = root, 10*time.Second
+	cmd.Dir, cmd.WaitDelay = filepath.Join(root, filepath.FromSlash(module)), 10*time.Second
 	out, err := cmd.CombinedOutput()
 	switch {
 	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"belfry/test/kit/gotest"
 )
 
 // mutant is one change of the code and the tests that must fail then.
@@ -12,7 +14,7 @@ type mutant struct {
 	file    string // from the project's root
 	find    string // part of one line of the file, or of several joined by \n
 	replace string
-	test    []string // arguments of go test
+	test    []string // arguments of go test, with packages of one module, each as ./folder from the project's root
 }
 
 // parse reads the list: paragraphs of "key: value" lines, whose keys are mutant, file, find, with and
@@ -62,4 +64,23 @@ func (m mutant) apply(source string) (string, error) {
 		return "", fmt.Errorf("%q occurs %d times in %s", m.find, n, m.file)
 	}
 	return strings.Replace(source, m.find, m.replace, 1), nil
+}
+
+// within returns the folder of the module whose tests the mutant names, and the arguments of go test there.
+func (m mutant) within(modules []gotest.Module) (folder string, test []string, err error) {
+	for _, word := range m.test {
+		if !strings.HasPrefix(word, "./") {
+			test = append(test, word)
+			continue
+		}
+		parts := gotest.Parts(modules, word)
+		if len(parts) != 1 || folder != "" && folder != parts[0].Folder {
+			return "", nil, fmt.Errorf("%s is of several modules, or not of that of the packages before it", word)
+		}
+		folder, test = parts[0].Folder, append(test, parts[0].Patterns...)
+	}
+	if folder == "" {
+		return "", nil, fmt.Errorf("no package of %q begins with ./", m.test)
+	}
+	return folder, test, nil
 }

@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"belfry/test/kit/gotest"
 )
 
 const root = "../.."
@@ -57,6 +60,33 @@ func TestTheNoticeNamesWhatIsEmbeddedAndEveryModuleThatPackagesImport(t *testing
 	}
 	if named < 20 {
 		t.Errorf("only %d modules were found", named)
+	}
+}
+
+// undistributed are phrases of licenses of what draws the figures of benchmarks, which are for no part of belfry.
+var undistributed = []string{"Creative Commons Attribution 4.0 International Public License", "The FreeType License"}
+
+// Large tests, benchmarks and examples are distributed as sources alone, so NOTICE has none of what they use. People build them
+// nevertheless, so nothing is used whose license nobody has read.
+func TestTheLicensesOfWhatEachModuleUsesAreKnown(t *testing.T) {
+	all, err := gotest.Modules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		read(t, filepath.Join(m.Folder, "go.sum"))
+		used, err := modules(filepath.Join(root, m.Folder), "-test", "./...")
+		if err != nil {
+			t.Fatalf("%s: %v", m.Path, err)
+		}
+		for _, w := range used {
+			if _, err := kinds(w.licenses); err != nil && !slices.ContainsFunc(undistributed, func(phrase string) bool { return strings.Contains(strings.Join(w.licenses, ""), phrase) }) {
+				t.Errorf("%s uses %s: %v", m.Path, w.name, err)
+			}
+		}
+		if len(used) == 0 {
+			t.Errorf("%s uses nothing", m.Path)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func platforms() []string { return []string{"linux", "darwin"} }
 
 // works returns all work of others in belfry, by name; first the standard library.
 func works(root string) ([]work, error) {
-	modules, err := modules(root)
+	modules, err := modules(root, "belfry/cmd/belfry")
 	if err != nil {
 		return nil, err
 	}
@@ -55,29 +55,26 @@ func works(root string) ([]work, error) {
 	return all, nil
 }
 
-// modules returns the modules that are compiled into belfry.
-func modules(root string) ([]work, error) {
+// modules returns the modules that packages consist of, without those of the project: arguments of go list in a folder.
+func modules(folder string, args ...string) ([]work, error) {
 	folders := map[string]string{}
 	for _, platform := range platforms() {
-		cmd := exec.Command("go", "list", "-deps", "-json=Module", "belfry/cmd/belfry")
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform)
+		cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Module"}, args...)...)
+		cmd.Dir, cmd.Env = folder, append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform)
 		out, err := cmd.Output()
 		if err != nil {
 			return nil, fmt.Errorf("go list for %s: %w", platform, err)
 		}
 		for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 			var p struct {
-				Module *struct {
-					Path, Dir string
-					Main      bool
-				}
+				Module *struct{ Path, Dir string }
 			}
 			if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				return nil, err
 			}
-			if p.Module != nil && !p.Module.Main {
+			if p.Module != nil && p.Module.Path != "belfry" && !strings.HasPrefix(p.Module.Path, "belfry/") {
 				folders[p.Module.Path] = p.Module.Dir
 			}
 		}

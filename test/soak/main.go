@@ -1,4 +1,4 @@
-// Command soak runs every soak test of the module with the race detector, one after the other, for an
+// Command soak runs every soak test of the project with the race detector, one after the other, for an
 // equal share of a given time. It continues after a failure, and fails at the end: each failure has the
 // seed that repeats it.
 package main
@@ -39,7 +39,7 @@ func soak(ctx context.Context, total time.Duration, seed uint64, only string) er
 	if err != nil {
 		return err
 	}
-	tests, err := gotest.List(ctx, "TestSoak", only, append([]string{"-race"}, packages...)...)
+	tests, err := gotest.List(ctx, "TestSoak", only, []string{"-race"}, packages...)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func soak(ctx context.Context, total time.Duration, seed uint64, only string) er
 	fmt.Printf("%d tests, %s each, seed %d\n", len(tests), each, seed)
 	var failed []error
 	for _, t := range tests {
-		err := gotest.Run(ctx, os.Stdout, "-race", "-vet=off", "-timeout", (each + 30*time.Minute).String(), "-run", "^"+t.Name+"$", t.Package,
+		err := gotest.Run(ctx, os.Stdout, t.Folder, "-race", "-vet=off", "-timeout", (each + 30*time.Minute).String(), "-run", "^"+t.Name+"$", t.Package,
 			"-soak.duration="+each.String(), fmt.Sprintf("-soak.seed=%d", seed))
 		if ctx.Err() != nil {
 			return ctx.Err()

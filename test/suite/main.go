@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +120,9 @@ func makeFolder(within string) (string, error) {
 // target is a package with tests.
 type target struct {
 	path   string // of its import
+	module string // the folder of its module
 	folder string // in which its tests run
+	tests  bool   // it has some
 	binary string
 	args   []string // of the binary
 	must   []string // the names of tests that have to run
@@ -127,23 +130,52 @@ type target struct {
 	plain  bool     // it is built without the race detector
 }
 
-// list returns the packages with tests that patterns match, in their order.
+// list returns the packages with tests that patterns match, in their order: of all modules of the project, whose root is the
+// working folder.
 func list(ctx context.Context, patterns []string) ([]*target, error) {
-	args := append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}"}, patterns...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Stderr = os.Stderr
-	listed, err := cmd.Output()
+	known, err := packages(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing the packages: %w", err)
+		return nil, err
 	}
 	var all []*target
-	for line := range strings.Lines(string(listed)) {
-		if name, folder, found := strings.Cut(strings.TrimSpace(line), "\t"); found {
-			all = append(all, &target{path: name, folder: folder})
+	for _, pattern := range patterns {
+		matched := false
+		for _, t := range known {
+			if !gotest.Match(pattern, strings.TrimPrefix(strings.TrimPrefix(t.path, "belfry"), "/")) {
+				continue
+			}
+			matched = true
+			if t.tests && !slices.Contains(all, t) {
+				all = append(all, t)
+			}
+		}
+		if !matched {
+			return nil, fmt.Errorf("%s matches no package", pattern)
 		}
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no package of %s has tests", strings.Join(patterns, " "))
+	}
+	return all, nil
+}
+
+// packages returns all packages of the project.
+func packages(ctx context.Context) (all []*target, err error) {
+	modules, err := gotest.Modules(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range modules {
+		cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{if or .TestGoFiles .XTestGoFiles}}tests{{end}}", "./...")
+		cmd.Dir, cmd.Stderr = m.Folder, os.Stderr
+		listed, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing the packages of %s: %w", m.Path, err)
+		}
+		for line := range strings.Lines(string(listed)) {
+			words := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+			all = append(all, &target{path: words[0], folder: words[1], tests: words[2] != "", module: m.Folder})
+		}
 	}
 	return all, nil
 }
@@ -159,24 +191,19 @@ func keepOutput(folder string, all []*target) error {
 	return os.MkdirAll(folder, 0o755)
 }
 
-// batches divides packages so that those of a batch are built with the same flags, and the last elements of their paths are
-// distinct: go test -c names the binaries after them.
-func batches(all []*target) [][]*target {
-	var out [][]*target
-	at := map[string]int{} // of the next batch for a name
-	for _, plain := range []bool{false, true} {
-		first := len(out)
-		for _, t := range all {
-			if t.plain != plain {
-				continue
-			}
-			name := fmt.Sprint(path.Base(t.path), plain)
-			if first+at[name] == len(out) {
-				out = append(out, nil)
-			}
-			out[first+at[name]] = append(out[first+at[name]], t)
-			at[name]++
+// batches divides packages so that those of a batch are of one module and built with the same flags, and the last elements of
+// their paths are distinct: go test -c names the binaries after them.
+func batches(all []*target) (out [][]*target) {
+	for _, t := range all {
+		at := slices.IndexFunc(out, func(batch []*target) bool {
+			return batch[0].module == t.module && batch[0].plain == t.plain &&
+				!slices.ContainsFunc(batch, func(other *target) bool { return path.Base(other.path) == path.Base(t.path) })
+		})
+		if at < 0 {
+			at = len(out)
+			out = append(out, nil)
 		}
+		out[at] = append(out[at], t)
 	}
 	return out
 }
@@ -196,7 +223,7 @@ func build(ctx context.Context, folder string, all []*target) (spent time.Durati
 			args = append(args, t.path)
 		}
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stderr, os.Stderr
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = batch[0].module, env, os.Stderr, os.Stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		if err := cmd.Run(); err != nil {
 			return 0, fmt.Errorf("building the tests: %w", err)

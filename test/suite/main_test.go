@@ -94,11 +94,12 @@ func TestAHangingTestIsEndedWithItsStack(t *testing.T) {
 	}
 }
 
-func TestBatchesHaveDistinctNames(t *testing.T) {
+func TestBatchesAreOfOneModuleAndHaveDistinctNames(t *testing.T) {
 	var all []*target
 	for _, name := range []string{"p/a", "p/b", "q/a", "q/c", "r/a", "r/b", "s/a", "s/d", "t/a"} {
-		all = append(all, &target{path: name, plain: name > "s"})
+		all = append(all, &target{path: name, plain: name > "s", module: "."})
 	}
+	all = append(all, &target{path: "u/e", module: "u"})
 	var got []string
 	for _, batch := range batches(all) {
 		var names []string
@@ -107,7 +108,7 @@ func TestBatchesHaveDistinctNames(t *testing.T) {
 		}
 		got = append(got, strings.Join(names, " "))
 	}
-	if want := []string{"p/a p/b q/c", "q/a r/b", "r/a", "s/a s/d", "t/a"}; !slices.Equal(got, want) {
+	if want := []string{"p/a p/b q/c", "q/a r/b", "r/a", "s/a s/d", "t/a", "u/e"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

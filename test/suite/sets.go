@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The sets of tests. Each test of the module is in exactly one.
+// The sets of tests. Each test of the project is in exactly one.
 const (
 	setTest = "test" // make test: every test but those of the list
 	setRest = "rest" // make test-all: the tests of the list

@@ -13,7 +13,7 @@ import (
 	"belfry/test/kit"
 )
 
-// lists returns the packages of the module that have tests, what make test leaves out, and what it builds without the race
+// lists returns the packages of all modules that have tests, what make test leaves out, and what it builds without the race
 // detector.
 func lists(t *testing.T) (all []*target, rest []moved, plain []string) {
 	t.Helper()
@@ -30,7 +30,7 @@ func lists(t *testing.T) (all []*target, rest []moved, plain []string) {
 
 // Each package is in exactly one of make test and make test-all; of one that is in make test, tests may be in make test-all
 // instead. So no test is lost. What make test runs without the race detector, make test-all runs with it.
-func TestEachTestOfTheModuleIsInOneSet(t *testing.T) {
+func TestEachTestIsInOneSet(t *testing.T) {
 	all, rest, plain := lists(t)
 	functions := map[string][]string{}
 	for _, p := range all {
@@ -40,7 +40,7 @@ func TestEachTestOfTheModuleIsInOneSet(t *testing.T) {
 		of, known := functions["belfry/"+m.path]
 		name, _, _ := strings.Cut(m.test, "/")
 		if !known || m.test != "" && !slices.Contains(of, name) {
-			t.Errorf("test/suite/rest has %s %s, which the module does not have", m.path, m.test)
+			t.Errorf("test/suite/rest has %s %s, which no module has", m.path, m.test)
 		}
 	}
 	for i, name := range plain {

@@ -112,7 +112,7 @@ func (s *Admin) beforeAdmin(ctx context.Context, admin bool) error {
 
 // NewUser returns the fields of a new user, without a password.
 func (s *Admin) NewUser(u NewUser) object.Object {
-	fields := s.DB.Users.Store.SettableByInterceptor(u.Fields)
+	fields := s.DB.Users.Store.Rules().SettableByInterceptor(u.Fields)
 	if u.Admin {
 		fields.Set("admin", true)
 		fields.Set("_admin", true)

@@ -72,10 +72,15 @@ func (e *Export) begin(ctx context.Context) error {
 	})
 }
 
+// lease is that of the export of a user.
+func lease(r *record.Exports) store.Lease {
+	return store.Lease{Holder: &r.Running, Until: &r.Leased, Lasts: exportLease}
+}
+
 // next adds this export to the record, unless another one is in progress or there were too many.
 func (e *Export) next(r *record.Exports) error {
 	now := e.service.DB.Now()
-	if left := r.Leased.Sub(now); left > 0 && left <= exportLease+record.ClockTolerance {
+	if left := lease(r).Left(now); left > 0 {
 		return guess.Limited("an export of yours is in progress: wait for its end", left)
 	}
 	var recent []string
@@ -88,42 +93,23 @@ func (e *Export) next(r *record.Exports) error {
 	if len(recent) >= exportsPerHour {
 		return guess.Limited("too many exports within an hour", record.Time(recent[0]).Sub(hourAgo))
 	}
-	e.lease(r, now.Add(exportLease))
+	lease(r).Claim(e.id, now)
+	r.Expires = r.Leased.Add(time.Hour)
 	recent = append(recent, record.Timestamp(now))
 	r.Began = recent
 	return nil
 }
 
-// lease sets that the export is in progress until a time.
-func (e *Export) lease(r *record.Exports, until time.Time) {
-	r.Running, r.Leased, r.Expires = e.id, until, until.Add(time.Hour)
-}
-
 // Keep returns a context that ends once the export has to: its session has ended, or another export has taken its lease. The
 // lease is renewed until stop is called.
 func (e *Export) Keep(ctx context.Context) (kept context.Context, stop func()) {
-	kept, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(exportRenewal)
-		defer tick.Stop()
-		for {
-			select {
-			case <-kept.Done():
-				return
-			case <-tick.C:
-				if err := e.Renew(kept); err != nil {
-					cancel(err)
-					return
-				}
-			}
+	return store.KeepLease(ctx, exportRenewal, func(ctx context.Context) error {
+		err := e.Renew(ctx)
+		if errors.Is(err, errs.Unauthenticated) {
+			err = errors.Join(store.ErrLeaseLost, err)
 		}
-	}()
-	return kept, func() {
-		cancel(context.Canceled)
-		<-done
-	}
+		return err
+	})
 }
 
 // Renew renews the lease, unless the session of the export has ended or another export has taken the lease.
@@ -132,7 +118,7 @@ func (e *Export) Renew(ctx context.Context) error {
 	if err := e.service.Sessions.CheckActive(ctx, e.me); err != nil {
 		return err
 	}
-	return e.write(ctx, e.service.DB.Now().Add(exportLease))
+	return e.change(ctx, func(held store.Lease, now time.Time) bool { return held.Renew(e.id, now) })
 }
 
 // End ends the export: another one can begin.
@@ -140,17 +126,20 @@ func (e *Export) End(ctx context.Context) {
 	defer func() { <-e.service.Slots }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, e.me.User.UUID)), sessions.BackgroundTimeout)
 	defer cancel()
-	if err := e.write(ctx, e.service.DB.Now()); err != nil && !errors.Is(err, errs.Conflict) {
+	err := e.change(ctx, func(held store.Lease, _ time.Time) bool { return held.Release(e.id) })
+	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		e.service.Log.WarnContext(ctx, "auth: the end of an export was not recorded; another one can begin later", "error", err)
 	}
 }
 
-func (e *Export) write(ctx context.Context, until time.Time) error {
+// change changes the lease, unless another export has it.
+func (e *Export) change(ctx context.Context, change func(held store.Lease, now time.Time) bool) error {
 	_, err := e.service.DB.Exports.Change(ctx, exportUUID(e.me.User.UUID), func(r *record.Exports) error {
-		if r.Running != e.id {
-			return errs.New(errs.Conflict, "another export has begun")
+		now := e.service.DB.Now()
+		if !change(lease(r), now) {
+			return errs.Wrap(store.ErrLeaseLost, errs.Conflict, "another export has begun")
 		}
-		e.lease(r, until)
+		r.Expires = now.Add(exportLease + time.Hour)
 		return nil
 	})
 	return record.IgnoreNotFound(err)

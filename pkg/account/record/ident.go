@@ -31,7 +31,7 @@ type Ident struct {
 
 	// Of a provider that keeps tokens.
 	Tokens string `record:"_tokens" left:"stays, ends, undoes, stays"`  // sealed for the ident
-	Lease  *Lease `record:"_refresh" left:"stays, ends, undoes, stays"` // who is refreshing them, and until when others wait
+	Lease  Lease  `record:"_refresh" left:"stays, ends, undoes, stays"` // who is refreshing them, and until when others wait
 
 	// Of a passkey.
 	Name           string      `record:"name" left:"stays, ends, undoes, stays"`

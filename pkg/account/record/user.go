@@ -53,10 +53,6 @@ const (
 	fieldUser = "user"
 )
 
-// ReservedFields are the fields of users that the store of users has to reserve: admins alone set them. Clients, programs on the bus
-// and interceptors can't.
-func ReservedFields() []string { return []string{"admin", "disabled"} }
-
 // MaintainedFields are the fields of users, and of idents, that are written here, besides reserved and internal ones.
 func MaintainedFields() (users, idents []string) {
 	return []string{"password"}, []string{fieldUser, "type", "profile", "validated", "lastUsed", "name", "cloneSuspected"}

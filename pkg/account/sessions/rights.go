@@ -21,7 +21,7 @@ func DisabledError() error {
 
 // SeenByRules returns a user as rules see them.
 func (s *Sessions) SeenByRules(user record.User) (object.Object, error) {
-	seen, err := s.DB.Users.Store.Visible(user.Stored).Object()
+	seen, err := object.Decode(s.DB.Users.Store.Rules().Visible(user.Body))
 	if err == nil {
 		user.ShowReserved(seen)
 	}

@@ -144,7 +144,7 @@ func (s *Users) InterceptRegistration(ctx context.Context, reg *New) error {
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if reg.Fields, err = object.MergePatch(reg.Fields, s.DB.Users.Store.SettableByInterceptor(patch)); err != nil {
+	if reg.Fields, err = object.MergePatch(reg.Fields, s.DB.Users.Store.Rules().SettableByInterceptor(patch)); err != nil {
 		return err
 	}
 	return s.DB.Users.Store.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())

@@ -74,7 +74,7 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 		into **store.Store
 		opts store.Options
 	}{
-		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: account.ReservedFields(), Arrays: []string{"idents"}}},
+		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"}, Arrays: []string{"idents"}}},
 		{&o.Idents, store.Options{Name: "Idents", Maps: users[:1]}},
 		{&o.Sessions, store.Options{Name: "Sessions", Maps: users[1:], Indexes: expires}},
 		{&o.Tokens, store.Options{Name: "Tokens", Indexes: expires}},

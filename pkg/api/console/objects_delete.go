@@ -13,23 +13,23 @@ import (
 
 // Bounds of what is read before a deletion.
 const (
-	maxTaken      = 100 // objects
-	maxTakenReads = 50  // objects whose own are looked for, once for each mapping
-	maxNaming     = 500 // objects that name one of these: anybody can name any target of a mapping that asks for the same owner
+	maxCascade      = 100 // objects
+	maxCascadeReads = 50  // objects whose own are looked for, once for each mapping
+	maxNaming       = 500 // objects that name one of these: anybody can name any target of a mapping that asks for the same owner
 
-	// maxLinks is how many objects are read to find whether a deletion takes the admin.
+	// maxLinks is how many objects are read to find whether the admin is deleted with an object.
 	maxLinks = 1000
 )
 
-// taken are the objects of a store that a deletion takes with it.
-type taken struct {
+// cascaded are the objects of a store that are deleted with another object.
+type cascaded struct {
 	Store   string
-	Objects []takenObject
+	Objects []cascadedObject
 	Linked  bool
 }
 
-// takenObject is an object that a deletion takes with it.
-type takenObject struct {
+// cascadedObject is an object that is deleted with another one.
+type cascadedObject struct {
 	UUID  string
 	Admin bool // it is a user who is an admin
 }
@@ -40,15 +40,15 @@ type deletion struct {
 	UUID     string
 	Revision uint64
 	Admin    bool // the object is a user who is an admin
-	Taken    []taken
+	Cascaded []cascaded
 	Count    int
-	Admins   int // of those that are taken
+	Admins   int // of those that are deleted with it
 	More     bool
 	Files    int
 	Refused  string // why nothing can be deleted; "" where it can
 }
 
-// askDelete lists what a deletion takes, and asks.
+// askDelete lists what is deleted with an object, and asks.
 func (v *objectsView) askDelete(r *request) error {
 	if _, _, err := v.writable(r); err != nil {
 		return err
@@ -97,11 +97,11 @@ func (v *objectsView) cascade(ctx context.Context, name string, target store.Sto
 	for queue := []node{{name, target}}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		for _, m := range v.set.Cascades()[at.store] {
-			if reads++; reads > maxTakenReads {
+			if reads++; reads > maxCascadeReads {
 				d.More = true
 				return nil
 			}
-			for x, err := range v.set.Store(m.Source).Linked(ctx, m.Key, at.UUID, maxTaken) {
+			for x, err := range v.set.Store(m.Source).Linked(ctx, m.Key, at.UUID, maxCascade) {
 				if err != nil {
 					return err
 				}
@@ -112,12 +112,12 @@ func (v *objectsView) cascade(ctx context.Context, name string, target store.Sto
 				if seen[m.Source+"/"+x.UUID] || !mapping.LinkedTo(m, x, m.TargetOf(at.UUID, at.Body)) {
 					continue
 				}
-				if d.Count == maxTaken {
+				if d.Count == maxCascade {
 					d.More = true
 					return nil
 				}
 				seen[m.Source+"/"+x.UUID] = true
-				if err := v.take(ctx, d, m.Source, x); err != nil {
+				if err := v.addCascaded(ctx, d, m.Source, x); err != nil {
 					return err
 				}
 				queue = append(queue, node{m.Source, x})
@@ -127,7 +127,7 @@ func (v *objectsView) cascade(ctx context.Context, name string, target store.Sto
 	return nil
 }
 
-func (v *objectsView) take(ctx context.Context, d *deletion, name string, x store.Stored) error {
+func (v *objectsView) addCascaded(ctx context.Context, d *deletion, name string, x store.Stored) error {
 	admin, err := v.isAdmin(ctx, name, x)
 	if err != nil {
 		return err
@@ -136,15 +136,15 @@ func (v *objectsView) take(ctx context.Context, d *deletion, name string, x stor
 	if admin {
 		d.Admins++
 	}
-	o := takenObject{UUID: x.UUID, Admin: admin}
-	for i := range d.Taken {
-		if d.Taken[i].Store == name {
-			d.Taken[i].Objects = append(d.Taken[i].Objects, o)
+	o := cascadedObject{UUID: x.UUID, Admin: admin}
+	for i := range d.Cascaded {
+		if d.Cascaded[i].Store == name {
+			d.Cascaded[i].Objects = append(d.Cascaded[i].Objects, o)
 			return nil
 		}
 	}
 	_, st := v.shown(name)
-	d.Taken = append(d.Taken, taken{Store: name, Objects: []takenObject{o}, Linked: st != nil})
+	d.Cascaded = append(d.Cascaded, cascaded{Store: name, Objects: []cascadedObject{o}, Linked: st != nil})
 	return nil
 }
 

@@ -157,7 +157,7 @@ func save(ctx context.Context, st *store.Store, shown store.Stored, edited objec
 // changes returns the fields that differ, nil for those that are removed. A number that is written otherwise differs: whoever
 // edits it sees its digits, and may mean them.
 func changes(st *store.Store, before, edited object.Object) object.Object {
-	old, next, fields := st.SettableByInterceptor(before), st.SettableByInterceptor(edited), object.Object{}
+	old, next, fields := st.Rules().SettableByInterceptor(before), st.Rules().SettableByInterceptor(edited), object.Object{}
 	for name, value := range next {
 		if !object.SameDigits(old[name], value) {
 			fields[name] = value
@@ -206,7 +206,7 @@ func checkText(ctx context.Context, st *store.Store, uuid, text string) (c check
 		if err != nil {
 			return c, err
 		}
-		shown, err := st.Visible(full).Object()
+		shown, err := object.Decode(st.Rules().Visible(full.Body))
 		if err != nil {
 			return c, err
 		}
@@ -218,14 +218,14 @@ func checkText(ctx context.Context, st *store.Store, uuid, text string) (c check
 		}
 		ctx = store.WithCall(ctx, store.Call{}) // not as a client: what is private stays in the object, and the schema may require it
 	}
-	settable := st.SettableByInterceptor(edited)
+	settable := st.Rules().SettableByInterceptor(edited)
 	for name := range edited {
 		if _, ok := settable[name]; !ok && (name != "uuid" || uuid != "") {
 			c.Ignored = append(c.Ignored, name)
 		}
 	}
 	slices.Sort(c.Ignored)
-	if err := st.Concealed(st.Check(ctx, candidate, uuid)); err != nil {
+	if err := st.Rules().Concealed(st.Check(ctx, candidate, uuid)); err != nil {
 		c.failed(err, text)
 		return c, nil
 	}

@@ -34,7 +34,7 @@ func (v *objectsView) filesOf(info StoreInfo, st *store.Store, o store.Stored) (
 	var all []fileList
 	for _, service := range v.files {
 		for _, property := range service.Properties(info.Name) {
-			if st.Hidden(property) {
+			if st.Rules().Hidden(property) {
 				continue
 			}
 			f := fileList{Property: property, Service: service.Name()}
@@ -73,7 +73,7 @@ func (v *objectsView) file(r *request, index bool) (*binary.Service, binary.Plac
 		}
 	}
 	for _, service := range v.files {
-		if slices.Contains(service.Properties(info.Name), p.Property) && !st.Hidden(p.Property) {
+		if slices.Contains(service.Properties(info.Name), p.Property) && !st.Rules().Hidden(p.Property) {
 			return service, p, nil
 		}
 	}

@@ -127,7 +127,7 @@ func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) hi
 		after, known := visible(st, e.Object), visible(st, older)
 		before, shown := object.Object{}, object.Object{}
 		for name, value := range e.Previous {
-			if !st.Hidden(name) {
+			if !st.Rules().Hidden(name) {
 				before[name] = value
 			}
 		}
@@ -145,7 +145,7 @@ func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) hi
 		h.Changes = diff(visibleText(st, e.Object), "")
 		h.Omitted = e.ObjectOmitted
 	case event.BinaryUploaded, event.BinaryDeleted:
-		if !st.Hidden(e.Property) {
+		if !st.Rules().Hidden(e.Property) {
 			h.Record = indent(e.Record)
 		}
 	}
@@ -170,7 +170,7 @@ func visible(st *store.Store, body []byte) object.Object {
 	if len(body) == 0 {
 		return nil
 	}
-	o, err := object.Decode(st.Visible(store.Stored{Body: body}).Body)
+	o, err := object.Decode(st.Rules().Visible(body))
 	if err != nil {
 		return nil
 	}

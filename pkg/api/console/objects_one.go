@@ -149,7 +149,7 @@ func split(st *store.Store, body []byte) (editable, kept, computed string, err e
 	if err != nil {
 		return "", "", "", err
 	}
-	settable := st.SettableByInterceptor(o)
+	settable := st.Rules().SettableByInterceptor(o)
 	var own, derived, others [][]byte
 	_ = object.Each(body, func(name string, value []byte) bool {
 		field := append(object.AppendString(nil, name), ':')

@@ -128,7 +128,7 @@ func (v schemasView) present(ctx context.Context, p *schemasPage) {
 	defer cancel()
 	for _, m := range p.Check.First {
 		row := mismatchRow{Mismatch: m}
-		row.Errors = st.ConcealedFields(m.Errors)
+		row.Errors = st.Rules().ConcealedFields(m.Errors)
 		if !p.Check.Running() {
 			row.Now = standing(ctx, st, m.UUID)
 		}

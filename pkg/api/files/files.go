@@ -94,7 +94,9 @@ func Mount(r *kit.Router, calls *kit.Calls, exposed map[string]Routes, o Options
 	}
 	for st := range o.Service.Stores() {
 		_, isExposed := exposed[st.Name()]
-		h.stores[st.Name()] = !st.HidesForbidden() && (isExposed || st.Policy() != nil || o.Service.Properties(st.Name()) != nil)
+		rules := st.Rules()
+		h.stores[st.Name()] = !rules.HidesForbidden() &&
+			(isExposed || rules.Policy() != nil || o.Service.Properties(st.Name()) != nil)
 	}
 	const place = "/:" + storeParam + "/:" + kit.UUIDParam + "/:" + propertyParam + "/:" + indexParam
 	if !o.Restrict.Get {

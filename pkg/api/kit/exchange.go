@@ -141,12 +141,6 @@ const Replayed = "Idempotency-Replayed"
 // not make can't be waited for.
 func (x *Exchange) MarkReplayed() { x.replayed = true }
 
-// SendNotModified replies to a request whose If-None-Match has the object.
-func (x *Exchange) SendNotModified(stored store.Stored) {
-	x.SetHeader("Etag", ETag(stored))
-	x.WriteHeader(http.StatusNotModified)
-}
-
 // SendJSON replies with a value that must not be cached.
 func (x *Exchange) SendJSON(v any) error {
 	body, err := json.Marshal(v)

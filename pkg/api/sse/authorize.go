@@ -52,12 +52,12 @@ type lastState func(ctx context.Context, s *store.Store, uuid string) (object.Ob
 
 func newSource(s *store.Store, getOnly bool, last lastState, end endOf) *source {
 	from := &source{store: s, lastState: last}
-	if s.ClientsChooseUUIDs() {
+	if s.Rules().ClientsChooseUUIDs() {
 		from.endOf = end
 	}
 	from.shared = &authorization{source: from}
 	from.fields = newFieldRules(from)
-	rules := s.Policy()
+	rules := s.Rules().Policy()
 	if rules == nil {
 		return from
 	}
@@ -81,7 +81,7 @@ func (s *source) needsObject() bool { return s.byObject || s.fields.byObject }
 
 // hides reports whether a field never leaves the server.
 func (s *source) hides(field string) bool {
-	return s.store.Hidden(field)
+	return s.store.Rules().Hidden(field)
 }
 
 // state is an object as the store has it or, if it is deleted, as it was last. All
@@ -313,7 +313,7 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state, cost 
 func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object, cost *policy.Budget) (bool, error) {
 	s := a.source.store
 	for _, op := range a.source.ops {
-		err := s.Policy().Allow(ctx, op, policy.Input{User: v.User, Session: v.Rules, Object: o, Now: s.Now(), Budget: cost})
+		err := s.Rules().Policy().Allow(ctx, op, policy.Input{User: v.User, Session: v.Rules, Object: o, Now: s.Now(), Budget: cost})
 		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 			return false, nil
 		}

@@ -9,7 +9,6 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
-	"belfry/pkg/store"
 )
 
 // entry is an event of the log as it is sent to clients. It is encoded once.
@@ -61,7 +60,7 @@ func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 	e.name, e.source, e.property = name, from, envelope.Property
 	e.auth = from.authorization(in.Sequence, &envelope)
 	// A field that is private now may not have been when the event was written.
-	envelope.Object = from.store.Visible(store.Stored{Body: envelope.Object}).Body
+	envelope.Object = from.store.Rules().Visible(envelope.Object)
 	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), place{in.Sequence, log, e.mark})
 	e.frame, e.objectAt = frame(id, &envelope)
 	e.objectSize = len(envelope.Object)

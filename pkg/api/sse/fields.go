@@ -2,8 +2,9 @@ package sse
 
 import (
 	"context"
+	"slices"
 
-	"belfry/pkg/store"
+	"belfry/pkg/object"
 	"belfry/pkg/store/policy"
 )
 
@@ -17,7 +18,7 @@ type fieldRules struct {
 }
 
 func newFieldRules(from *source) fieldRules {
-	rules := from.store.Fields()
+	rules := from.store.Rules().Fields()
 	f := fieldRules{names: rules.Readers(), readsHidden: rules.MayRead(from.hides)}
 	for _, name := range f.names {
 		f.byObject = f.byObject || rules.NeedsObject(name)
@@ -32,11 +33,12 @@ func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state,
 		return nil, nil
 	}
 	states, known := a.states(now, of.readsHidden)
-	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, v.Rules, cost)
+	rules := a.source.store.Rules()
+	fields, reader := rules.Fields(), rules.FieldReader(ctx, v.User, v.Rules, cost)
 	for _, name := range of.names {
 		may := true
 		switch {
-		case !rules.NeedsObject(name):
+		case !fields.NeedsObject(name):
 			may, err = reader.MayRead(ctx, name, nil)
 		case !known:
 			may = false
@@ -64,6 +66,6 @@ func (e *entry) appendTo(out []byte, hidden []string) []byte {
 	}
 	end := e.objectAt + e.objectSize
 	out = append(out, e.frame[:e.objectAt]...)
-	out = append(out, store.Without(e.frame[e.objectAt:end], hidden)...)
+	out = append(out, object.Without(e.frame[e.objectAt:end], func(name string) bool { return slices.Contains(hidden, name) })...)
 	return append(out, e.frame[end:]...)
 }

@@ -7,6 +7,20 @@ import (
 	"belfry/pkg/store/schema/schematest"
 )
 
+// parseSchema reads a schema that is an object.
+func parseSchema(t *testing.T, text string) *ordered.Object {
+	t.Helper()
+	v, err := ordered.Value([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := v.(*ordered.Object)
+	if !ok {
+		t.Fatalf("%s is not an object", text)
+	}
+	return s
+}
+
 func TestPlainSchemasAreWhatGeneratorsTake(t *testing.T) {
 	for _, c := range []struct{ name, schema, want string }{
 		{"one type", `{"type":["string"]}`, `{"type":"string"}`},
@@ -29,10 +43,7 @@ func TestPlainSchemasAreWhatGeneratorsTake(t *testing.T) {
 		{"a default", `{"type":"integer","default":7,"description":"How many."}`, "{\"type\":\"integer\",\"description\":\"How many. Default: `7`.\"}"},
 		{"a property of this name", `{"properties":{"default":{"default":false}}}`, "{\"properties\":{\"default\":{\"description\":\"Default: `false`.\"}}}"},
 	} {
-		s, err := ordered.Parse([]byte(c.schema))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := parseSchema(t, c.schema)
 		if got, err := Plain(s).MarshalJSON(); err != nil || string(got) != c.want {
 			t.Errorf("%s: %s, %v; want %s", c.name, got, err, c.want)
 		}
@@ -53,10 +64,7 @@ func TestPlainSchemasAcceptTheSame(t *testing.T) {
 		`{"not":{"type":["object","string"],"required":["a"]}}`,
 		`{"if":{"type":"object"},"then":{"type":["object","string"],"maxProperties":0},"else":{"type":["array","string"],"uniqueItems":true,"default":[]}}`,
 	} {
-		s, err := ordered.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := parseSchema(t, text)
 		one, err := schematest.Compile(s)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -37,7 +38,7 @@ func (q Question) input() (object.Object, error) {
 
 // Access is the answer to a Question.
 type Access struct {
-	store.Explanation
+	access.Explanation
 	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "": it does
 }
 
@@ -82,7 +83,7 @@ func Decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if err != nil {
 			return nil, err
 		}
-		if call.User, err = users.Visible(stored).Object(); err != nil { // as rules see who is logged in
+		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil { // as rules see who is logged in
 			return nil, err
 		}
 		account.SetReserved(call.User, user)
@@ -98,7 +99,7 @@ func Decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	e.Hide(users.Hidden, "user")
+	e.Hide(users.Rules().Hidden, "user")
 	a := &Access{Explanation: e, NoRoute: plan.WhyNoRoute(c.Stores[q.Store], q.Operation)}
 	if disabled {
 		a.NoRoute = "the user is disabled, and can't log in"

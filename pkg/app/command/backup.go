@@ -107,30 +107,12 @@ const leaseInterval = backup.LeaseTime / 5
 
 // MakeTaken makes a backup while this process has the lease, and ends the lease.
 func (m *Maker) MakeTaken(ctx context.Context, installation string, o BackupOptions) (*BackupResult, error) {
-	making, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	renewed := make(chan struct{})
-	go func() {
-		defer close(renewed)
-		tick := time.NewTicker(leaseInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-making.Done():
-				return
-			case <-tick.C:
-				if err := m.States().Renew(making, m.Holder.ID); errors.Is(err, backup.ErrLost) {
-					cancel(err)
-				}
-			}
-		}
-	}()
+	making, stopRenewing := store.KeepLease(ctx, leaseInterval, func(ctx context.Context) error { return m.States().Renew(ctx, m.Holder.ID) })
 	result, manifest, err := m.makeAt(making, installation, o)
 	if lost := context.Cause(making); err != nil && lost != nil && ctx.Err() == nil {
 		err = lost
 	}
-	cancel(nil)
-	<-renewed
+	stopRenewing()
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), open.UnavailableStopTimeout)
 	defer stop()
 	ended := m.States().End(ending, m.Holder.ID, backup.Result{

@@ -46,7 +46,7 @@ func WriteLines(ctx context.Context, s *store.Store, w io.Writer, secrets bool) 
 			return err
 		}
 		if !secrets {
-			o = s.Visible(o)
+			o.Body = s.Rules().Visible(o.Body)
 		}
 		if _, err := out.Write(append(slices.Clip(o.Body), '\n')); err != nil {
 			return err

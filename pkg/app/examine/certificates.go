@@ -162,3 +162,13 @@ func AcmeFiles(storage, domain string) []string {
 	found, _ := filepath.Glob(filepath.Join(storage, "certificates", "*", strings.ReplaceAll(domain, "*", "wildcard_"), "*.crt"))
 	return found
 }
+
+// Latest returns the certificate of some files that is valid for the longest; nil for none.
+func Latest(files []string) (last *x509.Certificate) {
+	for _, file := range files {
+		if all, err := CertificatesIn(file); err == nil && (last == nil || all[0].NotAfter.After(last.NotAfter)) {
+			last = all[0]
+		}
+	}
+	return last
+}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 
 	"belfry/pkg/errs"
 )
@@ -36,9 +38,23 @@ type Change struct {
 	Retire func(ctx context.Context) // after Apply, once nothing uses the configuration before
 }
 
-// List is the parts of a process in the order in which they start.
+// Before returns the change with something that is done when it applies, before the rest.
+func (c Change) Before(do func()) Change {
+	apply := c.Apply
+	c.Apply = func() {
+		do()
+		if apply != nil {
+			apply()
+		}
+	}
+	return c
+}
+
+// List is the parts of a process in the order in which they start. Check may be called at any time, and the others one at a time.
 type List[G any] struct {
-	log     *slog.Logger
+	log *slog.Logger
+
+	mu      sync.Mutex
 	started []Part[G]
 }
 
@@ -47,7 +63,9 @@ func NewList[G any](log *slog.Logger) *List[G] { return &List[G]{log: log} }
 
 // Start starts a part after those that were started before.
 func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
+	l.mu.Lock()
 	l.started = append(l.started, p)
+	l.mu.Unlock()
 	return p.Start(ctx, first)
 }
 
@@ -55,7 +73,7 @@ func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 // it was. retire is to be called once nothing uses what was served before.
 func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (retire func(context.Context), err error) {
 	var prepared []Change
-	for _, p := range l.started {
+	for _, p := range l.all() {
 		if p.Reload == nil {
 			continue
 		}
@@ -88,9 +106,13 @@ func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (reti
 // Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted, which the log says and is no
 // error: what was acknowledged is in its record with its event.
 func (l *List[G]) Stop(ctx context.Context) error {
+	l.mu.Lock()
+	started := l.started
+	l.started = nil
+	l.mu.Unlock()
 	var all []error
-	for i := len(l.started) - 1; i >= 0; i-- {
-		p := l.started[i]
+	for i := len(started) - 1; i >= 0; i-- {
+		p := started[i]
 		if p.Stop == nil {
 			continue
 		}
@@ -102,13 +124,18 @@ func (l *List[G]) Stop(ctx context.Context) error {
 			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", p.Name))
 		}
 	}
-	l.started = nil
 	return errors.Join(all...)
 }
 
-// Check returns what an operator should know of the parts.
-func (l *List[G]) Check() (all []string) {
-	for _, p := range l.started {
+// Check returns what an operator should know of the parts: of those that are named in that order, then of the others.
+func (l *List[G]) Check(first ...string) (all []string) {
+	rank := func(p Part[G]) int {
+		if i := slices.Index(first, p.Name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	for _, p := range slices.SortedStableFunc(slices.Values(l.all()), func(a, b Part[G]) int { return rank(a) - rank(b) }) {
 		if p.Check != nil {
 			all = append(all, p.Check()...)
 		}
@@ -116,8 +143,9 @@ func (l *List[G]) Check() (all []string) {
 	return all
 }
 
-// With returns the part with a reload.
-func (p Part[G]) With(reload func(ctx context.Context, before, next G) (Change, error)) Part[G] {
-	p.Reload = reload
-	return p
+// all returns the parts that were started, in that order.
+func (l *List[G]) all() []Part[G] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.started)
 }

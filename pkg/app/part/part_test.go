@@ -107,6 +107,9 @@ func TestPartsStopInTheReverseOrder(t *testing.T) {
 	if got := l.Check(); !slices.Equal(got, []string{"a is slow", "b is slow", "c is slow"}) {
 		t.Error(got)
 	}
+	if got := l.Check("c", "none", "b"); !slices.Equal(got, []string{"c is slow", "b is slow", "a is slow"}) {
+		t.Error(got)
+	}
 	if err := l.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "stopping b") {
 		t.Error(err)
 	}

@@ -42,7 +42,7 @@ func readFiles(c *config.Config) contents {
 	return all
 }
 
-// changed returns the keys and files that differ.
+// Changed returns the keys and files that differ.
 func (before contents) Changed(now contents) (keys []string) {
 	for _, key := range either(before, now) {
 		if before[key] != now[key] {

@@ -252,7 +252,7 @@ func (f *Filler) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	// Without it, another process takes the lease somewhat later.
-	_ = f.change(ctx, func(s *state) bool { return s.release(f.process) })
+	_ = f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
 }
 
 // report logs an error when it is another one than before.
@@ -336,7 +336,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 	}
 	claimed := false
 	err := f.change(ctx, func(s *state) bool {
-		claimed = s.claim(f.process, f.watcher)
+		claimed = s.lease(f.watcher).Claim(f.process, f.opts.Now())
 		return claimed
 	})
 	if err != nil || !claimed {
@@ -350,7 +350,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.change(ctx, func(s *state) bool { return s.release(f.process) })
+	return f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
 }
 
 // mayBegin reports whether what has to be done before a work is done.

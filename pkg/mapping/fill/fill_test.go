@@ -674,7 +674,7 @@ func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
 	other := i.process(books("title")).start(c.shared)
 	for range 5 {
 		beat := func() uint64 {
-			if l := other.filler.current.Load().Lease; l != nil && l.Process == p.filler.process {
+			if l := other.filler.current.Load().Lease; l.Process != "" && l.Process == p.filler.process {
 				return l.Beat
 			}
 			t.Fatal("another process has the lease")

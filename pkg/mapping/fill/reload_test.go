@@ -65,7 +65,7 @@ func TestAFillThatYieldsEnds(t *testing.T) {
 	former.filler.Yield()
 	kit.WaitFor(t, "the lease is free", func() bool {
 		s, _, err := former.filler.shared.Get(t.Context())
-		return err == nil && s.Lease == nil
+		return err == nil && s.Lease.Process == ""
 	})
 	polls := former.filler.polls.Load()
 	kit.WaitFor(t, "it polls", func() bool { return former.filler.polls.Load() > polls+5 })

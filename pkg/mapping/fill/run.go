@@ -3,6 +3,7 @@ package fill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // errTakenOver ends a fill that another process continues, or that has become useless because a process with another
 // configuration has started.
-var errTakenOver = errors.New("fill: taken over")
+var errTakenOver = fmt.Errorf("fill: taken over: %w", store.ErrLeaseLost)
 
 // maxFailed is how many objects that can't be filled are logged.
 const maxFailed = 20
@@ -68,23 +69,12 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 // which definitions of all works this process works. Its context ends with errTakenOver once another process has the
 // lease or another definition.
 func (r *run) keeping(ctx context.Context, do func(context.Context) error) error {
-	renewed, stop := context.WithCancel(ctx) // also while do ends
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	var renewing sync.WaitGroup
-	renewing.Go(func() {
-		for backoff.Sleep(renewed, r.opts.renew) == nil {
-			if err := r.renew(renewed); errors.Is(err, errTakenOver) {
-				end(err)
-			}
-		}
-	})
+	ctx, stop := store.KeepLease(ctx, r.opts.renew, r.renew)
+	defer stop()
 	err := do(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errTakenOver) {
 		err = errTakenOver
 	}
-	stop()
-	renewing.Wait()
 	return err
 }
 
@@ -262,7 +252,7 @@ func (r *run) change(ctx context.Context, change func(*record)) error {
 
 // mine reports whether this process has the lease, which it renews, and no other definition was known since it began.
 func (r *run) mine(s *state) bool {
-	if !s.due(r.name, r.own[r.name]) || !s.holds(r.process) {
+	if !s.due(r.name, r.own[r.name]) || !s.lease(r.watcher).Renew(r.process, r.opts.Now()) {
 		return false
 	}
 	begun := r.at.Definition != ""

@@ -4,13 +4,15 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"belfry/pkg/store"
 )
 
 // state is what the processes of an installation share about works. Processes of the release before computed fields share
 // it too: they know works as mappings, and any that they don't know as removed, so that it is due again after them.
 type state struct {
 	Works map[string]*record `json:"mappings"` // by name
-	Lease *lease             `json:"lease,omitempty"`
+	Lease lease              `json:"lease,omitzero"`
 }
 
 // record is a work, and how far it is done.
@@ -94,7 +96,7 @@ func (w *watcher) others() map[string]bool {
 // forget drops what is known about those that a state does not have any more: one that comes back counts from the beginning.
 func (w *watcher) forget(s *state) {
 	maps.DeleteFunc(w.seen, func(who string, _ beat) bool {
-		if s.Lease != nil && who == leaseOf(s.Lease.Process) {
+		if who == leaseOf(s.Lease.Process) {
 			return false
 		}
 		for name, r := range s.Works {
@@ -189,29 +191,9 @@ func (s *state) skip(name, definition string, now time.Time) bool {
 	return true
 }
 
-// claim takes the lease if no other process that runs has it.
-func (s *state) claim(process string, w *watcher) bool {
-	if l := s.Lease; l != nil && l.Process != process && w.runs(leaseOf(l.Process), l.Beat) {
-		return false
-	}
-	s.Lease = &lease{Process: process}
-	return true
-}
-
-// holds reports whether a process has the lease, and renews it.
-func (s *state) holds(process string) bool {
-	if s.Lease == nil || s.Lease.Process != process {
-		return false
-	}
-	s.Lease.Beat++
-	return true
-}
-
-// release ends the lease of a process.
-func (s *state) release(process string) bool {
-	if s.Lease == nil || s.Lease.Process != process {
-		return false
-	}
-	s.Lease = nil
-	return true
+// lease is that of who fills. Whether that process runs is seen by its beats: no two clocks are compared.
+func (s *state) lease(w *watcher) store.Lease {
+	return store.Lease{Holder: &s.Lease.Process, Beat: &s.Lease.Beat, Lasts: w.gone, Ended: func() bool {
+		return !w.runs(leaseOf(s.Lease.Process), s.Lease.Beat)
+	}}
 }

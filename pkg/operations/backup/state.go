@@ -77,18 +77,15 @@ type Lease struct {
 	Scheduled bool      `json:"scheduled,omitempty"`
 }
 
-// live reports whether the process of a lease may still be running, for another one. That
-// one has the data folder of the first only if the first has ended.
-func (l *Lease) live(h Holder, now time.Time) bool {
-	if l == nil || l.Host == h.Host && l.Data == h.Data && l.Run != h.Run {
-		return false
-	}
-	return now.Sub(l.Renewed).Abs() < LeaseTime
+// lease is the lease as another holder sees it. That one has the data folder of the first only if the first has ended.
+func (l *Lease) lease(by Holder) store.Lease {
+	ended := func() bool { return l.Host == by.Host && l.Data == by.Data && l.Run != by.Run }
+	return store.Lease{Holder: &l.ID, Renewed: &l.Renewed, Lasts: LeaseTime, Ended: ended}
 }
 
 // Live returns the lease of a backup that is being made, as far as is known; nil if none is.
 func (s *State) Live(now time.Time) *Lease {
-	if !s.Lease.live(Holder{}, now) {
+	if s.Lease == nil || !s.Lease.lease(Holder{}).Held(now) {
 		return nil
 	}
 	return s.Lease
@@ -147,7 +144,7 @@ func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (sto
 		if due != nil && !due(state) {
 			return errUnchanged
 		}
-		if state.Lease.live(h, now) {
+		if state.Lease != nil && state.Lease.lease(h).Held(now) {
 			if due != nil {
 				return errUnchanged
 			}
@@ -164,15 +161,14 @@ func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (sto
 }
 
 // ErrLost is the error of a process whose lease another one has taken over.
-var ErrLost = errs.New(errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
+var ErrLost = errs.Wrap(store.ErrLeaseLost, errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
 
 // Renew extends the lease of a backup. ErrLost if it has none any more.
 func (s *States) Renew(ctx context.Context, id string) error {
 	return s.Change(ctx, func(state *State) error {
-		if state.Lease == nil || state.Lease.ID != id {
+		if state.Lease == nil || !state.Lease.lease(Holder{}).Renew(id, s.now().UTC()) {
 			return ErrLost
 		}
-		state.Lease.Renewed = s.now().UTC()
 		return nil
 	})
 }

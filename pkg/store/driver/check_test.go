@@ -9,7 +9,7 @@ import (
 )
 
 func TestSpecCheck(t *testing.T) {
-	keys := func(string, []byte) []driver.Key { return nil }
+	keys := func([]byte) []driver.Key { return nil }
 	for _, c := range []struct {
 		name  string
 		spec  driver.Spec

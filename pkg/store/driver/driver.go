@@ -49,7 +49,7 @@ type Spec struct {
 
 	// Keys computes the index keys of a record's body, to build an index.
 	// The caller of Put computes Write.Keys with the same function.
-	Keys func(uuid string, body []byte) []Key
+	Keys func(body []byte) []Key
 
 	// Online says that other handles of the store, with other indexes, may be in use during Open and after it, in this
 	// process and in others. Open then builds nothing; see Indexes.

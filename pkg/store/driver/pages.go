@@ -49,11 +49,6 @@ func Records(ctx context.Context, s Store, limit int) iter.Seq2[Record, error] {
 	return records(func(after []byte) (Page, error) { return s.Scan(ctx, after, limit) })
 }
 
-// RecordsBackward is Records in the reverse order.
-func RecordsBackward(ctx context.Context, s Store, limit int) iter.Seq2[Record, error] {
-	return records(func(before []byte) (Page, error) { return s.ScanBackward(ctx, before, limit) })
-}
-
 // Matches iterates over the records that a query finds, reading pages of
 // q.Limit records from q.After on. It ends after the first error.
 func Matches(ctx context.Context, s Store, q Query) iter.Seq2[Record, error] {

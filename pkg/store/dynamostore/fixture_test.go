@@ -45,7 +45,7 @@ func body(colors ...string) []byte {
 }
 
 // keys returns the keys of a body in the index byColor.
-func keys(_ string, body []byte) []driver.Key {
+func keys(body []byte) []driver.Key {
 	var object struct{ Colors []string }
 	if json.Unmarshal(body, &object) != nil {
 		return nil
@@ -100,7 +100,7 @@ func write(uuid string, cond, revision uint64, data []byte) driver.Write {
 		ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "events.1.Store.Saved.Books." + uuid, Payload: []byte("payload"),
 	}}
 	if data != nil {
-		w.Keys = keys(uuid, data)
+		w.Keys = keys(data)
 	}
 	return w
 }

@@ -123,7 +123,7 @@ func (s *store) refill(ctx context.Context, r *record) error {
 		}
 		var keys []driver.Key
 		if s.computeKeys != nil { // else it has no indexes
-			keys = s.computeKeys(r.uuid, bytes.Clone(r.body))
+			keys = s.computeKeys(bytes.Clone(r.body))
 		}
 		done, err := s.refillOnce(ctx, r, keys)
 		if err != nil || done {

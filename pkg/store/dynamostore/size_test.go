@@ -107,7 +107,7 @@ func TestLargeObjectIsReadAtomically(t *testing.T) {
 	}
 	large := func(revision uint64) driver.Write {
 		w := write("a", revision-1, revision, []byte(bodies[revision]))
-		w.Keys = keys("a", body("red"))
+		w.Keys = keys(body("red"))
 		return w
 	}
 	s.put(large(1))

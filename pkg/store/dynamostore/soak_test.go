@@ -118,7 +118,7 @@ func (c *history) write(t *testing.T, s testStore, random *rand.Rand, writes int
 				list = append(list, incompressible(byte(w.Revision), 140<<10))
 			}
 			w.Body = body(list...)
-			w.Keys = slices.DeleteFunc(keys(uuid, w.Body), func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
+			w.Keys = slices.DeleteFunc(keys(w.Body), func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
 		}
 		if random.IntN(10) == 0 {
 			w.Event.Payload = []byte(incompressible(byte(w.Revision), 90<<10))
@@ -198,7 +198,7 @@ func (c *history) check(t *testing.T, opts dynamostore.Options) {
 	for _, r := range page.Records {
 		records++
 		entries++
-		for _, key := range keys("", r.Body) {
+		for _, key := range keys(r.Body) {
 			if len(key.Parts[0]) <= driver.MaxPart {
 				entries++
 			}
@@ -234,7 +234,7 @@ func (c *history) checkIndexes(t *testing.T, s testStore) error {
 			continue
 		}
 		live = append(live, uuid)
-		for _, key := range keys(uuid, r.Body) {
+		for _, key := range keys(r.Body) {
 			want[string(key.Parts[0])] = append(want[string(key.Parts[0])], uuid)
 		}
 	}

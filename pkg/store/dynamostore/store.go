@@ -16,7 +16,7 @@ type store struct {
 	table         string
 	own           []index
 	indexes       map[string]index // own, by name
-	computeKeys   func(uuid string, body []byte) []driver.Key
+	computeKeys   func(body []byte) []driver.Key
 	first         *driver.FirstWrite
 	snapshots     snapshots
 	indexedWrites indexedWrites
@@ -28,7 +28,7 @@ var (
 	_ driver.ManyGetter = (*store)(nil)
 )
 
-func newStore(b *Backend, table string, own []index, computeKeys func(uuid string, body []byte) []driver.Key) *store {
+func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
 	s := &store{b: b, table: table, own: own, indexes: make(map[string]index), computeKeys: computeKeys, first: driver.NewFirstWrite()}
 	for _, ix := range own {
 		s.indexes[ix.Name] = ix

@@ -22,7 +22,7 @@ import (
 
 var byWriter = driver.Index{Name: "writer", Parts: 1}
 
-func keysOf(_ string, body []byte) []driver.Key {
+func keysOf(body []byte) []driver.Key {
 	writer, _, _ := bytes.Cut(body, []byte(" "))
 	return []driver.Key{{Index: "writer", Parts: [][]byte{writer}}}
 }
@@ -107,7 +107,7 @@ func nextWrite(before driver.Write, uuid string, id int, n uint64) driver.Write 
 	}
 	if before.Body == nil || n%4 != 0 {
 		w.Body = fmt.Appendf(nil, "%d body of %s at %d %s", id, uuid, n, bytes.Repeat([]byte("x"), int(n%700)))
-		w.Keys = keysOf(uuid, w.Body)
+		w.Keys = keysOf(w.Body)
 	}
 	return w
 }

@@ -108,7 +108,7 @@ func writeOf(uuid, body string, before uint64) driver.Write {
 	}
 	if body != "" {
 		w.Body = []byte(body)
-		w.Keys = keysOf(uuid, w.Body)
+		w.Keys = keysOf(w.Body)
 	}
 	return w
 }

@@ -152,7 +152,7 @@ func (s *store) reentered(uuid string, value []byte) (*pebble.Batch, error) {
 	}
 	var keys []driver.Key
 	if s.computeKeys != nil { // else it has no indexes
-		keys = s.computeKeys(uuid, r.body)
+		keys = s.computeKeys(r.body)
 	}
 	old := r.entries
 	if r.entries, err = encodeEntries(s.indexes, keys); err != nil || bytes.Equal(old, r.entries) {

@@ -20,7 +20,7 @@ func TestIntersectionsReadRecordsWhereMostHaveAllKeys(t *testing.T) {
 		}
 	})
 	indexes := []driver.Index{{Name: "all", Parts: 1}, {Name: "most", Parts: 1}, {Name: "few", Parts: 1}}
-	s, err := b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: indexes, Keys: func(string, []byte) []driver.Key { return nil }})
+	s, err := b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: indexes, Keys: func([]byte) []driver.Key { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

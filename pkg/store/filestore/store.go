@@ -42,7 +42,7 @@ type store struct {
 	*records
 	own         []index
 	indexes     map[string]index // own, by name
-	computeKeys func(uuid string, body []byte) []driver.Key
+	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
 }
 

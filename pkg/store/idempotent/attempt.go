@@ -51,11 +51,16 @@ func (x *Executor) tryOnce(ctx context.Context, r *Request) (Reply, error) {
 		return Reply{}, errs.New(errs.Conflict, "%s was already used for another request: use a key for one request and its repetitions only", wire.HeaderKey)
 	case e.reply != nil:
 		return e.replay(), nil
-	case e.owner != x.instance && x.opts.Now().Sub(e.claimedAt).Abs() < x.opts.TakeoverDelay: // later than now: the clock was set back
+	case e.owner != x.instance && x.lease(e).Held(x.opts.Now()):
 		return Reply{}, errPending
 	default:
 		return x.attempt(ctx, r, e, true)
 	}
+}
+
+// lease is that of who executes a request. It is not renewed: who executes it for longer does no harm, as the write takes effect once.
+func (x *Executor) lease(e *entry) store.Lease {
+	return store.Lease{Holder: &e.owner, Renewed: &e.claimedAt, Lasts: x.opts.TakeoverDelay}
 }
 
 // begin executes a request whose key is new.
@@ -221,7 +226,7 @@ func (x *Executor) recheck(ctx context.Context, r *Request, e *entry) (*Reply, e
 		return nil, store.Superseded(r.Store.Name(), e.uuid)
 	}
 	next := *e
-	next.owner, next.claimedAt = x.instance, x.opts.Now()
+	x.lease(&next).Claim(x.instance, x.opts.Now())
 	next.target(r, status, x.opts.Now())
 	if next.stored, err = store.NewWorker(x.opts.Requests).CompareAndSet(ctx, e.stored, next.fields()); err != nil {
 		return nil, err

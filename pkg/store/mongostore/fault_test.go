@@ -42,7 +42,7 @@ func books() driver.Spec {
 	return driver.Spec{Name: "Books", Indexes: []driver.Index{byTag}, Keys: keys}
 }
 
-func keys(_ string, body []byte) []driver.Key {
+func keys(body []byte) []driver.Key {
 	return []driver.Key{{Index: byTag.Name, Parts: [][]byte{body}}}
 }
 
@@ -72,7 +72,7 @@ func write(uuid string, cond, revision uint64, body string) driver.Write {
 	}
 	if body != "" {
 		w.Body = []byte(body)
-		w.Keys = keys(uuid, w.Body)
+		w.Keys = keys(w.Body)
 	}
 	return w
 }

@@ -266,7 +266,7 @@ func (s *store) rekeyed(ctx context.Context, uuids []string) (changes []mongo.Wr
 		}
 		var keys []driver.Key
 		if s.computeKeys != nil { // else it has no indexes
-			keys = s.computeKeys(r.UUID, r.Body)
+			keys = s.computeKeys(r.Body)
 		}
 		set, unset, err := s.updateKeys(r.UUID, keys)
 		if err != nil {

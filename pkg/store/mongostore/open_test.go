@@ -148,7 +148,7 @@ func TestForeignDocumentIsNamed(t *testing.T) {
 // refused before anything is made.
 func TestIndexesAreLimited(t *testing.T) {
 	b := open(t, backing.Mongo(t))
-	spec := driver.Spec{Name: "Books", Keys: func(string, []byte) []driver.Key { return nil }}
+	spec := driver.Spec{Name: "Books", Keys: func([]byte) []driver.Key { return nil }}
 	for i := range 61 {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: fmt.Sprint("by", i), Parts: 1 + i%4, Multi: i%3 == 0})
 	}

@@ -16,7 +16,7 @@ import (
 func TestEachOfSeveralKeysFindsItsRecords(t *testing.T) {
 	ix := driver.Index{Name: "place", Parts: 2, Multi: true}
 	s, err := open(t, backing.Mongo(t)).Open(t.Context(), driver.Spec{
-		Name: "Books", Indexes: []driver.Index{ix}, Keys: func(string, []byte) []driver.Key { return nil },
+		Name: "Books", Indexes: []driver.Index{ix}, Keys: func([]byte) []driver.Key { return nil },
 	})
 	must(t, err)
 	type place struct{ first, second string }
@@ -54,7 +54,7 @@ func TestEachOfSeveralKeysFindsItsRecords(t *testing.T) {
 func TestForgedCursorsAreHarmless(t *testing.T) {
 	byName := driver.Index{Name: "name", Parts: 2}
 	s, err := open(t, backing.Mongo(t)).Open(t.Context(), driver.Spec{
-		Name: "Books", Indexes: []driver.Index{byTag, byName}, Keys: func(string, []byte) []driver.Key { return nil },
+		Name: "Books", Indexes: []driver.Index{byTag, byName}, Keys: func([]byte) []driver.Key { return nil },
 	})
 	must(t, err)
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))

@@ -17,7 +17,7 @@ type store struct {
 	b           *Backend
 	name        string
 	indexes     map[string]driver.Index
-	computeKeys func(uuid string, body []byte) []driver.Key
+	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
 
 	collection *mongo.Collection // majority read and write concern

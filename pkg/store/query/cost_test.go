@@ -15,7 +15,7 @@ import (
 // searched returns the plan of a search, whose filter needs no index.
 func searched(t *testing.T, filter string) *query.Plan {
 	t.Helper()
-	p, err := query.ParseSearch("word", []string{"v"}, filter)
+	p, err := searchOf("word", []string{"v"}, filter)
 	if err != nil {
 		t.Fatalf("%.60s: %v", filter, err)
 	}
@@ -62,7 +62,7 @@ func TestAFilterDoesNotCopyValuesForEachLiteral(t *testing.T) {
 		all[i] = fmt.Sprintf("v!=%d", i)
 	}
 	searched(t, strings.Join(all[:100], "&&"))
-	if _, err := query.ParseSearch("word", []string{"v"}, strings.Join(all, "&&")); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "more than 100 conditions") {
+	if _, err := searchOf("word", []string{"v"}, strings.Join(all, "&&")); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "more than 100 conditions") {
 		t.Errorf("101 conditions: %v", err)
 	}
 }

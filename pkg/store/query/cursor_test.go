@@ -42,7 +42,7 @@ func TestCursorOfAnotherListingIsRejected(t *testing.T) {
 			t.Errorf("accepted: %v", err)
 		}
 	}
-	other, err := query.Parse(`year > 5`, `year`, []query.Index{{Name: "year,title", Fields: []string{"year", "title"}}})
+	other, err := planOf(`year > 5`, `year`, []query.Index{{Name: "year,title", Fields: []string{"year", "title"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func FuzzFilter(f *testing.F) {
 		f.Add(seed, "-year", `"abc"`)
 	}
 	f.Fuzz(func(t *testing.T, filter, sort, year string) {
-		p, err := query.Parse(filter, sort, indexes)
+		p, err := planOf(filter, sort, indexes)
 		if err != nil {
 			if !errors.Is(err, errs.Invalid) {
 				t.Fatalf("%v", err)

@@ -230,7 +230,7 @@ func TestSoakFiltersEqualAnEvaluationOfEachObject(t *testing.T) {
 			}
 			about := fmt.Sprintf("seed %d: filter %.400q sort %q limit %d", seed, e.text, sort, limit)
 			o := store.ListOptions{Filter: e.text, Sort: strings.Join(sort, ","), Limit: limit}
-			p, err := query.Parse(o.Filter, o.Sort, shelfIndexes)
+			p, err := planOf(o.Filter, o.Sort, shelfIndexes)
 			if errs.KindOf(err) == errs.Invalid {
 				continue // no index supports it
 			}

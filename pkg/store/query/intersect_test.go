@@ -52,7 +52,7 @@ func TestIntersections(t *testing.T) {
 		{`kind == 1 && lang == 2`, `-year`, `[kind, year: kind == 1], checked: lang == 2`},
 		{`lang == 2 && kind == 1`, `uuid`, `[-kind: kind == 1] with [lang: lang == 2]`},
 	} {
-		p, err := query.Parse(c.filter, c.sort, indexes)
+		p, err := planOf(c.filter, c.sort, indexes)
 		if err != nil {
 			if c.want != "invalid" {
 				t.Errorf("filter %s sort %s: %v", c.filter, c.sort, err)
@@ -101,7 +101,7 @@ func explained(p *query.Plan) string {
 
 func TestConditionsOfIntersections(t *testing.T) {
 	indexes := []query.Index{query.NewIndex([]string{"a"}), query.NewIndex([]string{"-b"})}
-	p, err := query.Parse(`a == true && b in [null, "x"]`, "", indexes)
+	p, err := planOf(`a == true && b in [null, "x"]`, "", indexes)
 	if err != nil {
 		t.Fatal(err)
 	}

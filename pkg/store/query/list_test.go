@@ -342,7 +342,7 @@ func TestForgedCursorsAreHarmless(t *testing.T) {
 	s, _ := openLibrary(t, r, 60)
 	for range 600 {
 		l := randomListing(r)
-		p, err := query.Parse(l.filter(), l.order(), libraryIndexes)
+		p, err := planOf(l.filter(), l.order(), libraryIndexes)
 		if err != nil {
 			t.Fatal(err)
 		}

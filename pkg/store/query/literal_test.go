@@ -13,7 +13,7 @@ import (
 // matching returns which objects meet a filter.
 func matching(t *testing.T, filter string, objects ...string) string {
 	t.Helper()
-	p, err := query.ParseSearch("word", nil, filter)
+	p, err := searchOf("word", nil, filter)
 	if err != nil {
 		t.Errorf("%s: %v", filter, err)
 		return ""
@@ -139,7 +139,7 @@ func TestTimesOfObjectsCompareAsTimes(t *testing.T) {
 		`created > "2026-01-02T03:04:60Z"`: "is not one", `created > "2026-01-30T23:59:60Z"`: "is not one", `created > "2026-01-31T23:59:60+01:00"`: "is not one", `created > "2026-01-31T23:59:61Z"`: "is not one",
 		`created > "10000-01-01T00:00:00Z"`: "is not one", `created > "2026-01-02t03:04:05"`: "no time zone", `created > "2026-01-02 03:04"`: "no time zone",
 	} {
-		if _, err := query.ParseSearch("word", nil, filter); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
+		if _, err := searchOf("word", nil, filter); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an invalid that says %q", filter, err, want)
 		}
 	}
@@ -211,7 +211,7 @@ func TestMistakesInFiltersAreNamed(t *testing.T) {
 		strings.Repeat("!(", 60):     `recursion`,
 		strings.Repeat("a in [", 60): `recursion`,
 	} {
-		_, err := query.ParseSearch("word", nil, filter)
+		_, err := searchOf("word", nil, filter)
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want an invalid that says %q", filter, err, want)
 		}
@@ -225,7 +225,7 @@ func TestAMissingIndexIsNamedAlone(t *testing.T) {
 		{`x == 1`, ``, `one on (x) is needed`}, {`a == 1 && x > 2`, ``, `one on (a, x) is needed`}, {``, `x`, `one on (x) is needed`},
 		{`a == 1`, `-x`, `one on (a, x) is needed`}, {`"y" in x`, ``, `one on (x[]) is needed`}, {`d.f == 1`, ``, `one on (d.f) is needed`}, {`a == 1 || x == 2`, ``, `one on (x) is needed`},
 	} {
-		_, err := query.Parse(c.filter, c.sort, many)
+		_, err := planOf(c.filter, c.sort, many)
 		if !errors.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), c.want) || strings.Contains(err.Error(), "tags") {
 			t.Errorf("%s %s: %v, want an invalid that ends with %q", c.filter, c.sort, err, c.want)
 		}

@@ -53,29 +53,13 @@ type Plan struct {
 	fingerprint
 }
 
-// Parse makes a plan for a filter and a sort order ("year", "-year",
-// "author,year"), each of which may be empty; when both are, or the order is
-// "uuid", objects come in the order of their uuids. Errors are errs.Invalid
-// and say what isn't supported, or which index would be needed.
-func Parse(filter, sort string, indexes []Index) (*Plan, error) {
-	root, err := parseFilter(filter)
-	if err != nil {
-		return nil, err
-	}
-	order, err := parseSort(sort)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{filter: root, sort: order, conjunctions: [][]condition{nil}}
-	if root != nil {
-		if p.conjunctions, err = root.conjunctions(false); err != nil {
-			return nil, err
-		}
-	}
+// Plan makes a plan that reads some of these indexes. Errors are errs.Invalid, and say which index would be needed.
+func (q Request) Plan(indexes []Index) (*Plan, error) {
+	p := &Plan{filter: q.filter, sort: q.sort, conjunctions: q.conjunctions}
 	if err := p.plan(indexes); err != nil {
 		return nil, err
 	}
-	p.fingerprint = p.fingerprintOf(filter, sort)
+	p.fingerprint = p.fingerprintOf(q.filterText, q.sortText)
 	return p, nil
 }
 
@@ -92,25 +76,6 @@ func (p *Plan) indexes() []string {
 		if r.index != "" && !slices.Contains(names, r.index) {
 			names = append(names, r.index)
 		}
-	}
-	return names
-}
-
-// Fields returns the top-level fields by which the list is filtered and sorted.
-func (p *Plan) Fields() []string {
-	var names []string
-	add := func(f field) {
-		if !slices.Contains(names, f.top) {
-			names = append(names, f.top)
-		}
-	}
-	for _, c := range p.conjunctions {
-		for _, one := range c {
-			add(one.field)
-		}
-	}
-	for _, f := range p.sort {
-		add(f)
 	}
 	return names
 }

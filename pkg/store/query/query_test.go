@@ -21,9 +21,27 @@ var indexes = []query.Index{
 	{Name: "first-name", Fields: []string{"first-name"}},
 }
 
+// planOf makes the plan of a list.
+func planOf(filter, sort string, indexes []query.Index) (*query.Plan, error) {
+	q, err := query.Parse(filter, sort)
+	if err != nil {
+		return nil, err
+	}
+	return q.Plan(indexes)
+}
+
+// searchOf makes the plan of a search.
+func searchOf(words string, fields []string, filter string) (*query.Plan, error) {
+	q, err := query.Parse(filter, "")
+	if err != nil {
+		return nil, err
+	}
+	return q.Search(words, fields), nil
+}
+
 func plan(t testing.TB, filter, sort string) *query.Plan {
 	t.Helper()
-	p, err := query.Parse(filter, sort, indexes)
+	p, err := planOf(filter, sort, indexes)
 	if err != nil {
 		t.Fatalf("filter %q sort %q: %v", filter, sort, err)
 	}
@@ -171,18 +189,18 @@ func TestRejectedFiltersAndTheirMessages(t *testing.T) {
 		{``, `-`, `name is missing`},
 		{``, strings.Repeat("a", 5000), `longer than`},
 	} {
-		_, err := query.Parse(c.filter, c.sort, indexes)
+		_, err := planOf(c.filter, c.sort, indexes)
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("filter %.60q sort %.20q: %v, want an invalid that says %q", c.filter, c.sort, err, c.want)
 		}
 	}
-	if _, err := query.Parse(`year == 1`, ``, nil); err == nil || !strings.Contains(err.Error(), "none is declared") {
+	if _, err := planOf(`year == 1`, ``, nil); err == nil || !strings.Contains(err.Error(), "none is declared") {
 		t.Errorf("without indexes: %v", err)
 	}
 }
 
 func TestTheSmallestIndexIsChosen(t *testing.T) {
-	p, err := query.Parse(`a == 1`, ``, []query.Index{
+	p, err := planOf(`a == 1`, ``, []query.Index{
 		{Name: "three", Fields: []string{"a", "b", "c"}}, {Name: "two", Fields: []string{"a", "b"}}, {Name: "also-two", Fields: []string{"a", "c"}},
 	})
 	if err != nil || show(p) != "two =1" {

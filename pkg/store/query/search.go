@@ -9,23 +9,13 @@ type Search struct {
 	Backward bool     // from the worst hit to the best
 }
 
-// ParseSearch makes a plan for the objects whose text has words, and that meet a filter, which needs no index. They come in
-// the order of how well they match.
-func ParseSearch(words string, fields []string, filter string) (*Plan, error) {
-	root, err := parseFilter(filter)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{filter: root, conjunctions: [][]condition{nil}, sifts: true}
-	if root != nil {
-		if p.conjunctions, err = root.conjunctions(false); err != nil {
-			return nil, err
-		}
-	}
-	p.unheld = p.conjunctions
+// Search makes a plan for the objects whose text has words, and that meet the filter, which needs no index. They come in
+// the order of how well they match, so the request has no sort order.
+func (q Request) Search(words string, fields []string) *Plan {
+	p := &Plan{filter: q.filter, conjunctions: q.conjunctions, unheld: q.conjunctions, sifts: true}
 	p.reads = []Read{{search: &Search{Words: words, Fields: fields}}}
-	p.fingerprint = fingerprintOf(filter, "", append([]string{"search", words}, fields...))
-	return p, nil
+	p.fingerprint = fingerprintOf(q.filterText, "", append([]string{"search", words}, fields...))
+	return p
 }
 
 // Search returns the words by which the read finds objects, if it does.

@@ -153,7 +153,7 @@ func (f *fixture) open(name string, indexes ...driver.Index) *testStore {
 }
 
 // keys returns the keys of a body in the indexes of the store.
-func (s *testStore) keys(_ string, body []byte) []driver.Key {
+func (s *testStore) keys(body []byte) []driver.Key {
 	var d doc
 	if err := json.Unmarshal(body, &d); err != nil {
 		panic("storetest: Keys was called with a body that no test wrote: " + err.Error())
@@ -167,7 +167,7 @@ func (s *testStore) keys(_ string, body []byte) []driver.Key {
 func (s *testStore) write(uuid string, cond, revision uint64, d *doc) driver.Write {
 	write := driver.Write{UUID: uuid, IfRevision: cond, Revision: revision, Body: d.encode(), Event: eventOf(uuid, revision)}
 	if d != nil {
-		write.Keys = s.keys(uuid, write.Body)
+		write.Keys = s.keys(write.Body)
 	}
 	return write
 }

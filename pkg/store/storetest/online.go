@@ -199,7 +199,7 @@ func writeDuringReindex(f *fixture) {
 		written := make(chan error, 1)
 		var once sync.Once
 		s = &testStore{f: f, name: name, indexes: []driver.Index{byTag}}
-		store, err := f.backend.Open(f.ctx, driver.Spec{Name: name, Indexes: s.indexes, Online: true, Keys: func(uuid string, body []byte) []driver.Key {
+		store, err := f.backend.Open(f.ctx, driver.Spec{Name: name, Indexes: s.indexes, Online: true, Keys: func(body []byte) []driver.Key {
 			once.Do(func() {
 				done := make(chan struct{})
 				go func() {
@@ -211,7 +211,7 @@ func writeDuringReindex(f *fixture) {
 				case <-time.After(50 * time.Millisecond): // it waits
 				}
 			})
-			return s.keys(uuid, body)
+			return s.keys(body)
 		}})
 		f.must(err)
 		s.Store = store

@@ -25,7 +25,17 @@ func (s *testStore) scan(limit int) ([]driver.Record, error) {
 
 // scanBackward reads all pages from the end.
 func (s *testStore) scanBackward(limit int) ([]driver.Record, error) {
-	return collect(driver.RecordsBackward(s.f.ctx, limits{s}, limit))
+	var all []driver.Record
+	for before := []byte(nil); ; {
+		page, err := limits{s}.ScanBackward(s.f.ctx, before, limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Records...)
+		if before = page.Next; before == nil {
+			return all, nil
+		}
+	}
 }
 
 // wantScan asserts which UUIDs a scan returns, in small pages and in one.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"belfry/test/kit/faultdisk"
+	"belfry/test/chaos/faultdisk"
 )
 
 // machine is a disk and the processes that keep something on it. They end when its power is cut.

@@ -1,4 +1,4 @@
-// Package gotest finds and runs single tests of the module by go test, for the commands that run one
+// Package gotest finds and runs single tests of the project's modules by go test, for the commands that run one
 // after the other for a given time.
 package gotest
 
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Target is a test function and its package.
-type Target struct{ Package, Name string }
+// Target is a test function, its package, and the folder of its module.
+type Target struct{ Package, Name, Folder string }
 
 // Main runs a command until it ends or is interrupted, and exits.
 func Main(name string, run func(ctx context.Context) error) {
@@ -35,17 +35,26 @@ func Main(name string, run func(ctx context.Context) error) {
 	}
 }
 
-// List returns the functions of packages whose name begins with a prefix and contains a text. None is
-// an error: a command that runs nothing must not succeed.
-func List(ctx context.Context, prefix, contains string, args ...string) ([]Target, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-list", "^" + prefix}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	listed, err := cmd.Output()
+// List returns the functions whose name begins with a prefix and contains a text, in packages that patterns match from the project's
+// root, which is the working folder. None is an error: a command that runs nothing must not succeed. Flags are of go test.
+func List(ctx context.Context, prefix, contains string, flags []string, patterns ...string) ([]Target, error) {
+	modules, err := Modules(".")
 	if err != nil {
-		return nil, fmt.Errorf("listing the tests: %w\n%s%s", err, listed, stderr.String())
+		return nil, err
 	}
-	return choose(parse(string(listed), prefix), contains)
+	var all []Target
+	for _, p := range Parts(modules, patterns...) {
+		cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-vet=off", "-list", "^" + prefix}, flags, p.Patterns)...)
+		cmd.Dir = p.Folder
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		listed, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing the tests of %s: %w\n%s%s", p.Path, err, listed, stderr.String())
+		}
+		all = append(all, parse(string(listed), prefix, p.Folder)...)
+	}
+	return choose(all, contains)
 }
 
 // choose keeps the targets whose name contains a text.
@@ -58,7 +67,7 @@ func choose(targets []Target, contains string) ([]Target, error) {
 }
 
 // parse reads the output of go test -list: the names of a package, then a line with ok and the package.
-func parse(listed, prefix string) []Target {
+func parse(listed, prefix, folder string) []Target {
 	var all []Target
 	var names []string
 	for line := range strings.Lines(listed) {
@@ -68,7 +77,7 @@ func parse(listed, prefix string) []Target {
 			names = append(names, words[0])
 		case len(words) > 1 && words[0] == "ok":
 			for _, name := range names {
-				all = append(all, Target{Package: words[1], Name: name})
+				all = append(all, Target{Package: words[1], Name: name, Folder: folder})
 			}
 			names = nil
 		}
@@ -76,10 +85,10 @@ func parse(listed, prefix string) []Target {
 	return all
 }
 
-// Run runs go test with arguments and writes its output to out.
-func Run(ctx context.Context, out io.Writer, args ...string) error {
+// Run runs go test with arguments in the folder of a module, and writes its output to out.
+func Run(ctx context.Context, out io.Writer, folder string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test"}, args...)...)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, out, out
 	// On an interrupt go test ends its child processes; when it is killed they continue.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute

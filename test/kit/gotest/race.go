@@ -6,7 +6,7 @@ package gotest
 // sync.Once and sync.Map: what it publishes would look like a race.
 var uninstrumented = []string{
 	"belfry/test/model",                                              // explores the states of a model one after the other
-	"belfry/test/scale",                                              // simulates one step after the other
+	"belfry/bench/scale",                                             // simulates one step after the other
 	"cel.dev/cel-go/common/ast",                                      // expressions as they are checked
 	"encoding/base64",                                                // for encoding/json and many others
 	"github.com/alecthomas/kong",                                     // reads the command line

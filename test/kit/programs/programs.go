@@ -25,7 +25,7 @@ var sources = []string{"go.mod", "go.sum", "cmd", "config", "internal", "listene
 
 // Belfry builds belfry with the race detector and returns its path.
 func Belfry() (string, error) {
-	folder, err := install(job{name: "belfry", from: sources, build: race("belfry/cmd/belfry"), changes: true})
+	folder, err := install(job{name: "belfry", from: sources, build: race(".", "./cmd/belfry"), changes: true})
 	return filepath.Join(folder, "belfry"), err
 }
 
@@ -78,15 +78,15 @@ func withClock(j job, env []string, args ...string) (string, error) {
 
 // Examples builds the programs of listeners/examples with the race detector and returns their folder.
 func Examples() (string, error) {
-	return install(job{name: "examples", from: sources, build: race("belfry/listeners/examples/..."), changes: true})
+	return install(job{name: "examples", from: sources, build: race("listeners/examples", "./..."), changes: true})
 }
 
-// race builds packages of the project. The linker leaves out what debuggers read; reports of data
+// race builds packages of a module of the project. The linker leaves out what debuggers read; reports of data
 // races have their lines nevertheless.
-func race(packages string) func(ctx context.Context, root, target string) error {
+func race(module, packages string) func(ctx context.Context, root, target string) error {
 	return func(ctx context.Context, root, target string) error {
 		args := append([]string{"build"}, gotest.Race()...)
-		return run(ctx, root, nil, "go", append(args, "-ldflags=-w", "-o", target+string(filepath.Separator), packages)...)
+		return run(ctx, filepath.Join(root, module), nil, "go", append(args, "-ldflags=-w", "-o", target+string(filepath.Separator), packages)...)
 	}
 }
 
@@ -94,14 +94,19 @@ func race(packages string) func(ctx context.Context, root, target string) error 
 var plain = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"}
 
 // Module builds the program of the Go module test/servers/<name> and returns its path.
-func Module(name string) (string, error) { return module("test/servers/" + name) }
+func Module(name string) (string, error) {
+	source := "test/servers/" + name
+	return single(name, source, source)
+}
 
 // Plots builds the program that draws what was measured and returns its path.
-func Plots() (string, error) { return module("test/plots") }
+func Plots() (string, error) {
+	return single("plots", "bench/plots", "bench/plots", "bench/go.mod", "bench/go.sum")
+}
 
-func module(source string) (string, error) {
-	name := filepath.Base(source)
-	folder, err := install(job{name: name, from: []string{source}, build: func(ctx context.Context, root, target string) error {
+// single builds the program in a folder of the project from files and folders.
+func single(name, source string, from ...string) (string, error) {
+	folder, err := install(job{name: name, from: from, build: func(ctx context.Context, root, target string) error {
 		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, name), ".")
 	}})
 	return filepath.Join(folder, name), err

@@ -1,4 +1,4 @@
-// Command pocketbase serves PocketBase with a collection of books, which anybody may list: what test/load compares lists with. It
+// Command pocketbase serves PocketBase with a collection of books, which anybody may list: what bench/load compares lists with. It
 // reads the books from its input, a JSON object a line, and prints its address. The collection has the indexes that belfry's store has.
 package main
 

@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/store"
 )
 
 const (
@@ -53,7 +54,7 @@ func purposeOf(ident string) string { return "provider tokens of " + ident }
 func (s *Method) setTokens(i *record.Ident, uuid string, got *oauth.Tokens) {
 	if got == nil || s.Sealer == nil {
 		if i.Tokens != "" {
-			i.Tokens, i.Lease = "", nil
+			i.Tokens, i.Lease = "", record.Lease{}
 		}
 		return
 	}
@@ -133,6 +134,11 @@ func (s *Method) ProviderToken(ctx context.Context, me *sessions.Session, ident 
 	}
 }
 
+// refreshLease is the lease to refresh the tokens of an ident.
+func refreshLease(i *record.Ident) store.Lease {
+	return store.Lease{Holder: &i.Lease.Holder, Until: &i.Lease.Until, Lasts: leaseTTL}
+}
+
 // leaseStep is what an ident has at a moment.
 type leaseStep struct {
 	keeper oauth.Keeper
@@ -159,7 +165,8 @@ func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string, 
 		}
 		changed, now := false, s.DB.Now()
 		expires := step.tokens.Expires
-		pending := i.Lease != nil && i.Lease.Holder != "" && now.Before(i.Lease.Until)
+		held := refreshLease(i)
+		pending := held.Held(now)
 		switch {
 		case refreshed || expires.IsZero() || now.Before(expires.Add(-expiryMargin)):
 			step.valid = true
@@ -170,8 +177,8 @@ func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string, 
 		case pending:
 			return record.ErrUnchanged
 		default:
-			step.leased, step.holder = true, secret.New()
-			i.Lease, changed = &record.Lease{Holder: step.holder, Until: now.Add(leaseTTL)}, true
+			step.holder = secret.New()
+			step.leased, changed = held.Claim(step.holder, now), true
 		}
 		if !pending && !s.Sealer.Current(purposeOf(ident), step.sealed) {
 			if sealed, ok := s.sealTokens(ident, step.tokens); ok {
@@ -225,10 +232,7 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	got, failure := step.keeper.Refresh(ctx, step.tokens.Refresh)
 	refused := errs.KindOf(failure) == errs.Denied
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
-		changed := false
-		if i.Lease != nil && i.Lease.Holder == step.holder {
-			i.Lease, changed = nil, true
-		}
+		changed := refreshLease(i).Release(step.holder)
 		// A login stores other tokens, and so does who takes the lease when it has expired: these are newer, or another user's.
 		if now, ok := s.tokensOf(ident, *i); i.Tokens == step.sealed || ok && now.Refresh == step.tokens.Refresh {
 			switch {

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// point is what bench/load measured; its fields are explained there. Simulated is what bench/scale adds.
+type point struct {
+	Part       string  `json:"part"`
+	Backend    string  `json:"backend"`
+	Operation  string  `json:"operation"`
+	Fronts     int     `json:"fronts"`
+	Workers    int     `json:"workers"`
+	Processors int     `json:"processors"`
+	Rate       float64 `json:"rate"`
+	Simulated  float64 `json:"simulated"`
+	Objects    int     `json:"objects"`
+	Beside     int     `json:"beside"`
+	Times      float64 `json:"times"`
+	Least      float64 `json:"least"`
+	Most       float64 `json:"most"`
+}
+
+// figure is one file.
+type figure struct {
+	name, title, x, y string
+	logarithmic       bool // x
+	series            []series
+}
+
+// series is one line.
+type series struct {
+	name   string
+	color  int
+	dashed bool // without marks
+	at     []mark
+}
+
+// mark is a point of a line, with the least and the greatest value that were measured, if there are several.
+type mark struct{ x, y, least, most float64 }
+
+// figuresOf are the figures that some points make, in the order of the points.
+func figuresOf(all []point) (figures []figure) {
+	var backends []string
+	for _, p := range all {
+		if p.Part == "scale" && !slices.Contains(backends, p.Backend) {
+			backends = append(backends, p.Backend)
+		}
+	}
+	for _, backend := range backends {
+		kind, _, _ := strings.Cut(backend, " ")
+		figures = append(figures,
+			rates(all, backend, figure{name: "scale-" + kind + "-fronts", title: "Requests on two processors, " + backend, x: "processes with the role front", y: "requests a second"},
+				[]string{"create", "get"}, func(p *point) (x, others int) { return p.Fronts, p.Workers }),
+			rates(all, backend, figure{name: "scale-" + kind + "-workers", title: "Mapped events on two processors, " + backend, x: "processes with the role mapping", y: "events a second"},
+				[]string{"map", "map-shared"}, func(p *point) (x, others int) { return p.Workers, p.Fronts }))
+	}
+	if grown := growth(all); len(grown.series) > 0 {
+		figures = append(figures, grown)
+	}
+	return slices.DeleteFunc(figures, func(f figure) bool { return len(f.series) == 0 })
+}
+
+// rates are those of some operations by the number of one kind of process, where there is one of the other kind.
+func rates(all []point, backend string, f figure, operations []string, processes func(p *point) (x, others int)) figure {
+	for color, operation := range operations {
+		measured, simulated := series{name: operation, color: color}, series{name: operation + ", simulated", color: color, dashed: true}
+		for i := range all {
+			p := &all[i]
+			x, others := processes(p)
+			if p.Part != "scale" || p.Backend != backend || p.Operation != operation || p.Processors != 2 || others != 1 {
+				continue
+			}
+			measured.at = append(measured.at, mark{x: float64(x), y: p.Rate})
+			if p.Simulated > 0 {
+				simulated.at = append(simulated.at, mark{x: float64(x), y: p.Simulated})
+			}
+		}
+		f.add(measured)
+		f.add(simulated)
+	}
+	return f
+}
+
+// growth is how much longer operations take with more objects.
+func growth(all []point) figure {
+	f := figure{name: "growth", title: "Time of operations, by the objects in a folder", x: "objects", y: "times as long as with few", logarithmic: true}
+	var operations []string
+	for _, p := range all {
+		if p.Part == "growth" && !slices.Contains(operations, p.Operation) {
+			operations = append(operations, p.Operation)
+			f.y = fmt.Sprintf("times as long as with %s", thousands(p.Beside))
+		}
+	}
+	for color, operation := range operations {
+		s := series{name: operation, color: color}
+		for _, p := range all {
+			if p.Part != "growth" || p.Operation != operation {
+				continue
+			}
+			if len(s.at) == 0 {
+				s.at = append(s.at, mark{x: float64(p.Beside), y: 1})
+			}
+			s.at = append(s.at, mark{float64(p.Objects), p.Times, p.Least, p.Most})
+		}
+		f.add(s)
+	}
+	return f
+}
+
+func (f *figure) add(s series) {
+	if len(s.at) > 0 {
+		slices.SortStableFunc(s.at, func(a, b mark) int { return int(a.x - b.x) })
+		f.series = append(f.series, s)
+	}
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,114 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"belfry/internal/count"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/health"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/probe"
+	"belfry/pkg/app/roster"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/operations/doctor"
+)
+
+// examineTimeout is for how long the serving process examines itself.
+const examineTimeout = 10 * time.Second
+
+// Self is what a process that serves says of itself.
+type Self struct {
+	Served   *serving.Current
+	Roles    serving.Roles
+	Health   *health.Health
+	List     *roster.List
+	Began    time.Time
+	Waits    func() error // what the start waits for; nil once requests are served
+	Outdated func(ctx context.Context) []doctor.Finding
+}
+
+// examine returns what only this process knows.
+func (s *Self) examine(ctx context.Context) (*examine.DoctorReply, error) {
+	if err := s.Waits(); err != nil {
+		return nil, err
+	}
+	checks := []doctor.Check{
+		{Area: examine.AreaProcess, Ask: s.askSelf},
+		{Area: examine.AreaProcess, Subject: "parts", Ask: s.askParts},
+		{Area: examine.AreaConfig, Ask: s.Outdated},
+		{Area: examine.AreaVersion, Ask: s.List.Ask},
+	}
+	now := s.Served.Now()
+	if len(now.Config.Bus.URL) == 0 {
+		x := &examine.BusExamination{Plan: now.Plan, User: "of this process", Own: true, Now: time.Now, Connect: func() (examine.AskedBus, func(), error) {
+			return now.Bus, func() {}, now.Bus.Ready(ctx)
+		}}
+		checks = append(checks, doctor.Check{Area: examine.AreaBus, Subject: "embedded", Ask: x.Ask})
+	} else {
+		checks = append(checks, s.workRightsCheck())
+	}
+	r := doctor.Run(ctx, checks, examineTimeout)
+	r.Redact(now.Config.Secrets())
+	return &examine.DoctorReply{Version: plan.Version(), Findings: r.Findings}, nil
+}
+
+// askSelf reports whether the process is ready, and what operators should know although it is.
+func (s *Self) askSelf(ctx context.Context) []doctor.Finding {
+	var all []doctor.Finding
+	if _, err := s.Health.Ready(ctx); err != nil {
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.notReady", Says: "/readyz is 503: " + examine.MessageOf(err), Do: "see what else is wrong here: a process is not ready because of a part of it"})
+	} else {
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(), os.Getpid(), s.Began.UTC().Format(time.RFC3339), strings.Join(s.Roles.Names(), ", "))})
+	}
+	for _, says := range s.Health.Shortcomings() {
+		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "belfry's log says more; docs/guides/monitor.md lists the conditions"})
+	}
+	if o := s.Served.Now().Relay.Stats(); o.Events > 0 && o.Unavailable {
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(o.Events, "event") + " can't be published, and no listener has them yet", Do: "see what is wrong with the bus; they are published when it accepts events"})
+	}
+	ctx, cancel := context.WithTimeout(ctx, probe.Timeout)
+	defer cancel()
+	if unused, err := open.UnusedStores(ctx, s.Served.Now().Config, s.Served.Now().Backends); err == nil {
+		all = append(all, examine.UnusedFindings(unused)...)
+	}
+	return all
+}
+
+// askParts reports which parts do not work, as /readyz does.
+func (s *Self) askParts(ctx context.Context) []doctor.Finding {
+	var all []doctor.Finding
+	states := s.Health.States(ctx)
+	for _, state := range states {
+		if err := state.Err; err != nil {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: state.Of.Title(), Says: examine.MessageOf(err), Do: "belfry's log says since when; it uses it again by itself once it works"})
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.parts", Says: "the " + count.Of(len(states), "part") + " that it depends on work"})
+	}
+	return all
+}
+
+// workRightsCheck asks for the rights that the workers of this process need.
+func (s *Self) workRightsCheck() doctor.Check {
+	return doctor.Check{Area: examine.AreaBus, Subject: examine.WhatWorkers, Ask: func(ctx context.Context) []doctor.Finding {
+		now := s.Served.Now()
+		o, err := open.BusClient(now.Config)
+		if err != nil || now.Bus.Ready(ctx) != nil {
+			return nil // as another check says
+		}
+		x := examine.NewBusExamination(now.Plan, o)
+		x.Serves = true
+		for _, spec := range now.Plan.Specs() {
+			if s.Roles.Has(spec.Name) {
+				x.Workers = append(x.Workers, spec.Name)
+			}
+		}
+		return x.Check(examine.WhatWorkers, x.AskWork).Ask(ctx)
+	}}
+}

@@ -1,0 +1,71 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"belfry/config"
+	"belfry/internal/backoff"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/errs"
+)
+
+// Awaiter has a start wait for what recovers by itself. The log and the replies of HTTP say so in the meantime.
+type Awaiter struct {
+	Startup *serving.Startup
+	Log     *slog.Logger
+}
+
+// The first and the longest delay between attempts to open a store whose backend is unavailable.
+const (
+	startRetryMin = 250 * time.Millisecond
+	startRetryMax = 10 * time.Second
+)
+
+// Await calls open until its backend is available. It does not wait for a folder, which does not recover by itself.
+func (a Awaiter) Await(ctx context.Context, c *config.Config, backend string, open func() error) error {
+	said := ""
+	for delays := backoff.New(startRetryMin, startRetryMax); ; {
+		err := open()
+		if err == nil {
+			a.Startup.Resume()
+			if said != "" {
+				a.Log.Info("the backend is available", "backend", backend)
+			}
+			return nil
+		}
+		if !errors.Is(err, errs.Unavailable) || c.Backends[backend].Type == "file" {
+			return err
+		}
+		a.Startup.Wait("backend " + backend)
+		if text := err.Error(); text != said {
+			said = text
+			a.Log.Warn("a backend is unavailable; retrying", "backend", backend, "error", err)
+		}
+		if delays.Wait(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// spaceInterval is how often a write is tried again while the disk is full at the start.
+const spaceInterval = 500 * time.Millisecond
+
+// space returns the function that is called while the disk of a backend is full at the start: belfry waits for
+// space until ctx ends.
+func (a Awaiter) space(ctx context.Context, backend string) func(error) error {
+	var once sync.Once
+	return func(full error) error {
+		once.Do(func() {
+			a.Startup.Wait("space on the disk of backend " + backend)
+			a.Log.Error("the disk of a backend is full; belfry starts once there is space", "backend", backend, "error", full)
+		})
+		if err := backoff.Sleep(ctx, spaceInterval); err != nil {
+			return errors.Join(err, full)
+		}
+		return nil
+	}
+}

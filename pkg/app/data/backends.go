@@ -1,0 +1,175 @@
+// Package data is the parts of a process that open its data and keep it in order: the lock of the data folder, backends, stores with the
+// keys for sealing, storages of binaries, claims of unique values, the purge of tombstones.
+package data
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/internal/prom"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/errs"
+	"belfry/pkg/search"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+)
+
+// Backends opens the backends that stores use. One that is opened stays so until the process ends: the relay may still publish
+// events of stores that a reload has removed.
+type Backends struct {
+	Awaiter
+	Served  *serving.Current
+	Metrics prometheus.Registerer
+
+	all map[string]driver.Backend
+}
+
+// Part is how a process starts, changes and stops it.
+func (b *Backends) Part() serving.Part {
+	return serving.Part{
+		Name: "the backends", Start: b.start, Reload: b.reload,
+		Stop: func(context.Context) error { return open.CloseBackends(b.all) },
+	}
+}
+
+func (b *Backends) start(ctx context.Context, first *serving.Generation) (err error) {
+	b.all, err = open.Backends(ctx, first.Plan, func(ctx context.Context, name string, of config.Backend) (opened driver.Backend, err error) {
+		space := b.space(ctx, name)
+		err = b.Await(ctx, first.Config, name, func() (err error) { opened, err = open.Backend(ctx, of, b.Log, space); return err })
+		return opened, err
+	})
+	first.Backends = b.all
+	b.Metrics.MustRegister(b.caches())
+	return err
+}
+
+// reload opens the backends that no store has used before.
+func (b *Backends) reload(ctx context.Context, _, next *serving.Generation) (part.Change, error) {
+	opened := map[string]driver.Backend{}
+	next.Backends = map[string]driver.Backend{}
+	for _, s := range next.Config.Stores {
+		name := s.Backend
+		if next.Backends[name] != nil {
+			continue
+		}
+		d := b.all[name]
+		if d == nil {
+			var err error
+			if d, err = open.Backend(ctx, next.Config.Backends[name], b.Log, nil); err != nil {
+				return part.Change{}, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", name), open.CloseBackends(opened))
+			}
+			opened[name] = d
+		}
+		next.Backends[name] = d
+	}
+	return part.Change{
+		Apply: func() {
+			merged := maps.Clone(b.all)
+			maps.Copy(merged, opened)
+			b.all = merged
+		},
+		Cancel: func() { _ = open.CloseBackends(opened) },
+	}, nil
+}
+
+// Stores opens the stores, and reads the keys for sealing.
+type Stores struct {
+	Awaiter
+	Served  *serving.Current
+	Metrics prometheus.Registerer
+
+	running part.Background
+}
+
+// Part is how a process starts, changes and stops it.
+func (s *Stores) Part() serving.Part {
+	return serving.Part{Name: "stores", Start: s.start, Reload: s.reload, Stop: s.running.Stop}
+}
+
+// complete adds the options of a store that only a running belfry has.
+func (s *Stores) complete(g *serving.Generation, o *store.Options) {
+	o.Outbox, o.Announce, o.Interceptor = g.Relay, g.Bus, Interceptors(g, o.Name, s.Log)
+	o.InterceptsGet = len(g.Config.Stores[o.Name].Intercept["get"]) > 0
+	o.Logger = s.Log
+	if o.Name == g.Config.Authentication.UserStore {
+		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return g.Auth.Admin.AnnounceDeletion(ctx, user) }
+	}
+	if len(o.Search) > 0 {
+		o.Searcher = search.NewClient(g.Bus.Conn())
+	}
+	if g.Sealer != nil {
+		o.Sealer = g.Sealer
+	}
+}
+
+// start opens all stores.
+func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
+	set, err := open.Stores(ctx, first.Plan, first.Backends, func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
+		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
+		if err == nil && o.Name == config.SealKeyStore {
+			err = s.openSealer(ctx, first, opened)
+		}
+		return opened, err
+	}, func(o *store.Options) { s.complete(first, o) })
+	if err != nil {
+		return err
+	}
+	first.Set = set
+	for name, s := range set.Stores() {
+		first.Relay.Add(name, s.Driver())
+	}
+	s.Metrics.MustRegister(s.counts())
+	return nil
+}
+
+// reload makes the stores of another configuration: over the same records, and new ones.
+func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
+	var stores []*store.Store
+	var added []*store.Store
+	for _, o := range next.Plan.Stores {
+		s.complete(next, &o)
+		if known := before.Set.Store(o.Name); known != nil {
+			s, without := known.Reconfigured(o)
+			stores = append(stores, s)
+			for _, i := range without {
+				next.Unbuilt = append(next.Unbuilt, o.Name+"."+i.Name)
+			}
+			continue
+		}
+		backend := next.Config.Stores[o.Name].Backend
+		s, err := open.StoreOnce(ctx, backend, next.Backends[backend], o)
+		if err != nil {
+			return part.Change{}, err
+		}
+		stores, added = append(stores, s), append(added, s)
+	}
+	next.Set = store.NewSet(stores, next.Plan.Mappings)
+	return part.Change{Apply: func() {
+		for _, s := range added {
+			next.Relay.Add(s.Name(), s.Driver())
+		}
+	}}, nil
+}
+
+var (
+	objectsDesc = prometheus.NewDesc("belfry_objects", "Approximate number of objects in a store.", []string{"store"}, nil)
+	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet published.", []string{"store"}, nil)
+)
+
+// counts are the metrics of stores.
+func (s *Stores) counts() prometheus.Collector {
+	return prom.Computed(func(ctx context.Context, values prom.Values) {
+		for name, of := range s.Served.Now().Set.Stores() {
+			if objects, pending, err := of.Count(ctx); err == nil {
+				values.Gauge(objectsDesc, float64(objects), name)
+				values.Gauge(pendingDesc, float64(pending), name)
+			}
+		}
+	}, objectsDesc, pendingDesc)
+}

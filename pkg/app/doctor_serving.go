@@ -1,8 +1,0 @@
-package app
-
-import (
-	"time"
-)
-
-// examineTimeout is for how long the serving process examines itself.
-const examineTimeout = 10 * time.Second

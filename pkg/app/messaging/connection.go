@@ -1,0 +1,80 @@
+// Package messaging is the parts of a process that are about the bus: the connection, the relay of events, the consumers that are
+// narrowed, the check of settings; and requests to the bus that end at once where there is no connection or no permission.
+package messaging
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
+	"belfry/pkg/store"
+)
+
+// Connection connects to the bus, or runs the one that is embedded.
+type Connection struct {
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	bus *bus.Bus // nil until it is open
+}
+
+// Part is how a process starts, changes and stops it.
+func (c *Connection) Part() serving.Part {
+	return serving.Part{Name: "the bus", Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
+		if c.bus == nil {
+			return nil
+		}
+		return c.bus.Close(ctx)
+	}}
+}
+
+func (c *Connection) start(ctx context.Context, first *serving.Generation) error {
+	o, err := first.Plan.BusOptions()
+	if err != nil {
+		return err
+	}
+	o.Logger = c.Log
+	if o.URL == "" {
+		server := plan.EmbeddedBus(first.Config)
+		server.Logger = c.Log
+		o.Server = embedded.New(server)
+	}
+	if c.bus, err = bus.Open(ctx, o); err != nil {
+		return err
+	}
+	first.Bus = c.bus
+	c.Metrics.MustRegister(letters(c.bus))
+	return nil
+}
+
+// reload has the bus as another configuration says: its log's limits, and what a next connection proves who it is with.
+func (c *Connection) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
+	was, err := before.Plan.BusOptions()
+	if err != nil {
+		return part.Change{}, err
+	}
+	is, err := next.Plan.BusOptions()
+	if err != nil {
+		return part.Change{}, err
+	}
+	change := part.Change{Apply: func() { c.bus.SetAuth(is.Auth) }}
+	if was.Events != is.Events || was.Replicas != is.Replicas {
+		if _, err := bus.SetupStreams(ctx, c.bus, is.Events, is.Replicas, false); err != nil {
+			return part.Change{}, err
+		}
+		change.Cancel = func() {
+			if _, err := bus.SetupStreams(context.WithoutCancel(ctx), c.bus, was.Events, was.Replicas, false); err != nil {
+				c.Log.Warn("the log keeps the limits of a configuration that is not served", "error", err)
+			}
+		}
+	}
+	return change, nil
+}
+
+var _ store.Announcer = (*bus.Bus)(nil)

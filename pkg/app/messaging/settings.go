@@ -1,0 +1,127 @@
+package messaging
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/prom"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/bus"
+	"belfry/pkg/listener"
+)
+
+// CheckInterval is how often the settings of streams and consumers are compared with those that belfry's promises depend
+// on: anybody with the rights of an administrator of the bus can change them while belfry runs.
+// Shorter in tests.
+var CheckInterval = 10 * time.Second
+
+const busCheckTimeout = 10 * time.Second
+
+// SettingsCheck compares the settings of the bus now and then. It changes none: two processes whose configurations differ would
+// take turns.
+type SettingsCheck struct {
+	Served  *serving.Current
+	Roles   serving.Roles
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	running part.Background
+	mu      sync.Mutex
+	lacks   []string // what of the bus is not as belfry's promises need it
+}
+
+// Part is how a process starts, changes and stops it.
+func (c *SettingsCheck) Part() serving.Part {
+	return serving.Part{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get}
+}
+
+func (c *SettingsCheck) start(context.Context, *serving.Generation) error {
+	check := func(ctx context.Context) bool { c.check(ctx); return true }
+	c.running.Go(func(ctx context.Context) { check(ctx) })
+	c.running.Every(CheckInterval, check)
+	c.Metrics.MustRegister(c.collector())
+	return nil
+}
+
+// get lists the settings of the bus with which a promise may not hold, for everybody: without their values.
+func (c *SettingsCheck) get() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lacks
+}
+
+// set replaces what was found before, and reports whether it differs.
+func (c *SettingsCheck) set(lacks []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	differ := !slices.Equal(c.lacks, lacks)
+	c.lacks = lacks
+	return differ
+}
+
+// check compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
+// paused. What can't be read is as before: the state of the bus says why.
+func (c *SettingsCheck) check(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, busCheckTimeout)
+	defer cancel()
+	var lacks, details []string
+	now := c.Served.Now()
+	err := Do(ctx, now.Bus, func(ctx context.Context) error {
+		p := now.Plan
+		o, err := p.BusOptions()
+		if err != nil {
+			return err
+		}
+		found, err := bus.SetupStreams(ctx, now.Bus, o.Events, o.Replicas, true)
+		if err != nil {
+			return err
+		}
+		mine := map[string]bool{}
+		for _, spec := range p.Specs() {
+			if !c.Roles.Has(spec.Name) {
+				continue
+			}
+			mine[spec.Name] = true
+			consumers, err := listener.Setup(ctx, now.Bus, spec, true)
+			if err != nil {
+				return err
+			}
+			found = append(found, consumers...)
+		}
+		for _, d := range found {
+			if s := d.Shortcomings(); len(s) > 0 {
+				lacks, details = append(lacks, s...), append(details, d.What+": "+d.Detail)
+			}
+		}
+		// Without the permission to list them, other listeners are for others to watch.
+		if all, err := Listeners(ctx, now.Bus); err == nil {
+			for _, l := range all {
+				if !l.PausedUntil.IsZero() && !mine[l.Name] {
+					lacks = append(lacks, "listener "+l.Name+" is paused and receives nothing: `nats consumer resume` ends that")
+					details = append(details, l.Name+" is paused until "+l.PausedUntil.UTC().Format(time.RFC3339))
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || !c.set(lacks) {
+		return
+	}
+	if len(lacks) == 0 {
+		c.Log.Info("the bus is as belfry needs it again")
+		return
+	}
+	c.Log.Warn("the bus is not as belfry needs it: `belfry bus setup --check` says what to do", "differs", details, "because", lacks)
+}
+
+var busSettingsDesc = prometheus.NewDesc("belfry_bus_shortcomings", "Settings of the bus's streams and consumers with which a promise of belfry may not hold, and paused listeners.", nil, nil)
+
+func (c *SettingsCheck) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) { values.Gauge(busSettingsDesc, float64(len(c.get()))) }, busSettingsDesc)
+}

@@ -1,0 +1,22 @@
+package open
+
+import (
+	"context"
+
+	"belfry/pkg/app/part"
+	"belfry/pkg/mapping/fill"
+)
+
+// Refill starts a filler for another configuration beside the one before, which has to end first.
+func Refill(ctx context.Context, before *fill.Filler, o fill.Options) (*fill.Filler, part.Change, error) {
+	ready := make(chan struct{})
+	o.Ready = ready
+	f, err := fill.Start(ctx, o)
+	if err != nil {
+		return nil, part.Change{}, err
+	}
+	return f, part.Change{Apply: before.Yield, Cancel: f.Close, Retire: func(context.Context) {
+		before.Close()
+		close(ready)
+	}}, nil
+}

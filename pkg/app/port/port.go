@@ -1,0 +1,57 @@
+// Package port serves HTTP on a port beside that for clients: for metrics, for redirects, for commands.
+package port
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Port serves a port beside that of HTTP.
+type Port struct {
+	listener net.Listener
+	server   *http.Server
+	done     chan struct{}
+	handling sync.RWMutex
+}
+
+// Serve serves a port, and calls failed if that ends by itself.
+func Serve(server *http.Server, listener net.Listener, failed func(error)) *Port {
+	p := &Port{listener: listener, server: server, done: make(chan struct{})}
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !p.handling.TryRLock() {
+			http.Error(w, "belfry is stopping", http.StatusServiceUnavailable)
+			return
+		}
+		defer p.handling.RUnlock()
+		handler.ServeHTTP(w, r)
+	})
+	go func() {
+		defer close(p.done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed(err)
+		}
+	}()
+	return p
+}
+
+// Address is the address of the port; "" for none.
+func (p *Port) Address() string {
+	if p == nil {
+		return ""
+	}
+	return p.listener.Addr().String()
+}
+
+// Close ends the port and its requests. p may be nil.
+func (p *Port) Close() error {
+	if p == nil {
+		return nil
+	}
+	err := p.server.Close()
+	<-p.done
+	p.handling.Lock() // after the last request: a backup that this ends uses what is closed next
+	return err
+}

@@ -1,0 +1,238 @@
+// Package roster is the list of the processes that share stores: what each says of itself, and what is wrong with them together.
+package roster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"belfry/config"
+	"belfry/internal/count"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/indexing"
+	"belfry/pkg/app/mailers"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/operations/doctor"
+	"belfry/pkg/store"
+)
+
+const (
+	rosterInterval = time.Minute     // between two entries of a process
+	rosterGone     = 5 * time.Minute // without an entry until a process counts as gone
+	rosterTimeout  = 10 * time.Second
+)
+
+// rosterUUID is the object, in the store of positions, that has the processes of an installation.
+const rosterUUID = "processes"
+
+// roster has the processes that share the stores.
+type roster struct {
+	Processes map[string]rosterEntry `json:"processes"` // by the id of their run
+}
+
+// rosterEntry is what a process says of itself.
+type rosterEntry struct {
+	Version string    `json:"version"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Roles   []string  `json:"roles,omitempty"` // none: all
+	Began   time.Time `json:"began"`
+	Seen    time.Time `json:"seen"` // by its clock
+
+	// Mailers are those with which it can't send mails.
+	Mailers map[string]mailers.Failure `json:"mailers,omitempty"`
+}
+
+// has reports whether it has a role.
+func (e rosterEntry) has(role string) bool {
+	return len(e.Roles) == 0 || slices.Contains(e.Roles, role)
+}
+
+func (e rosterEntry) String() string { return fmt.Sprintf("process %d on %s", e.PID, e.Host) }
+
+// List is the entry of this process in the list of those that share the stores.
+type List struct {
+	Served  *serving.Current
+	Roles   serving.Roles
+	Log     *slog.Logger
+	Mailers *mailers.Mailers
+	Run     string // unique
+	Began   time.Time
+
+	running part.Background
+}
+
+// Part has the process say now and then that it runs, and as which version, where others may run as well.
+func (l *List) Part() serving.Part {
+	return serving.Part{
+		Name: "the list of processes",
+		Start: func(context.Context, *serving.Generation) error {
+			enroll := func(ctx context.Context) bool {
+				if l.Served.Now().Plan.Shared() {
+					l.enroll(ctx)
+				}
+				return true
+			}
+			l.running.Go(func(ctx context.Context) { enroll(ctx) })
+			l.running.Every(rosterInterval, enroll)
+			return nil
+		},
+		Stop: l.stop,
+	}
+}
+
+func (l *List) shared() store.Shared[roster] {
+	return store.Shared[roster]{Store: l.Served.Now().Set.Store(config.PositionStore), UUID: rosterUUID, What: "the list of processes"}
+}
+
+// stop removes the entry of this process.
+func (l *List) stop(ctx context.Context) error {
+	err := l.running.Stop(ctx)
+	ctx, done := context.WithTimeout(ctx, time.Second) // without it others take the process for gone a little later
+	defer done()
+	_, _, _ = l.shared().Change(ctx, func(r *roster) bool {
+		_, is := r.Processes[l.Run]
+		delete(r.Processes, l.Run)
+		return is
+	})
+	return err
+}
+
+// enroll writes the entry of this process, and removes those of processes that are gone. A list that can't be written has
+// no consequence but that `belfry doctor` does not know of this process.
+func (l *List) enroll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
+	defer cancel()
+	host, _ := os.Hostname()
+	_, _, err := l.shared().Change(ctx, func(r *roster) bool {
+		now := time.Now().UTC()
+		maps.DeleteFunc(r.Processes, func(_ string, e rosterEntry) bool { return now.Sub(e.Seen).Abs() > rosterGone })
+		if r.Processes == nil {
+			r.Processes = map[string]rosterEntry{}
+		}
+		r.Processes[l.Run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: l.Roles, Began: l.Began.UTC(), Seen: now, Mailers: l.Mailers.AllFailing(l.Served.Now().Config.Mailers)}
+		return true
+	})
+	if err != nil && ctx.Err() == nil {
+		l.Log.Debug("the list of processes can't be written", "error", err)
+	}
+}
+
+// Ask reports whether all processes are of one version, and whether one has another time.
+func (l *List) Ask(ctx context.Context) []doctor.Finding {
+	if !l.Served.Now().Plan.Shared() {
+		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
+	}
+	r, _, err := l.shared().Get(ctx)
+	if err != nil {
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see what is wrong with the backends"}}
+	}
+	now := time.Now()
+	return slices.Concat(judgeRoster(r, now), missingRoles(r, neededRoles(l.Served.Now()), now), r.failingMailers(l.Run, now))
+}
+
+// neededRoles are the roles that some process must have, besides the front.
+func neededRoles(g *serving.Generation) (all []string) {
+	for _, spec := range g.Plan.Specs() {
+		all = append(all, spec.Name)
+	}
+	if len(indexing.Searched(g)) > 0 {
+		all = append(all, plan.RoleSearch)
+	}
+	return all
+}
+
+// FailsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
+// written within the last minutes, and nothing if that can't be read.
+func (l *List) FailsElsewhere(ctx context.Context, mailer string) string {
+	if !l.Served.Now().Plan.Shared() {
+		return ""
+	}
+	r, _, err := l.shared().Get(ctx)
+	if err != nil {
+		return ""
+	}
+	return r.failsElsewhere(l.Run, mailer, time.Now())
+}
+
+// missingRoles reports which roles no process has.
+func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
+	var missing []string
+	for _, role := range needed {
+		has := false
+		for _, e := range r.Processes {
+			has = has || now.Sub(e.Seen) <= rosterGone && e.has(role)
+		}
+		if !has {
+			missing = append(missing, role)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []doctor.Finding{{Level: doctor.Problem, Area: examine.AreaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
+		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
+		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and whether it has the same backends"}}
+}
+
+// failsElsewhere says that a process besides this one can't send mails with a mailer.
+func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
+		e := r.Processes[id]
+		if f, fails := e.Mailers[mailer]; fails && id != own && now.Sub(e.Seen) <= rosterGone {
+			return f.String() + ", as " + e.String() + " says"
+		}
+	}
+	return ""
+}
+
+// failingMailers reports with which mailers other processes can't send mails. That of this process is among what is degraded.
+func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding) {
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
+		e := r.Processes[id]
+		if id == own || now.Sub(e.Seen) > rosterGone {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.Mailers)) {
+			all = append(all, doctor.Finding{Level: doctor.Problem, Area: examine.AreaMailer, Name: "mailer.failing", Subject: name,
+				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "its log has the words of the server; `belfry mail test ADDRESS` there tries it at once. Mails are retried for about a day"})
+		}
+	}
+	return all
+}
+
+// judgeRoster reports what is wrong with the processes of an installation.
+func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
+	versions := map[string][]string{}
+	for _, id := range slices.SortedFunc(maps.Keys(r.Processes), func(x, y string) int {
+		return cmp.Or(cmp.Compare(r.Processes[x].Host, r.Processes[y].Host), cmp.Compare(x, y))
+	}) {
+		e := r.Processes[id]
+		if now.Sub(e.Seen) > rosterGone {
+			continue
+		}
+		versions[e.Version] = append(versions[e.Version], e.String())
+		if ahead := e.Seen.Sub(now); ahead > examine.ClockSkew {
+			all = append(all, examine.JudgeClock(e.String(), e.Seen, now, now))
+		}
+	}
+	if len(versions) > 1 {
+		var says []string
+		for _, v := range slices.Sorted(maps.Keys(versions)) {
+			says = append(says, v+": "+strings.Join(versions[v], ", "))
+		}
+		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md says which versions work together"})
+	}
+	for v, processes := range versions {
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "version.ok", Says: count.Of(len(processes), "process", "processes") + " of version " + v})
+	}
+	return all
+}

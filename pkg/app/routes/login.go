@@ -1,0 +1,88 @@
+package routes
+
+import (
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"belfry/pkg/account"
+	"belfry/pkg/account/export"
+	"belfry/pkg/api/login"
+	"belfry/pkg/app/messaging"
+	"belfry/pkg/app/serving"
+	content "belfry/pkg/binary"
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// loginOptions are the routes of accounts.
+func loginOptions(g *serving.Generation, log *slog.Logger) *login.Options {
+	c := &g.Config.Authentication
+	return &login.Options{
+		Service: g.Auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, Account: c.AccountRedirect, TrustedOrigins: c.TrustedOrigins,
+		Activity: func(ctx context.Context, user, cursor string, n int) ([]account.Activity, string, error) {
+			return activity(ctx, g, user, cursor, n)
+		}, Export: exporter(g, log),
+	}
+}
+
+// exporter returns what exports the objects and files of a user: those that the user can get over HTTP.
+func exporter(g *serving.Generation, log *slog.Logger) *export.Exporter {
+	o := export.Options{Files: map[string]*content.Service{}, Log: log}
+	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {
+		s := g.Config.Stores[name]
+		if s.Expose == nil || s.Expose.Restrict.Get || s.Owner == "" || s.NeverRead(s.Owner) || name == g.Config.Authentication.IdentStore {
+			continue
+		}
+		o.Sources = append(o.Sources, export.Source{Store: g.Set.Store(name), Owner: s.Owner})
+	}
+	for name, service := range g.Binaries {
+		if !g.Config.Binaries[name].Restrict.Get {
+			o.Files[name] = service
+		}
+	}
+	return export.New(o)
+}
+
+// activityCursor is the purpose for which positions in the activity of a user are sealed: the sequences of the log would show how
+// many events there are of others.
+func activityCursor(user string) string { return "activity " + user }
+
+// activity returns the newest events about the security of a user's account, the newest first: at most n of those before a cursor,
+// "" for all, and the cursor of the page after it, "" at the end. The log has them as long as it has others.
+func activity(ctx context.Context, g *serving.Generation, user, cursor string, n int) (page []account.Activity, next string, err error) {
+	before := uint64(0)
+	if cursor != "" {
+		opened, ok := g.Sealer.Open(activityCursor(user), cursor)
+		if !ok || len(opened) != 8 {
+			return nil, "", errs.New(errs.Invalid, "cursor is none that was returned for your activity: begin again without it")
+		}
+		before = binary.BigEndian.Uint64(opened)
+	}
+	var entries []*eventlog.Entry
+	var more bool
+	users := g.Config.Authentication.UserStore
+	err = messaging.Do(ctx, g.Bus, func(ctx context.Context) (err error) {
+		entries, more, err = eventlog.Newest(ctx, g.Bus.Conn(), g.Bus.JetStream(), eventlog.Object{Store: users, UUID: user}, event.Auth(), before, n)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	page = make([]account.Activity, 0, len(entries))
+	for _, entry := range entries {
+		e, err := event.Decode(entry.Data)
+		if err != nil || e.UUID != user || e.Store != users || !e.Event.IsAuth() {
+			continue // another publisher's, which no subject makes one of this user
+		}
+		page = append(page, g.Auth.Sessions.ActivityOf(&e))
+	}
+	if more {
+		next = g.Sealer.Seal(activityCursor(user), binary.BigEndian.AppendUint64(nil, entries[len(entries)-1].Sequence))
+	}
+	return page, next, nil
+}

@@ -1,0 +1,125 @@
+package routes
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/pkg/api/pagememory"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/natsapi"
+	"belfry/pkg/store/idempotent"
+)
+
+// How often keys of requests that have expired are removed, and how many at once.
+const (
+	forgetInterval = 10 * time.Minute
+	forgetAtOnce   = 10_000
+)
+
+// Operations serves operations of stores over the bus.
+type Operations struct {
+	Served  *serving.Current
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	Pages   *pagememory.Budget // of lists, over HTTP and over the bus
+
+	running part.Background
+}
+
+// Part is how a process starts, changes and stops it.
+func (o *Operations) Part() serving.Part {
+	return serving.Part{Name: "operations over the bus", Start: o.start, Reload: o.reload, Stop: func(ctx context.Context) error {
+		return errors.Join(stopOperations(ctx, o.Served.Now()), o.running.Stop(ctx))
+	}}
+}
+
+// open makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
+// for nothing.
+func (o *Operations) open(g *serving.Generation, before *natsapi.Server) (err error) {
+	options := natsapi.Options{
+		Conn: g.Bus.Conn(), Requests: g.Set.Store(config.RequestStore), Version: semantic(), Logger: o.Log,
+		Registry: o.Metrics, TombstoneRetention: g.Config.Tombstones, Limits: natsapi.Limits(g.Config.Limits.Bus),
+		Pages: o.Pages, Previous: before, Tracing: g.Spans(),
+	}
+	for _, name := range g.Plan.OnBus() {
+		options.Stores = append(options.Stores, g.Set.Store(name))
+	}
+	if len(options.Stores) > 0 {
+		g.Operations, err = natsapi.Start(options)
+	}
+	return err
+}
+
+func (o *Operations) start(_ context.Context, first *serving.Generation) error {
+	if err := o.open(first, nil); err != nil {
+		return err
+	}
+	o.running.Every(forgetInterval, func(ctx context.Context) bool { o.forget(ctx); return true })
+	return nil
+}
+
+// forget removes keys of requests that have expired.
+func (o *Operations) forget(ctx context.Context) {
+	keys := idempotent.New(idempotent.Options{Requests: o.Served.Now().Set.Store(config.RequestStore)})
+	for more := true; more; {
+		n, err := keys.DeleteExpired(ctx, forgetAtOnce)
+		if err != nil && ctx.Err() == nil {
+			o.Log.Error("removing expired keys of requests", "error", err)
+		}
+		more = n >= forgetAtOnce && err == nil
+	}
+}
+
+// reload has the operations of another configuration served. They begin on the same connection before those of the
+// configuration before end, so that no request finds nobody.
+func (o *Operations) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
+	if err := o.open(next, before.Operations); err != nil {
+		return part.Change{}, err
+	}
+	return part.Change{
+		Apply: func() {
+			if before.Operations == nil {
+				return
+			}
+			if err := before.Operations.Retire(context.WithoutCancel(ctx)); err != nil {
+				o.Log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
+			}
+		},
+		Cancel: func() { _ = stopOperations(context.WithoutCancel(ctx), next) },
+		Retire: func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
+			defer cancel()
+			if err := stopOperations(ctx, before); err != nil {
+				o.Log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
+			}
+		},
+	}, nil
+}
+
+// retireTimeout is how long requests over the bus that a reload finds in flight may take.
+const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
+
+// stopOperations accepts no more operations, and returns when those in flight have their replies.
+func stopOperations(ctx context.Context, g *serving.Generation) error {
+	if g.Operations == nil {
+		return nil
+	}
+	return g.Operations.Stop(ctx)
+}
+
+// semantic returns Version as a semantic version, which services on the bus need.
+func semantic() string {
+	v, found := strings.CutPrefix(plan.Version(), "v")
+	if !found || strings.Count(v, ".") < 2 {
+		return "0.0.0"
+	}
+	return v
+}

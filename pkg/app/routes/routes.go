@@ -1,0 +1,117 @@
+// Package routes is the parts of a process that serve clients of a configuration: the routes of HTTP with the options of each, events for
+// browsers, and operations of stores over the bus.
+package routes
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/api"
+	"belfry/pkg/api/console"
+	"belfry/pkg/api/files"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/api/pagememory"
+	"belfry/pkg/api/system"
+	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/app/health"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/store/idempotent"
+)
+
+// Routes makes the routes of HTTP. A process without the role front serves its health only, and its metrics
+// where these have no port of their own.
+type Routes struct {
+	Roles    serving.Roles
+	Log      *slog.Logger
+	Metrics  *serving.Metrics
+	Lifetime *serving.Lifetime
+	Health   *health.Health
+	Pages    *pagememory.Budget // of lists, over HTTP and over the bus
+	Console  func(g *serving.Generation, openAPI func() ([]byte, error)) *console.Options
+
+	uploads *files.Memory    // of uploads in flight
+	kept    *idempotent.Kept // for clients of requests with a key
+}
+
+// Part is how a process starts, changes and stops it.
+func (r *Routes) Part() serving.Part {
+	return serving.Part{
+		Name: "routes",
+		Start: func(_ context.Context, first *serving.Generation) error {
+			r.uploads, r.kept = files.NewMemory(), idempotent.NewKept(first.Config.Limits.Idempotency, nil)
+			return r.open(first, nil)
+		},
+		Reload: r.reload,
+	}
+}
+
+// reload makes the routes of another configuration. Requests in flight end with those with which they began.
+func (r *Routes) reload(_ context.Context, before, next *serving.Generation) (part.Change, error) {
+	if err := r.open(next, before.Limits); err != nil {
+		return part.Change{}, err
+	}
+	return part.Change{
+		Apply: func() { before.API.Retire() }, Cancel: func() { next.API.Close() },
+		Retire: func(context.Context) { before.API.Close() }, // else the contexts of the stop would keep the routes
+	}, nil
+}
+
+// open makes the routes of a configuration; before are the limits of clients over HTTP that it replaces, nil for none.
+func (r *Routes) open(g *serving.Generation, before *kit.Limits) error {
+	l := g.Config.Limits
+	g.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback, Previous: before}, r.Metrics.Registry)
+	o := api.Options{
+		Stopping: r.Lifetime.Draining, Cut: r.Lifetime.Cut, Ready: r.Health.Ready, Alive: r.Lifetime.Err, Registry: r.Metrics.Registry, Metrics: r.publicMetrics(g), Logger: r.Log, Hosts: g.Hosts(), Base: g.Base(), Pages: r.Pages,
+	}
+	if r.Roles.Has(plan.RoleFront) {
+		contract, err := contractOf(g)
+		if err != nil {
+			return err
+		}
+		openAPI := plan.DocumentOf(contract, openapi.Document)
+		r.kept.SetMax(l.Idempotency)
+		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore), TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
+		o.Login, o.Objects, o.Files, o.Events = loginOptions(g, r.Log), objectOptions(g), fileOptions(g, r.uploads), g.Live
+		o.Waiter, o.Proxies, o.Documents, o.Limits = g.Waiter, g.Config.Proxies, documents(g, contract, openAPI), g.Limits
+		o.Development, o.ProxyHeader = g.Config.Development, g.Config.ProxyHeader
+		o.Console = r.Console(g, openAPI)
+		o.Site, o.Static = site(g), staticOptions(g.Config)
+	}
+	g.API = api.New(o)
+	g.Handler = g.Traced(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		announceTLS(g.Config, w, req)
+		g.API.ServeHTTP(w, req)
+	}))
+	return nil
+}
+
+// publicMetrics returns the metrics on the port of HTTP: with a token alone, unless the process serves no
+// clients there. It is nil for none.
+func (r *Routes) publicMetrics(g *serving.Generation) *system.Metrics {
+	m := g.Config.Metrics
+	if m.Token == "" && (r.Roles.Has(plan.RoleFront) || m.Listen != "") {
+		return nil
+	}
+	return system.NewMetrics(r.Metrics.All(), string(m.Token))
+}
+
+// announceTLS has browsers use https alone, for the name that they used. An address, and the machine itself, are not
+// such a name: on localhost it would hold for the programs of all other ports as well.
+func announceTLS(c *config.Config, w http.ResponseWriter, r *http.Request) {
+	hsts := c.HTTP.HSTS
+	if r.TLS == nil || hsts <= 0 {
+		return
+	}
+	host := kit.WithoutPort(r.Host)
+	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
+		return
+	}
+	w.Header().Set("Strict-Transport-Security", "max-age="+strconv.Itoa(int(hsts/time.Second)))
+}

@@ -1,0 +1,70 @@
+package serving
+
+import (
+	"context"
+	"sync"
+
+	"belfry/pkg/errs"
+)
+
+// Current is what a process serves now.
+type Current struct {
+	mu         sync.RWMutex
+	generation *Generation
+	retiring   sync.WaitGroup // generations that were replaced, and are still in use
+}
+
+// NewCurrent returns the first generation as what is served.
+func NewCurrent(first *Generation) *Current { return &Current{generation: first} }
+
+// Now returns what is served. Whoever needs what ends with it calls Use; everything else stays usable after a reload.
+func (c *Current) Now() *Generation {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.generation
+}
+
+// Use returns what is served, which stays complete until done is called.
+func (c *Current) Use() (g *Generation, done func()) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.generation.inUse.Add(1)
+	return c.generation, c.generation.inUse.Done
+}
+
+// Replace has another generation served. Nothing begins with the one before any more.
+func (c *Current) Replace(next *Generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation = next
+}
+
+// Retire calls end once nothing uses a generation that was replaced.
+func (c *Current) Retire(before *Generation, end func(context.Context)) {
+	c.retiring.Go(func() {
+		before.inUse.Wait()
+		end(context.Background())
+	})
+}
+
+// Retired waits until all generations that were replaced are retired, or until ctx ends.
+func (c *Current) Retired(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		c.retiring.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(ctx.Err(), errs.Canceled, "a configuration that was replaced is still in use")
+	}
+}
+
+// Part has a stop wait for what was replaced, before what that needs is closed.
+func (c *Current) Part() Part {
+	return Part{
+		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil }, Stop: c.Retired,
+	}
+}

@@ -1,0 +1,112 @@
+// Package serving is what the parts of a process share: the generations of what it serves, of which one is served now, its roles and its
+// metrics, what its start waits for, and how it ends.
+//
+//	Generation  all that one configuration serves; parts complete it, and a reload makes the next one
+//	Process     what parts make at the start, and all generations have
+//	Current     the generation that is served now, and those that are still in use
+//	Lifetime    the contexts of the stop, and the error after which a process can't continue
+package serving
+
+import (
+	"net/http"
+	"sync"
+
+	"belfry/config"
+	"belfry/internal/baseurl"
+	"belfry/internal/seal"
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/listeners/mapping/route"
+	"belfry/listeners/sweep"
+	"belfry/pkg/account"
+	"belfry/pkg/api"
+	"belfry/pkg/api/applied"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/api/sse"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/probe"
+	"belfry/pkg/app/tracing"
+	"belfry/pkg/binary"
+	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/bus"
+	"belfry/pkg/natsapi"
+	"belfry/pkg/outbox"
+	"belfry/pkg/search"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+)
+
+// Part is a part of a process that serves.
+type Part = part.Part[*Generation]
+
+// Process is what parts make at the start and no reload replaces.
+type Process struct {
+	Address string // of HTTP
+	Bus     *bus.Bus
+	Relay   *outbox.Relay
+	Sealer  *seal.Sealer    // nil until the store of its keys is open
+	Waiter  *applied.Waiter // nil without the role front
+}
+
+// Generation is what a process serves with one configuration: the stores with their rules, the services over them,
+// the workers and the routes. The parts of a process make the first at the start. A reload has them make another beside it, which then
+// takes its place. Whatever has begun with one ends with it: a request, an event, an operation over the bus.
+//
+// Each part sets the fields that it makes, and reads those of parts that start before it. A field is nil where the roles of the process
+// do not need it.
+type Generation struct {
+	*Process
+
+	Config         *config.Config
+	Plan           *plan.Plan
+	Tracer         *tracing.Tracer // nil: none
+	MetricsAddress string          // of their own port; "": that of HTTP
+	Backends       map[string]driver.Backend
+	Set            *store.Set
+	Auth           *account.Service
+	FormerCookies  []account.FormerCookie // names that the cookie of sessions had
+	Storages       map[string]storage.Storage
+	Binaries       map[string]*binary.Service
+	Sharing        *route.Group // nil: the mapping worker shares no targets
+	Mapper         *mapping.Worker
+	Cascader       *cascade.Worker
+	Sweeper        *sweep.Worker // nil without binaries
+
+	Operations *natsapi.Server // over the bus
+	Live       *sse.Hub
+	Search     *search.Service // nil: this process answers no searches
+	Limits     *kit.Limits
+	API        *api.Server
+	Handler    http.Handler // API, with what all of its routes have
+	Depends    []*probe.Dependency
+	Unbuilt    []string // indexes that only a restart makes, as Books.user
+
+	inUse sync.WaitGroup
+}
+
+// NewGeneration returns what the parts of a process that starts complete.
+func NewGeneration(c *config.Config, p *plan.Plan) *Generation {
+	return &Generation{Process: &Process{}, Config: c, Plan: p}
+}
+
+// Next returns what the parts of a process complete for another configuration.
+func (g *Generation) Next(c *config.Config, p *plan.Plan) *Generation {
+	return &Generation{Process: g.Process, Config: c, Plan: p}
+}
+
+// Base is where clients reach belfry.
+func (g *Generation) Base() baseurl.URL { return baseurl.Parse(g.Config.BaseURLAt(g.Address)) }
+
+// Hosts returns the hosts that requests may name.
+func (g *Generation) Hosts() *kit.Hosts {
+	return kit.NewHosts(g.Config.BaseURLAt(g.Address), g.Config.Hosts...)
+}
+
+// SearchStatus returns the states of the indexes of this process.
+func (g *Generation) SearchStatus() []search.Status {
+	if s := g.Search; s != nil {
+		return s.Status()
+	}
+	return nil
+}

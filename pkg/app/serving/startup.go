@@ -1,0 +1,26 @@
+package serving
+
+import (
+	"sync/atomic"
+
+	"belfry/pkg/errs"
+)
+
+// Startup is why a process does not serve yet. The zero value says that it starts.
+type Startup struct{ waits atomic.Pointer[errs.Error] }
+
+// Wait says what the start waits for.
+func (s *Startup) Wait(what string) {
+	s.waits.Store(errs.New(errs.Unavailable, "belfry is starting and waits for %s", what))
+}
+
+// Resume says that the start waits for nothing any more.
+func (s *Startup) Resume() { s.waits.Store(nil) }
+
+// Err returns why the process does not serve yet.
+func (s *Startup) Err() error {
+	if err := s.waits.Load(); err != nil {
+		return err
+	}
+	return errs.New(errs.Unavailable, "belfry is starting")
+}

@@ -1,0 +1,41 @@
+package views
+
+import (
+	"context"
+	"time"
+
+	"belfry/internal/schedule"
+	"belfry/pkg/api/console"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/probe"
+	"belfry/pkg/app/serving"
+)
+
+// consoleBackups returns what the view System shows of backups: one object is read.
+func consoleBackups(ctx context.Context, g *serving.Generation) console.Backups {
+	out := console.Backups{}
+	configured := g.Config.Backup
+	if configured != nil {
+		out.Place = configured.String()
+	}
+	state, err := open.BackupStates(g.Set).Get(ctx)
+	if err != nil {
+		out.Error = probe.Says(err)
+		return out
+	}
+	if configured != nil && configured.Schedule != (schedule.Schedule{}) {
+		out.Next = time.Now()
+		if next := configured.Schedule.Next(state.Due.Local()); !state.Due.IsZero() && next.After(out.Next) {
+			out.Next = next
+		}
+	}
+	if lease := state.Live(time.Now()); lease != nil {
+		out.Running = "by belfry on " + lease.Host + " since " + lease.Began.Format("2006-01-02 15:04:05") + " UTC"
+	}
+	for _, b := range state.Recent {
+		out.Recent = append(out.Recent, console.Backup{
+			ID: b.ID, Began: b.Began, Ended: b.Ended, Scheduled: b.Scheduled, Size: b.Size, Added: b.Added, Problems: b.Problems, Error: b.Error,
+		})
+	}
+	return out
+}

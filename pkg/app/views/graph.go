@@ -1,0 +1,53 @@
+package views
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"belfry/config"
+	"belfry/listeners/mapping"
+	"belfry/pkg/api/console"
+	"belfry/pkg/app/messaging"
+	"belfry/pkg/app/serving"
+)
+
+// consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
+// internal ones.
+func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
+	g := &console.Graph{Fill: v.fill, Lag: func(ctx context.Context) (map[string]uint64, error) {
+		all, err := messaging.Listeners(ctx, on.Bus)
+		lag := make(map[string]uint64, len(all))
+		for _, l := range all {
+			lag[l.Name] = l.Lag
+		}
+		return lag, err
+	}}
+	if v.Roles.Has(mapping.Name) { // other processes count what they leave out
+		g.Overflow = v.Overflow
+	}
+	for _, name := range slices.Sorted(maps.Keys(on.Config.Stores)) {
+		if !config.Internal(name) {
+			g.Stores = append(g.Stores, name)
+		}
+	}
+	for _, m := range on.Plan.Mappings {
+		if config.Internal(m.Source) || config.Internal(m.Target) {
+			continue
+		}
+		g.Mappings = append(g.Mappings, console.GraphMapping{
+			Source: m.Source, Target: m.Target, Key: m.Key, Array: m.Array, Fields: m.Fields, Cascade: m.Cascade, Condition: m.When != nil,
+		})
+	}
+	return g
+}
+
+// fill returns how far the arrays of a mapping are filled.
+func (v *Views) fill(source, target, array string) console.Fill {
+	for _, s := range v.Filled() {
+		if s.Source == source && s.Target == target && s.Array == array {
+			return console.Fill{Known: true, Done: s.Filled, Waiting: s.Others, Targets: s.Targets, Total: s.Total, Failed: s.Failed}
+		}
+	}
+	return console.Fill{}
+}

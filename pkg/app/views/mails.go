@@ -1,0 +1,47 @@
+package views
+
+import (
+	"context"
+
+	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/mailers"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/mail"
+)
+
+// writtenMails are the mails in the folder of a mailer of type file.
+type writtenMails string
+
+// List implements console.Mails.
+func (folder writtenMails) List(limit int) ([]mail.Written, error) {
+	return mail.List(string(folder), limit)
+}
+
+// Read implements console.Mails.
+func (folder writtenMails) Read(name string) (mail.Written, error) {
+	return mail.Read(string(folder), name)
+}
+
+// consoleMail returns what the console shows of the mailer; nil without login by e-mail.
+func (v *System) consoleMail(g *serving.Generation) *console.MailTest {
+	e := g.Config.Authentication.Email
+	if e == nil {
+		return nil
+	}
+	t := &console.MailTest{Mailer: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
+	t.Failing = func(ctx context.Context) string {
+		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
+			return mailers.Failure{Says: says, Since: since}.String()
+		}
+		return v.Elsewhere(ctx, e.Mailer)
+	}
+	t.Send = func(ctx context.Context, to string) (string, error) {
+		tested, err := v.Mailers.Test(ctx, g, command.MailTest{To: to})
+		if err != nil {
+			return "", err
+		}
+		return tested.Done(), nil
+	}
+	return t
+}

@@ -1,0 +1,193 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"belfry/config"
+	"belfry/internal/logctx"
+	"belfry/pkg/api/console"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// runs are the runs of one kind that admins start in the console. One is in progress at a time in all processes that share
+// the stores: a balancer may send each request of a browser to another of them. What they share is one record, which the
+// process that runs it writes every few seconds, and in which others ask it to stop.
+type runs[S any] struct {
+	kind    string          // for people
+	uuid    string          // of the record
+	ctx     context.Context // ends with the process
+	log     *slog.Logger
+	records func() *store.Store
+	beat    time.Duration // between two writes of a run
+	now     func() time.Time
+	short   func(S) S // what the record has of a state; nil: all of it
+
+	mu      sync.Mutex
+	id      string  // of the last run of this process
+	last    *run[S] // its state, which is newer than the record; it is replaced, never changed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// run is the state of one run.
+type run[S any] struct {
+	console.Run
+	State S // what is of this kind
+}
+
+const (
+	runBeat = 2 * time.Second
+
+	// runSilence is after how long without a write a run counts as ended with its process.
+	runSilence = time.Minute
+)
+
+func newRuns[S any](ctx context.Context, v *Views, kind, uuid string, short func(S) S) *runs[S] {
+	return &runs[S]{
+		kind: kind, uuid: uuid, ctx: ctx, log: v.Log, beat: runBeat, now: time.Now, short: short,
+		// That a run goes forward is no change that listeners have to see.
+		records: func() *store.Store {
+			return v.Served.Now().Set.Store(config.TokenStore).WithOptions(func(o *store.Options) { o.NoEvents = true })
+		},
+	}
+}
+
+func (r *runs[S]) errRunning() error {
+	return errs.New(errs.Conflict, "a %s is in progress already: wait for it, or stop it", r.kind)
+}
+
+// start starts a run, which calls change whenever its state does.
+func (r *runs[S]) start(request context.Context, by, id string, state S, work func(ctx context.Context, change func(func(*S))) error) error {
+	if r.ctx.Err() != nil {
+		return errs.New(errs.Unavailable, "belfry is stopping")
+	}
+	uuid := object.NewUUID()
+	first := run[S]{console.Run{By: by, Request: id, Began: r.now()}, state}
+	if err := r.claim(request, uuid, &first); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(logctx.With(r.ctx, logctx.Attrs(request)...))
+	r.mu.Lock()
+	r.id, r.last, r.cancel = uuid, &first, cancel
+	r.mu.Unlock()
+	r.running.Go(func() {
+		defer cancel()
+		done := make(chan struct{})
+		var sharing sync.WaitGroup
+		sharing.Go(func() { r.share(ctx, uuid, cancel, done) })
+		err := work(ctx, func(with func(*S)) {
+			r.change(uuid, func(now *run[S]) { with(&now.State) })
+		})
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			err = errs.New(errs.Canceled, "the run was stopped")
+		case errs.KindOf(err) != errs.Canceled:
+			r.log.ErrorContext(ctx, "a "+r.kind+" of the console has failed", "error", err)
+		}
+		r.change(uuid, func(now *run[S]) { now.Ended, now.Err = r.now(), err })
+		close(done)
+		sharing.Wait()
+	})
+	return nil
+}
+
+// change replaces the state of a run of this process by a changed copy.
+func (r *runs[S]) change(uuid string, with func(*run[S])) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.id != uuid {
+		return // another run has begun since, as this one could not be written for long
+	}
+	now := *r.last
+	with(&now)
+	r.last = &now
+}
+
+// own returns the state of a run of this process, nil if it is of another.
+func (r *runs[S]) own(uuid string) *run[S] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.id != uuid {
+		return nil
+	}
+	return r.last
+}
+
+// share writes the state of a run from time to time, and once it is done, and ends it if another process asks for that.
+func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFunc, done <-chan struct{}) {
+	tick := time.NewTicker(r.beat)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-tick.C:
+		}
+		stopped, err := r.write(context.WithoutCancel(ctx), uuid)
+		switch {
+		case err != nil:
+			r.log.WarnContext(ctx, "the state of a "+r.kind+" of the console can't be written; other processes may not show it", "error", err)
+		case stopped:
+			stop()
+		}
+	}
+}
+
+// Stop ends the run that is in progress, if there is one, in whatever process.
+func (r *runs[S]) Stop(ctx context.Context) error {
+	asked := ""
+	_, err := r.records().Mutate(asBelfry(ctx), r.uuid, func(now store.Stored) (store.Mutation, error) {
+		shared, err := readRun[S](now)
+		if asked = ""; err != nil || !shared.lease().Held(r.now()) {
+			return store.Mutation{}, err
+		}
+		asked = shared.ID
+		shared.Stop = true
+		return shared.mutation()
+	})
+	r.mu.Lock()
+	cancel := r.cancel
+	if asked != r.id {
+		cancel = nil
+	}
+	r.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	if errors.Is(err, errs.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// Wait waits for the end of the runs of this process.
+func (r *runs[S]) Wait() { r.running.Wait() }
+
+// current returns the run that is in progress, or else the last one, of all processes; nil: none.
+func (r *runs[S]) current(ctx context.Context) (*run[S], error) {
+	stored, err := r.records().Get(asBelfry(ctx), r.uuid)
+	if errors.Is(err, errs.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	shared, err := readRun[S](stored)
+	if err != nil {
+		return nil, err
+	}
+	if own := r.own(shared.ID); own != nil {
+		return own, nil
+	}
+	return shared.run(r.now()), nil
+}
+
+// asBelfry returns a context of what belfry does by itself.
+func asBelfry(ctx context.Context) context.Context { return store.WithCall(ctx, store.Call{}) }

@@ -1,0 +1,131 @@
+package views
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"belfry/pkg/api/console"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// runField is the field of a record that has a sharedRun.
+const runField = "_run"
+
+// sharedRun is the record by which processes know about the run of one of them.
+type sharedRun[S any] struct {
+	ID      string    `json:"id"`
+	By      string    `json:"by"`
+	Request string    `json:"request"`
+	Began   time.Time `json:"began"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Written time.Time `json:"written"`
+	Stop    bool      `json:"stop,omitempty"` // somebody has asked for it
+	State   S         `json:"state"`
+	Failed  bool      `json:"failed,omitempty"`
+	Stopped bool      `json:"stopped,omitempty"` // it failed since it was stopped, or its result would be worth nothing
+	Message string    `json:"message,omitempty"` // of the error, for people; "" for none that may be shown
+}
+
+// lease is that of the run that is in progress: a process that has ended writes nothing more.
+func (s *sharedRun[S]) lease() store.Lease {
+	return store.Lease{Holder: &s.ID, Renewed: &s.Written, Lasts: runSilence, Ended: func() bool { return !s.Ended.IsZero() }}
+}
+
+// set takes over the state of a run.
+func (s *sharedRun[S]) set(r *run[S], short func(S) S) {
+	s.By, s.Request, s.Began, s.Ended, s.State = r.By, r.Request, r.Began, r.Ended, r.State
+	if short != nil {
+		s.State = short(r.State)
+	}
+	if r.Err != nil {
+		kind := errs.KindOf(r.Err)
+		s.Failed, s.Stopped = true, kind == errs.Canceled
+		var e *errs.Error
+		if kind != errs.Internal && errors.As(r.Err, &e) {
+			s.Message = e.Message
+		}
+	}
+}
+
+// run returns what is shown of a run of another process.
+func (s *sharedRun[S]) run(now time.Time) *run[S] {
+	r := &run[S]{console.Run{By: s.By, Request: s.Request, Began: s.Began, Ended: s.Ended}, s.State}
+	switch {
+	case s.Stopped:
+		r.Err = errs.New(errs.Canceled, "%s", s.Message)
+	case s.Failed && s.Message != "":
+		r.Err = errs.New(errs.Unavailable, "%s", s.Message)
+	case s.Failed:
+		r.Err = errs.New(errs.Internal, "the run has failed")
+	case s.Ended.IsZero() && !s.lease().Held(now):
+		r.Ended, r.Err = s.Written, errs.New(errs.Unavailable, "the process that ran it has ended, or can't reach the stores")
+	}
+	return r
+}
+
+func (s *sharedRun[S]) mutation() (store.Mutation, error) {
+	fields := object.Object{}
+	fields.Set(runField, s)
+	return store.Mutation{Fields: fields}, nil
+}
+
+func readRun[S any](stored store.Stored) (*sharedRun[S], error) {
+	s := &sharedRun[S]{}
+	if text := object.Field(stored.Body, runField); text != nil {
+		if err := json.Unmarshal(text, s); err != nil {
+			return nil, errs.Wrap(err, errs.Internal, "the record of the last run")
+		}
+	}
+	return s, nil
+}
+
+// claim writes the record of a run that begins; Conflict while another one is in progress.
+func (r *runs[S]) claim(ctx context.Context, uuid string, first *run[S]) error {
+	ctx = asBelfry(ctx)
+	for range 10 {
+		_, err := r.records().Mutate(ctx, r.uuid, func(now store.Stored) (store.Mutation, error) {
+			shared, err := readRun[S](now)
+			if err != nil {
+				shared = &sharedRun[S]{} // of another release: it can't be read, and is replaced
+			}
+			if shared.lease().Held(r.now()) {
+				return store.Mutation{}, r.errRunning()
+			}
+			next := &sharedRun[S]{}
+			next.lease().Claim(uuid, r.now())
+			next.set(first, r.short)
+			return next.mutation()
+		})
+		if !errors.Is(err, errs.NotFound) {
+			return err
+		}
+		if _, err := r.records().Save(ctx, object.Object{}, r.uuid); err != nil && !errors.Is(err, errs.Exists) {
+			return err
+		}
+	}
+	return r.errRunning()
+}
+
+// write writes the state of a run, and reports whether it is to end.
+func (r *runs[S]) write(ctx context.Context, uuid string) (stop bool, err error) {
+	ctx, cancel := context.WithTimeout(asBelfry(ctx), runSilence/2)
+	defer cancel()
+	_, err = r.records().Mutate(ctx, r.uuid, func(now store.Stored) (store.Mutation, error) {
+		shared, err := readRun[S](now)
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		own := r.own(uuid)
+		if stop = own == nil || !shared.lease().Renew(uuid, r.now()); stop {
+			return store.Mutation{}, nil // another process took this one for ended, and has begun a run
+		}
+		stop = shared.Stop
+		shared.set(own, r.short)
+		return shared.mutation()
+	})
+	return stop, err
+}

@@ -1,0 +1,158 @@
+package views
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/internal/count"
+	"belfry/pkg/api/console"
+	"belfry/pkg/app/examine"
+	"belfry/pkg/app/health"
+	"belfry/pkg/app/mailers"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/probe"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/search"
+)
+
+// System is what the view System shows of a process.
+type System struct {
+	Roles      serving.Roles
+	Log        *slog.Logger
+	Health     *health.Health
+	Mailers    *mailers.Mailers
+	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "": it can
+	Began      time.Time
+	LastReload func() *console.Reload // nil: none was requested
+}
+
+// of returns what the view needs.
+func (v *System) of(g *serving.Generation, h *history) *console.System {
+	return &console.System{
+		Facts: v.Facts(g), ConfigFile: g.Config.File(), Config: g.Config.Shown, Charts: h.charts,
+		Checks: func(ctx context.Context) []console.Check { return v.checks(ctx, g) }, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.Health.Shortcomings() },
+		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Reload: v.LastReload, Mail: v.consoleMail(g),
+		Ready: func(ctx context.Context) string {
+			if _, err := v.Health.Ready(ctx); err != nil {
+				return probe.Says(err)
+			}
+			return ""
+		},
+	}
+}
+
+// Facts describes the process.
+func (v *System) Facts(g *serving.Generation) []console.Fact {
+	facts := []console.Fact{{Name: "Version", Value: plan.Version()}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, console.Fact{Name: name, Value: value})
+		}
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				add("Commit", setting.Value)
+			}
+		}
+	}
+	add("Go", runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
+	host, _ := os.Hostname() // may be missing
+	add("Host", host)
+	add("Process", fmt.Sprint(os.Getpid()))
+	add("Started", v.Began.UTC().Format("2006-01-02 15:04:05")+" UTC")
+	add("Roles", strings.Join(v.Roles.Names(), ", "))
+	add("HTTP", g.Address)
+	add("Base URL", g.Auth.BaseURL())
+	add("Metrics", g.MetricsAddress)
+	add("Bus", g.Bus.ClientURL())
+	add("Data", g.Config.Data)
+	ctx, cancel := context.WithTimeout(context.Background(), probe.Timeout)
+	defer cancel()
+	unused, _ := open.UnusedStores(ctx, g.Config, g.Backends) // the checks say why a backend does not reply
+	for _, u := range unused {
+		add("Not in the configuration", u.String())
+	}
+	return facts
+}
+
+// checks asks all parts at once whether they work, as probes do: one that hangs delays the page no longer than ctx.
+func (v *System) checks(ctx context.Context, g *serving.Generation) []console.Check {
+	all := make([]console.Check, 0, len(g.Depends))
+	var asked sync.WaitGroup
+	for _, p := range g.Depends {
+		if p.Kind == probe.Outbox {
+			continue // it follows, with what waits in it
+		}
+		all = append(all, console.Check{Name: p.Title(), Kind: p.Detail})
+		c := &all[len(all)-1] // all does not grow beyond its capacity
+		asked.Go(func() {
+			err := p.State(ctx)
+			c.OK, c.Took = err == nil, p.LastTook()
+			if err != nil {
+				v.Log.WarnContext(ctx, "a part does not work", "part", c.Name, "error", err)
+				c.Says = probe.Says(err)
+			}
+		})
+	}
+	asked.Wait()
+	s := g.Relay.Stats()
+	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: count.Of(s.Events, "event") + " to be published"}
+	if s.Unavailable {
+		relay.Says += "; the bus does not accept events, which stay in their records"
+	}
+	all = append(all, relay)
+	for _, i := range g.SearchStatus() {
+		all = append(all, console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: saysOfIndex(i)})
+	}
+	return all
+}
+
+// saysOfIndex returns what a search index has. A former one answers while another one is built.
+func saysOfIndex(i search.Status) string {
+	if !i.Ready {
+		return "is being built; " + count.Of(i.Read, "object") + " read"
+	}
+	says := count.Of(i.Objects, "object") + ", " + count.Of(i.Behind, "event") + " behind the log"
+	if i.Former {
+		says += "; a former one, in use until a new one is built; " + count.Of(i.Read, "object") + " read"
+	}
+	return says
+}
+
+// disks returns the space of the folders that this process writes.
+func disks(g *serving.Generation) []console.Disk {
+	var all []console.Disk
+	add := func(what, folder string) {
+		if free, total, ok := examine.Space(folder); ok {
+			all = append(all, console.Disk{What: what, Folder: folder, Free: free, Total: total})
+		}
+	}
+	add("data", g.Config.Data)
+	elsewhere := func(folder string) bool {
+		below, err := filepath.Rel(g.Config.Data, folder)
+		return err != nil || !filepath.IsLocal(below)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Backends)) {
+		if f := g.Config.Backends[name].File; f != nil && elsewhere(f.Folder) {
+			add("backend "+name, f.Folder)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Config.Binaries)) {
+		if f := g.Config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
+			add("binaries "+name, f.Folder)
+		}
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+// Package views is what the console shows: it fills console.Options, keeps metrics of the last hour, and has the runs that admins start.
+package views
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/pkg/api/console"
+	"belfry/pkg/app/messaging"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/mapping/fill"
+	"belfry/pkg/missed"
+	"belfry/pkg/outbox"
+)
+
+// Views are what the console shows.
+type Views struct {
+	Served   *serving.Current
+	Roles    serving.Roles
+	Log      *slog.Logger
+	Gatherer prometheus.Gatherer // of metrics that cost no request to a backend
+	System   *System
+	Missed   func() []missed.Status                    // what listeners have missed
+	Overflow func(source, target, array string) uint64 // what this process has not added to arrays
+	Filled   func() []fill.Status                      // how far arrays are filled
+
+	measured measured
+	running  part.Background
+	end      context.CancelFunc // of the runs
+}
+
+// measured is what the console shows of the time before, also of that before a reload.
+type measured struct {
+	history *history
+	workers *consoleWorkers
+	verify  *verifications
+	schemas *schemaChecks
+}
+
+// Part ends what the views do beside requests, which the first console of the process begins.
+func (v *Views) Part() serving.Part {
+	return serving.Part{Name: "the console", Start: func(context.Context, *serving.Generation) error { return nil }, Stop: func(ctx context.Context) error {
+		if v.end != nil {
+			v.end()
+			v.measured.verify.Wait()
+			v.measured.schemas.Wait()
+		}
+		return v.running.Stop(ctx)
+	}}
+}
+
+// measure begins to keep the metrics of the last hour, for the first console of the process.
+func (v *Views) measure(relay *outbox.Relay) {
+	if v.measured.history != nil {
+		return
+	}
+	h := &history{gather: v.Gatherer}
+	take := func() { h.take(time.Now(), relay.Stats().Published) }
+	take()
+	v.running.Every(historyInterval, func(context.Context) bool { take(); return true })
+	workers := newConsoleWorkers(v.Served, v.Missed)
+	v.running.Every(sampleInterval, workers.measure)
+	var ctx context.Context
+	ctx, v.end = context.WithCancel(context.Background())
+	v.measured = measured{history: h, workers: workers, verify: newVerifications(ctx, v), schemas: newSchemaChecks(ctx, v)}
+}
+
+// Options returns the options of the console, nil for none.
+func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *console.Options {
+	if !g.Config.Console.Enabled {
+		return nil
+	}
+	v.measure(g.Relay)
+	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g), System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
+	o.Account = g.Config.PageLink("account")
+	o.Workers, o.Verify, o.Schemas = v.measured.workers, v.measured.verify, v.consoleSchemas(g)
+	o.Graph, o.Live = v.consoleGraph(g), &console.Live{}
+	streamed, _ := serving.EventStores(g.Config, g.Set)
+	for _, s := range streamed {
+		o.Live.Stores = append(o.Live.Stores, s.Name())
+	}
+	if e := g.Config.Authentication.Email; e != nil && g.Config.Mailers[e.Mailer].File != nil {
+		o.Mails = writtenMails(g.Config.Mailers[e.Mailer].File.Folder)
+	}
+	return o
+}
+
+// consoleUsers returns what the view Users needs.
+func consoleUsers(g *serving.Generation) *console.Users {
+	return &console.Users{Accounts: g.Auth.Admin, Store: g.Config.Authentication.UserStore, Mails: g.Auth.EmailEnabled()}
+}
+
+// consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
+func consoleObjects(g *serving.Generation) *console.Objects {
+	o := &console.Objects{Set: g.Set, Files: open.InOrder(g.Binaries), History: func(ctx context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, error) {
+		return changes(ctx, g.Bus, name, uuid, before, n)
+	}}
+	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {
+		if config.Internal(name) {
+			continue
+		}
+		s := g.Config.Stores[name]
+		info := console.StoreInfo{
+			Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "", Computed: g.Set.Store(name).ComputedFields(),
+			Users: name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
+		}
+		if s.Expose != nil {
+			info.URL, info.List = s.Expose.URL, s.Expose.List
+		}
+		o.Stores = append(o.Stores, info)
+	}
+	return o
+}
+
+// changes reads the newest events that say how an object has changed.
+func changes(ctx context.Context, b *bus.Bus, name, uuid string, before uint64, n int) (events []console.LogEvent, err error) {
+	var page []*eventlog.Entry
+	err = messaging.Do(ctx, b, func(ctx context.Context) (err error) {
+		page, _, err = eventlog.Newest(ctx, b.Conn(), b.JetStream(), eventlog.Object{Store: name, UUID: uuid}, eventlog.Changes(), before, n)
+		return err
+	})
+	for _, entry := range page {
+		e, err := event.Decode(entry.Data)
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Internal, "event %d of the log", entry.Sequence)
+		}
+		events = append(events, console.LogEvent{Sequence: entry.Sequence, Envelope: e})
+	}
+	return events, err
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+)
+
+// warn logs settings that are easily overlooked.
+func warn(g *serving.Generation, roles serving.Roles, log *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(g.Plan.Open)) {
+		log.Warn("everyone has access to a store: it has no policy for these operations",
+			"store", name, "operations", strings.Join(g.Plan.Open[name], ", "))
+	}
+	for _, unknown := range plan.CheckNames(g.Config).Unknown {
+		log.Warn("the configuration names a property that the schema does not have: `belfry config check` refuses it",
+			"key", unknown.Key, "line", unknown.Line, "problem", unknown.Message)
+	}
+	for _, limit := range plan.Unjudged(g.Config) {
+		log.Warn("a schema limits what it does not judge", "problem", limit)
+	}
+	for _, writable := range plan.WritableIdents(g.Config) {
+		log.Warn("anybody can write idents", "problem", writable)
+	}
+	for _, refused := range plan.RefusedUUIDs(g.Config) {
+		log.Warn("a schema refuses all new objects", "problem", refused)
+	}
+	if host, _, err := net.SplitHostPort(g.Address); err == nil && roles.Has(plan.RoleFront) && g.Config.BaseURLAt("") == "" && len(g.Config.Hosts) == 0 {
+		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
+			log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", g.Config.Listen)
+		}
+	}
+	if open := openOverBus(g); len(open) > 0 {
+		log.Warn("every client of the bus has full access to these stores: policies do not apply there, and bus.listen needs no password",
+			"stores", strings.Join(open, ", "), "listen", g.Config.Bus.Listen)
+	}
+	if e := g.Config.Authentication.Email; e != nil {
+		if m := g.Config.Mailers[e.Mailer]; m.File != nil {
+			log.Warn("mails are written into a folder, not sent: the mailer is of type file", "mailer", e.Mailer, "folder", m.File.Folder)
+		}
+	}
+}
+
+// openOverBus returns the stores whose policies a client can evade over the bus, since the embedded bus
+// does not authenticate its clients.
+func openOverBus(g *serving.Generation) []string {
+	if b := g.Config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
+		return nil
+	}
+	var all []string
+	for _, name := range g.Plan.OnBus() {
+		s := g.Config.Stores[name]
+		if s.Policy != (config.Policy{}) || s.Expose == nil || s.Expose.Restrict != (config.Restrict{}) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// warnOfTrust says what a changed file of authorities is not used for before the next start.
+func warnOfTrust(g *serving.Generation, log *slog.Logger, changed []string) {
+	if slices.ContainsFunc(changed, func(key string) bool { return key == "ca" || strings.HasPrefix(key, "ca (") }) {
+		log.Info("mailers and providers of logins trust the authorities of ca as they are now; backends, storages, the bus and traces do so from their next start on", "file", g.Config.CA)
+	}
+}

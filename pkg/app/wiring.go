@@ -1,0 +1,129 @@
+package app
+
+import (
+	"time"
+
+	"belfry/listeners/cascade"
+	"belfry/listeners/mail"
+	"belfry/listeners/mapping"
+	"belfry/listeners/sweep"
+	"belfry/pkg/api/pagememory"
+	"belfry/pkg/app/accounts"
+	"belfry/pkg/app/backups"
+	"belfry/pkg/app/control"
+	"belfry/pkg/app/data"
+	"belfry/pkg/app/front"
+	"belfry/pkg/app/health"
+	"belfry/pkg/app/indexing"
+	"belfry/pkg/app/mailers"
+	"belfry/pkg/app/messaging"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/roster"
+	"belfry/pkg/app/routes"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/app/views"
+	"belfry/pkg/app/workers"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// wiring is the parts of a process. A part that needs another one has a field for it, or for a function of it.
+type wiring struct {
+	parts []serving.Part // those that the roles of the process need, in the order in which they start
+
+	metrics *serving.Metrics
+	front   *front.HTTP
+	tls     *front.TLS
+	health  *health.Health
+	filling *workers.Filling
+	missed  *workers.LogWatch
+	backups *backups.Schedule
+	views   *views.Views
+}
+
+// degradedFirst are the parts whose shortcomings /readyz lists first, in this order.
+var degradedFirst = []string{
+	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "collecting unique values", "the search indexes", "the mailers",
+}
+
+// newWiring makes the parts of a process: first those that others need, then all in the order in which they start.
+func newWiring(a *App) *wiring {
+	served, roles, log, lifetime := a.served, a.roles, a.log, a.lifetime
+	metrics, startup := serving.NewMetrics(), &serving.Startup{}
+	counted, asked := metrics.Registry, metrics.Asked
+	run, began, pages := object.NewUUID(), time.Now(), pagememory.New(store.MaxPageBytes)
+	wait := data.Awaiter{Startup: startup, Log: log}
+	missing := &workers.Missing{}
+	runner := workers.Runner{Log: log, Missing: missing, Fail: lifetime.Fail}
+
+	w := &wiring{metrics: metrics}
+	w.health = &health.Health{
+		Served: served, Roles: roles, Metrics: metrics, Lifetime: lifetime, Missing: missing.Err, Shortcomings: func() []string { return a.parts.Check(degradedFirst...) },
+	}
+	w.tls = front.NewTLS(served, roles, log, lifetime, asked)
+	w.front = &front.HTTP{Served: served, Startup: startup, TLS: w.tls, Log: log, Lifetime: lifetime}
+	w.filling = &workers.Filling{Roles: roles, Log: log, Metrics: asked}
+	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked}
+	w.backups = &backups.Schedule{Served: served, Run: run, Log: log, Metrics: asked}
+	folder := &data.Folder{Startup: startup, Log: log}
+	mailing := mailers.New(served, log, metrics)
+	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
+	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics}
+	w.views = &views.Views{
+		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow, Filled: w.filling.Status,
+		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Elsewhere: processes.FailsElsewhere, Began: began, LastReload: a.lastReload.Load},
+	}
+	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began, Waits: w.front.Waits, Outdated: a.outdated}
+
+	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name), roles.Has(plan.RoleSearch)
+	works := roles.Has(mapping.Name) || roles.Has(cascade.Name)
+	for _, p := range []struct {
+		needed bool
+		part   serving.Part
+	}{
+		{true, folder.LockPart()},
+		{true, (&front.Traces{Log: log}).Part()},
+		{true, w.front.ListenPart()},
+		{clients, w.tls.Redirects()},
+		{true, w.tls.Certificates()},
+		{true, folder.WaitPart()},
+		{true, (&front.MetricsPort{Metrics: metrics.All(), Log: log, Fail: lifetime.Fail}).Part()},
+		{true, (&data.Backends{Awaiter: wait, Served: served, Metrics: asked}).Part()},
+		{true, (&messaging.Connection{Log: log, Metrics: asked}).Part()},
+		{true, (&messaging.Relay{Log: log, Metrics: asked, Unavailable: w.health.Unavailable}).Part()},
+		{true, (&data.Stores{Awaiter: wait, Served: served, Metrics: asked}).Part()},
+		{true, data.RestoreCheck(wait)},
+		{true, (&data.Storages{Metrics: counted}).Part()},
+		{true, served.Part()},
+		{true, (&data.Claims{Log: log}).Part()},
+		{clients, routes.WaiterPart(served)},
+		{true, mailing.Part()},
+		{clients || mails, (&accounts.Authentication{Awaiter: wait, Served: served, Roles: roles, Metrics: counted, Mailers: mailing}).Part()},
+		{true, (&messaging.Narrowing{Log: log}).Part()},
+		{true, w.filling.Part()},
+		{works, working.Part()},
+		{works || mails, w.missed.Part()},
+		{mails, (&workers.Mails{Runner: runner, Served: served}).Part()},
+		{sweeps, (&workers.Sweeper{Runner: runner, Served: served}).Part()},
+		{searches, (&indexing.Indexing{Served: served, Log: log, Metrics: asked}).Part()},
+		{true, (&data.Janitor{Served: served, Log: log}).Part()},
+		{true, (&data.FolderWatch{Served: served, Fail: lifetime.Fail}).Part()},
+		{true, (&messaging.SettingsCheck{Served: served, Roles: roles, Log: log, Metrics: asked}).Part()},
+		{true, w.backups.Part()},
+		{true, processes.Part()},
+		{true, (&control.Control{
+			Served: served, Log: log, Metrics: counted, Folder: folder, Backups: w.backups, Mailers: mailing, Self: self, Reload: a.controlReload,
+		}).Part()},
+		{clients, (&routes.Streams{Served: served, Log: log, Metrics: counted}).Part()},
+		{true, w.health.Part()},
+		{clients, w.views.Part()},
+		{true, (&routes.Routes{Roles: roles, Log: log, Metrics: metrics, Lifetime: lifetime, Health: w.health, Pages: pages, Console: w.views.Options}).Part()},
+		{clients, (&routes.Operations{Served: served, Log: log, Metrics: counted, Pages: pages}).Part()},
+		{true, w.front.ServePart()},
+	} {
+		if p.needed {
+			w.parts = append(w.parts, p.part)
+		}
+	}
+	return w
+}

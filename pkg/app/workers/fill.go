@@ -1,0 +1,119 @@
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/internal/prom"
+	"belfry/listeners/mapping"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/listener"
+	"belfry/pkg/mapping/fill"
+)
+
+// Filling fills the arrays of mappings that were added or changed over existing data, or, in a process without the
+// role mapping, records by which configuration it serves.
+type Filling struct {
+	Roles   serving.Roles
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	filler atomic.Pointer[fill.Filler] // nil until it is started
+	former atomic.Int64                // targets that were filled for configurations before
+}
+
+// Part is how a process starts, changes and stops it.
+func (f *Filling) Part() serving.Part {
+	return serving.Part{Name: "the filling of arrays", Start: f.start, Reload: f.reload, Stop: func(context.Context) error {
+		if filler := f.filler.Load(); filler != nil {
+			filler.Close()
+		}
+		return nil
+	}}
+}
+
+func (f *Filling) start(ctx context.Context, first *serving.Generation) error {
+	filler, err := fill.Start(ctx, f.options(first))
+	if err == nil {
+		f.filler.Store(filler)
+		f.Metrics.MustRegister(f.collector())
+	}
+	return err
+}
+
+func (f *Filling) options(g *serving.Generation) fill.Options {
+	return fill.Options{
+		Works: fill.Derived(g.Set, config.Internal), Store: g.Set.Store(config.PositionStore), Logger: f.Log, Alone: !g.Plan.Shared(),
+		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, g) }, Rate: g.Config.FillRate,
+	}
+}
+
+// reload fills as another configuration says.
+func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part.Change, error) {
+	before := f.filler.Load()
+	filler, change, err := open.Refill(ctx, before, f.options(next))
+	if err != nil {
+		return part.Change{}, err
+	}
+	return change.Before(func() {
+		f.former.Add(before.Targets())
+		f.filler.Store(filler)
+	}), nil
+}
+
+// prepareFill has the consumer of the mapping worker receive the events of all mappings.
+func prepareFill(ctx context.Context, g *serving.Generation) error {
+	spec := g.Plan.MappingSpec()
+	if len(spec.Filters) == 0 {
+		return nil
+	}
+	_, err := listener.Setup(ctx, g.Bus, spec, false)
+	return err
+}
+
+// merged returns how far everything is, with one status for a mapping: it is filled once what whole numbers name is filled too. What else
+// makes up for a release before has none.
+func merged(all []fill.Status) (out []fill.Status) {
+	for _, s := range all {
+		if s.Upgrades {
+			continue
+		}
+		for _, n := range all {
+			if n.Upgrades && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
+				s.Filled, s.Waiting = s.Filled && n.Filled, s.Waiting || n.Waiting
+				s.Failed += n.Failed
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Status returns how far the arrays of mappings and computed fields are filled.
+func (f *Filling) Status() []fill.Status { return merged(f.filler.Load().Status()) }
+
+var (
+	filledDesc   = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
+	computedDesc = prometheus.NewDesc("belfry_computed_filled", "1 once the computed properties of a store are computed for all objects.", []string{"store"}, nil)
+	fillsDesc    = prometheus.NewDesc("belfry_mapping_fill_targets_total", "Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
+)
+
+// collector are the metrics of filling.
+func (f *Filling) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for _, s := range f.Status() {
+			if s.Source == "" {
+				values.Gauge(computedDesc, prom.OneIf(s.Filled), s.Target)
+				continue
+			}
+			values.Gauge(filledDesc, prom.OneIf(s.Filled), s.Source, s.Target, s.Array)
+		}
+		values.Counter(fillsDesc, float64(f.former.Load()+f.filler.Load().Targets()))
+	}, filledDesc, computedDesc, fillsDesc)
+}

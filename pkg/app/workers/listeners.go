@@ -1,0 +1,129 @@
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/listener"
+)
+
+// Runner runs built-in listeners.
+type Runner struct {
+	Log     *slog.Logger
+	Missing *Missing
+	Fail    func(error)
+
+	running map[string]*running // by name
+}
+
+// running is a listener that runs.
+type running struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// run runs the listeners of those that select events.
+func (l *Runner) run(g *serving.Generation, specs []listener.Spec) {
+	if l.running == nil {
+		l.running = map[string]*running{}
+	}
+	for _, spec := range specs {
+		if len(spec.Filters) == 0 {
+			continue
+		}
+		spec.OnSetupError = l.Missing.set
+		g.TraceEvents(&spec)
+		ctx, cancel := context.WithCancel(context.Background())
+		r := &running{stop: cancel, done: make(chan struct{})}
+		l.running[spec.Name] = r
+		go func() {
+			defer close(r.done)
+			if err := listener.Run(ctx, g.Bus, l.Log, spec); err != nil && ctx.Err() == nil {
+				l.Fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))
+			}
+		}()
+	}
+}
+
+// change prepares the listeners whose events, or traces, another configuration changes. What these receive is added first, so that no
+// event of what is served next is missed.
+func (l *Runner) change(ctx context.Context, before, next *serving.Generation, was, now []listener.Spec) (part.Change, error) {
+	var changed []listener.Spec
+	for i, spec := range now {
+		if slices.Equal(was[i].Filters, spec.Filters) && next.Tracer == before.Tracer {
+			continue
+		}
+		changed = append(changed, spec)
+		if len(spec.Filters) == 0 {
+			continue
+		}
+		both := spec
+		both.Filters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was[i].Filters, spec.Filters))))
+		if _, err := listener.Setup(ctx, next.Bus, both, false); err != nil {
+			return part.Change{}, err
+		}
+	}
+	return part.Change{Apply: func() {
+		var ending sync.WaitGroup
+		for _, spec := range changed {
+			if r := l.running[spec.Name]; r != nil {
+				r.stop()
+				ending.Go(func() { <-r.done })
+				delete(l.running, spec.Name)
+			}
+		}
+		l.run(next, changed)
+	}}, nil
+}
+
+// end stops all listeners at once: the events that they hold are handled, or redelivered later if ctx ends first.
+func (l *Runner) end(ctx context.Context) error {
+	for _, r := range l.running {
+		r.stop()
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.running)) {
+		select {
+		case <-l.running[name].done:
+		case <-ctx.Done():
+			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in flight; they are redelivered later")
+		}
+	}
+	return nil
+}
+
+// Missing holds why consumers of built-in listeners are missing, by name.
+type Missing struct {
+	mu      sync.Mutex
+	reasons map[string]error
+}
+
+// set records why a consumer is missing, or, with nil, that it exists.
+func (m *Missing) set(consumer string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reasons == nil {
+		m.reasons = map[string]error{}
+	}
+	if err == nil {
+		delete(m.reasons, consumer)
+		return
+	}
+	m.reasons[consumer] = err
+}
+
+// Err returns why a built-in listener can't receive events; nil if all can.
+func (m *Missing) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, consumer := range slices.Sorted(maps.Keys(m.reasons)) {
+		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
+	}
+	return nil
+}

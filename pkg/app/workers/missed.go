@@ -1,0 +1,145 @@
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/internal/count"
+	"belfry/internal/prom"
+	"belfry/listeners/cascade"
+	"belfry/listeners/mail"
+	"belfry/listeners/mapping"
+	"belfry/listeners/sweep"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/errs"
+	"belfry/pkg/mapping/verify"
+	"belfry/pkg/missed"
+)
+
+// LogWatch notices events that leave the log before a listener has handled them, and repairs what the
+// workers would have done, and the mails that the listener of mails would have sent; each in a process that can. The sweeper
+// needs no repair: it reads all contents by itself now and then.
+type LogWatch struct {
+	Served  *serving.Current
+	Roles   serving.Roles
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
+}
+
+// Part is how a process starts, changes and stops it.
+func (w *LogWatch) Part() serving.Part {
+	return serving.Part{Name: "the watch of the log", Start: w.start, Check: w.missedEvents, Stop: func(context.Context) error {
+		if w.watch != nil {
+			w.watch.Close()
+		}
+		return nil
+	}}
+}
+
+// Missed returns what listeners have missed, as far as this process watches the log.
+func (w *LogWatch) Missed() []missed.Status {
+	if w.watch == nil {
+		return nil
+	}
+	return w.watch.Missed()
+}
+
+func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err error) {
+	var names []string
+	for _, spec := range first.Plan.Specs() {
+		if spec.Name != sweep.Name {
+			names = append(names, spec.Name)
+		}
+	}
+	var repairs []missed.Repair
+	if w.Roles.Has(mapping.Name) || w.Roles.Has(cascade.Name) {
+		repairs = append(repairs, missed.Repair{Consumers: []string{mapping.Name, cascade.Name}, Do: w.RepairAll})
+	}
+	if w.Roles.Has(mail.Name) {
+		repairs = append(repairs, missed.Repair{Consumers: []string{mail.Name}, Do: w.sendUnsent})
+	}
+	w.watch, err = missed.Start(missed.Options{
+		Bus: first.Bus, Conn: first.Bus.Conn(), Store: first.Set.Store(config.PositionStore), Logger: w.Log,
+		BuiltIn: names, Ignored: []string{sweep.Name},
+		Repairs: repairs,
+	})
+	if err == nil {
+		w.Metrics.MustRegister(w.collector())
+	}
+	return err
+}
+
+// RepairAll corrects whatever the events that workers have missed would have changed, beside the workers.
+func (w *LogWatch) RepairAll(ctx context.Context) error {
+	report, err := verify.Run(ctx, w.Served.Now().Set, verify.Options{Repair: true, RecheckFor: command.DifferenceTimeout})
+	if err != nil {
+		return err
+	}
+	if !report.Clean() {
+		return errs.New(errs.Internal, "%s left, the first: %s %s in %s %s: `belfry verify --repair` shows all",
+			count.Of(len(report.Differences)+report.More, "difference"), report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
+	}
+	w.Log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
+	return nil
+}
+
+// MailPatience is how long the repair leaves mails to the listener; shorter in a test.
+var MailPatience = 15 * time.Second
+
+// sendUnsent sends the mails whose requests nobody has seen. Without mails in the configuration there are none to send.
+func (w *LogWatch) sendUnsent(ctx context.Context) error {
+	now, done := w.Served.Use()
+	defer done()
+	sent, err := now.Auth.Post.SendUnsent(ctx, MailPatience)
+	if sent > 0 {
+		w.Log.Info("mails whose events were missed are sent", "mails", sent)
+	}
+	return err
+}
+
+// missedEvents lists the listeners that have missed events, which keeps no request from being served and needs the
+// attention of an operator.
+func (w *LogWatch) missedEvents() []string {
+	var all []string
+	for _, s := range w.Missed() {
+		if !s.Open() {
+			continue
+		}
+		// Without the number of events, from which strangers could tell what happens here.
+		text := "listener " + s.Consumer + " has missed events: the log is " + string(s.Reason)
+		switch s.Consumer {
+		case mapping.Name, cascade.Name:
+			text += "; what it maintains is being repaired"
+		case mail.Name:
+			text += "; mails that it has not sent are being sent"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+var (
+	missedDesc = prometheus.NewDesc("belfry_listener_missed", "1 while a listener has missed events, which are neither repaired nor confirmed.", []string{"listener"}, nil)
+	countDesc  = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are neither repaired nor confirmed: an estimate, see docs/guides/listeners.md.", []string{"listener"}, nil)
+)
+
+// collector are the metrics of listeners that have missed events.
+func (w *LogWatch) collector() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for _, s := range w.Missed() {
+			open, events := 0.0, 0.0
+			if s.Open() {
+				open, events = 1, float64(s.Events)
+			}
+			values.Gauge(missedDesc, open, s.Consumer)
+			values.Gauge(countDesc, events, s.Consumer)
+		}
+	}, missedDesc, countDesc)
+}

@@ -1,0 +1,79 @@
+package workers
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/prom"
+	"belfry/listeners/mapping"
+	"belfry/listeners/mapping/route"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/app/serving"
+)
+
+// newSharing prepares the mapping worker to share targets with those of other processes that have the same mappings, if there can be any.
+func (w *Workers) newSharing(g *serving.Generation) *route.Group {
+	definition := w.sharingDefinition(g)
+	if definition == "" {
+		return nil
+	}
+	return route.New(route.Options{
+		Bus: g.Bus, Logger: w.Log, Definition: definition, Silence: plan.WorkerAckWait, Run: w.runForAnother,
+	})
+}
+
+// sharingDefinition identifies the mappings of a configuration whose targets are shared; "" if none are.
+func (w *Workers) sharingDefinition(g *serving.Generation) string {
+	if !w.Roles.Has(mapping.Name) || !g.Plan.Shared() || len(g.Plan.MappingSpec().Filters) == 0 {
+		return ""
+	}
+	return mapping.Definition(g.Set)
+}
+
+// runForAnother runs a round that another process asks for, with what is served now.
+func (w *Workers) runForAnother(r route.Round, done func(error)) {
+	now, release := w.Served.Use()
+	now.Mapper.Run(r, func(err error) {
+		release()
+		done(err)
+	})
+}
+
+// leaveTimeout is how long a stop waits for rounds that run for other processes. These run what is canceled then.
+const leaveTimeout = 2 * time.Second
+
+// closeMapper ends a mapping worker once no events wait for it, and leaves the group with which it shares targets: rounds that run for
+// other processes end, or these run them.
+func closeMapper(ctx context.Context, w *mapping.Worker, g *route.Group) {
+	if g != nil {
+		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+		defer cancel()
+		g.Leave(ctx)
+		defer g.Close() // reports what is canceled
+	}
+	w.Close()
+}
+
+var (
+	sharingDesc   = prometheus.NewDesc("belfry_mapping_workers", "Processes whose mapping workers share targets, this one included.", nil, nil)
+	forwardedDesc = prometheus.NewDesc("belfry_mapping_forwarded_total", "Rounds of events that this process has received, which the owner of the target has run.", nil, nil)
+	fallbacksDesc = prometheus.NewDesc("belfry_mapping_fallbacks_total", "Rounds that the owner of the target was asked for and did not complete, so that this process ran them.", nil, nil)
+	servedDesc    = prometheus.NewDesc("belfry_mapping_served_total", "Rounds that this process has run for others, as the owner of the target.", nil, nil)
+)
+
+// shared are the metrics of shared targets.
+func (w *Workers) shared() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		sharing := w.Served.Now().Sharing
+		if sharing == nil {
+			return
+		}
+		s := sharing.Stats()
+		values.Gauge(sharingDesc, float64(s.Members))
+		values.Counter(forwardedDesc, float64(s.Forwarded))
+		values.Counter(fallbacksDesc, float64(s.Fallbacks))
+		values.Counter(servedDesc, float64(s.Served))
+	}, sharingDesc, forwardedDesc, fallbacksDesc, servedDesc)
+}

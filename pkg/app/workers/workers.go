@@ -1,0 +1,178 @@
+// Package workers is the parts of a process that handle events: the built-in listeners for mappings, cascades, mails and contents, the
+// filling of arrays over existing data, and the repair of what listeners have missed.
+package workers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/internal/prom"
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/listeners/mapping/route"
+	"belfry/pkg/api/applied"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+	protocol "belfry/pkg/mapping"
+	"belfry/pkg/store"
+)
+
+// Workers are the listeners of mappings and cascades.
+type Workers struct {
+	Runner
+	Served  *serving.Current
+	Roles   serving.Roles
+	Metrics *serving.Metrics
+
+	pace     *protocol.Pace
+	overflow overflow
+	onFull   func(m *store.Mapping, target string)
+	mapper   *mapping.Worker
+	sharing  *route.Group
+}
+
+// Part is how a process starts, changes and stops it.
+func (w *Workers) Part() serving.Part {
+	return serving.Part{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
+}
+
+// make makes the workers of a configuration, beside those that share targets now.
+func (w *Workers) make(g *serving.Generation, sharing *route.Group) {
+	g.Sharing = sharing
+	g.Mapper = mapping.NewWorker(g.Set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
+	g.Cascader = cascade.NewWorker(g.Set, cascade.Options{})
+}
+
+func (w *Workers) start(_ context.Context, first *serving.Generation) error {
+	w.onFull, w.pace = w.countFull(), protocol.NewPace(0)
+	w.make(first, w.newSharing(first))
+	w.mapper, w.sharing = first.Mapper, first.Sharing
+	if w.sharing != nil {
+		w.sharing.Start()
+	}
+	w.run(first, w.specs(first))
+	w.Metrics.Asked.MustRegister(w.shared(), w.lag())
+	return nil
+}
+
+// reload makes the workers of another configuration. Those with other mappings share targets among themselves.
+func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
+	sharing := before.Sharing
+	another := w.sharingDefinition(before) != w.sharingDefinition(next)
+	if another {
+		sharing = w.newSharing(next)
+	}
+	w.make(next, sharing)
+	change, err := w.change(ctx, before, next, w.specs(before), w.specs(next))
+	if err != nil {
+		return part.Change{}, err
+	}
+	listen := change.Apply
+	change.Apply = func() {
+		w.mapper, w.sharing = next.Mapper, sharing
+		if another && sharing != nil {
+			sharing.Start()
+		}
+		listen()
+	}
+	change.Retire = func(ctx context.Context) {
+		former := before.Sharing
+		if !another {
+			former = nil
+		}
+		closeMapper(ctx, before.Mapper, former)
+	}
+	return change, nil
+}
+
+func (w *Workers) stop(ctx context.Context) error {
+	err := w.end(ctx)
+	if w.mapper != nil {
+		closeMapper(ctx, w.mapper, w.sharing)
+	}
+	return err
+}
+
+// specs are the listeners of the roles of this process.
+func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
+	maps, cascades := g.Plan.MappingSpec(), g.Plan.CascadeSpec()
+	applyMaps := applied.Reporting(g.Bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.Served.Use()
+		defer done()
+		return now.Mapper.Handle(ctx, e)
+	})
+	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) } // a write of an array causes nothing
+	applyCascades := applied.Reporting(g.Bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.Served.Use()
+		defer done()
+		return now.Cascader.Handle(ctx, e)
+	})
+	cascades.Handler = func(ctx context.Context, e *listener.Event) error { return applyCascades(ctx, &e.Envelope, e.Attempt) }
+	for _, spec := range []listener.Spec{maps, cascades} {
+		if w.Roles.Has(spec.Name) {
+			mine = append(mine, spec)
+		}
+	}
+	return mine
+}
+
+// countFull counts objects that were not added to a mapped array at its limit.
+func (w *Workers) countFull() func(*store.Mapping, string) {
+	full := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_mapping_overflow_total",
+		Help: "Objects that were not added to a mapped array because it is at its limit or the entry is too large.",
+	}, []string{"source", "target", "array"})
+	w.Metrics.Registry.MustRegister(full)
+	return func(m *store.Mapping, target string) {
+		full.WithLabelValues(m.Source, m.Target, m.Array).Inc()
+		w.overflow.add(m.Source, m.Target, m.Array)
+		w.Log.Debug("a mapped array is full", "store", m.Target, "uuid", target, "array", m.Array, "limit", m.Limit)
+	}
+}
+
+// overflow counts what this process has not added to mapped arrays, by mapping.
+type overflow struct {
+	mu    sync.Mutex
+	count map[[3]string]uint64
+}
+
+func (o *overflow) add(source, target, array string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.count == nil {
+		o.count = map[[3]string]uint64{}
+	}
+	o.count[[3]string{source, target, array}]++
+}
+
+func (o *overflow) of(source, target, array string) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count[[3]string{source, target, array}]
+}
+
+// Overflow returns how many objects this process has not added to the arrays of a mapping.
+func (w *Workers) Overflow(source, target, array string) uint64 {
+	return w.overflow.of(source, target, array)
+}
+
+var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
+
+// lag are the metrics of the events that wait for the workers.
+func (w *Workers) lag() prometheus.Collector {
+	return prom.Computed(func(ctx context.Context, values prom.Values) {
+		now := w.Served.Now()
+		for _, spec := range []listener.Spec{now.Plan.MappingSpec(), now.Plan.CascadeSpec()} {
+			if len(spec.Filters) == 0 || !w.Roles.Has(spec.Name) {
+				continue // the permissions on the bus may not allow it
+			}
+			if pending, unacked, err := listener.Lag(ctx, now.Bus, spec.Name); err == nil {
+				values.Gauge(lagDesc, float64(pending+unacked), spec.Name)
+			}
+		}
+	}, lagDesc)
+}

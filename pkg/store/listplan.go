@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/access"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
+)
+
+// listRequest is a list as it is asked for, once its text is read.
+type listRequest struct {
+	ListOptions
+	call   Call
+	asked  query.Request
+	fields *policy.FieldReader // of the caller; nil: it reads all fields
+}
+
+// parseList reads the text of a list.
+func (s *Store) parseList(ctx context.Context, o ListOptions) (*listRequest, error) {
+	call := CallOf(ctx)
+	r := &listRequest{ListOptions: o, call: call, fields: s.rules.Reader(ctx, call.caller())}
+	if r.searches() {
+		if err := s.checkSearch(o); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	r.asked, err = query.Parse(o.Filter, o.Sort)
+	return r, err
+}
+
+func (r *listRequest) searches() bool { return strings.TrimSpace(r.Words) != "" }
+
+// plan makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for
+// the caller whatever the object is; an index that has another such field orders by it, and is not used.
+func (s *Store) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
+	if r.searches() {
+		return s.planSearch(ctx, r)
+	}
+	indexes := s.opts.Indexes
+	if r.call.Client {
+		indexes = s.listed
+	}
+	plan, err := r.asked.Plan(indexes)
+	if err == nil && r.call.Client {
+		err = refuseInternal(r.asked)
+	}
+	if err != nil || r.fields == nil {
+		return plan, err
+	}
+	closed, err := s.rules.ClosedFields(ctx, r.fields)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.refuseClosed(r, closed); err != nil {
+		return nil, err
+	}
+	isClosed := func(i query.Index) bool {
+		return slices.ContainsFunc(i.TopFields(), func(name string) bool { return closed[name] })
+	}
+	open := slices.DeleteFunc(slices.Clone(indexes), isClosed)
+	if len(open) == len(indexes) {
+		return plan, nil
+	}
+	return r.asked.Plan(open)
+}
+
+// maxWords is the most bytes of the words of a search.
+const maxWords = 1 << 10
+
+// checkSearch refuses a search that can't be made.
+func (s *Store) checkSearch(o ListOptions) error {
+	switch {
+	case len(s.opts.Search) == 0:
+		return errs.New(errs.Invalid, "q: the text of this store's objects is not indexed; add search to the store")
+	case len(o.Words) > maxWords:
+		return errs.New(errs.Invalid, "q: longer than %d bytes", maxWords)
+	case !utf8.ValidString(o.Words):
+		return errs.New(errs.Invalid, "q: not valid UTF-8")
+	case o.Sort != "":
+		return errs.New(errs.Invalid, "sort: what q finds is in the order of how well it matches; leave out one of both")
+	}
+	return nil
+}
+
+// planSearch makes the plan of a list of what has words. The fields that the caller must not read of every object are not
+// searched: what is found would tell what is in them.
+func (s *Store) planSearch(ctx context.Context, r *listRequest) (*query.Plan, error) {
+	closed, err := s.rules.ClosedFields(ctx, r.fields)
+	if err != nil {
+		return nil, err
+	}
+	isClosed := func(field string) bool { return closed[topField(field)] }
+	fields := slices.DeleteFunc(slices.Clone(s.opts.Search), isClosed)
+	if len(fields) == 0 {
+		return nil, s.rules.ErrClosed(r.call.caller(), "q: the text of this store's objects can't be searched", topField(s.opts.Search[0]))
+	}
+	// A filter needs no index here, so it could name any field.
+	for _, name := range r.asked.Fields() {
+		if r.call.Client && s.rules.Hidden(name) {
+			return nil, errs.New(errs.Invalid, "filter: objects can't be filtered by %q, which is in no reply", name)
+		}
+	}
+	return r.asked.Search(r.Words, fields), s.refuseClosed(r, closed)
+}
+
+// refuseInternal refuses a list of a client by an internal field: who may filter by a field can find out its value.
+func refuseInternal(asked query.Request) error {
+	for _, name := range asked.Fields() {
+		if access.IsInternal(name) {
+			return errs.New(errs.Invalid, "filter, sort: lists can't be filtered or sorted by %q, which is in no reply", name)
+		}
+	}
+	return nil
+}
+
+// refuseClosed refuses a list that is filtered or sorted by a closed field.
+func (s *Store) refuseClosed(r *listRequest, closed map[string]bool) error {
+	for _, name := range r.asked.Fields() {
+		if closed[name] {
+			return s.rules.ErrClosed(r.call.caller(), "lists can't be filtered or sorted", name)
+		}
+	}
+	return nil
+}
+
+// topField returns the top-level field of one that may be a level below.
+func topField(field string) string {
+	top, _, _ := strings.Cut(field, ".")
+	return top
+}
