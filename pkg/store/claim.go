@@ -1,11 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,8 +30,29 @@ import (
 //   - A claim is freed after its value was removed from its owner, on the condition that it has the version from
 //     before, and that the owner is at the revision of the claim at least.
 
-// claims are where a store keeps its claims.
-type claims struct {
+// Claims keep the values of unique fields unique. Every write of an object that changes such a value passes through them.
+type Claims struct {
+	*core
+	records    *claimRecords
+	unique     []constraint
+	indexing   *indexing
+	locker     Locker
+	fenceAfter time.Duration
+}
+
+// newClaims returns the claims of a store, nil without unique fields.
+func newClaims(o *Options, c *core, records *claimRecords, x *indexing) *Claims {
+	if records == nil || len(o.Unique) == 0 {
+		return nil
+	}
+	return &Claims{
+		core: c, records: records, unique: constraintsOf(o.Unique), indexing: x, locker: o.Locker,
+		fenceAfter: cmp.Or(o.FenceAfter, fenceAfter),
+	}
+}
+
+// claimRecords are where a store keeps its claims.
+type claimRecords struct {
 	driver     driver.Store
 	generation string      // of the records: another one after they were lost, or restored
 	complete   atomic.Bool // every object has its claims: new ones can be trusted
@@ -48,7 +69,7 @@ func ClaimsOf(name string) (store string, isOf bool) {
 	return strings.CutSuffix(name, claimSuffix)
 }
 
-func openClaims(ctx context.Context, backend driver.Backend, name string) (*claims, error) {
+func openClaims(ctx context.Context, backend driver.Backend, name string) (*claimRecords, error) {
 	d, err := backend.Open(ctx, driver.Spec{Name: name + claimSuffix})
 	if err != nil {
 		return nil, err
@@ -59,7 +80,7 @@ func openClaims(ctx context.Context, backend driver.Backend, name string) (*clai
 			return nil, err
 		}
 		if found {
-			return &claims{driver: d, generation: string(record.Body)}, nil
+			return &claimRecords{driver: d, generation: string(record.Body)}, nil
 		}
 		err = d.Put(ctx, driver.Write{UUID: generationUUID, Revision: 1, Body: []byte(newGeneration())})
 		if err != nil && !errors.Is(err, errs.Mismatch) {
@@ -84,7 +105,7 @@ type claimContent struct {
 	Revision uint64 `json:"revision"` // the highest one of the owner's writes that it was made for
 }
 
-func (c *claims) get(ctx context.Context, id string) (claim, error) {
+func (c *claimRecords) get(ctx context.Context, id string) (claim, error) {
 	record, found, err := c.driver.Get(ctx, id)
 	if err != nil || !found {
 		return claim{id: id}, err
@@ -104,7 +125,7 @@ func decodeClaim(record driver.Record) (claim, error) {
 }
 
 // put replaces a claim as it was read, and returns the one that it now is. Mismatch when it has changed since.
-func (c *claims) put(ctx context.Context, now time.Time, read claim, content claimContent) (claim, error) {
+func (c *claimRecords) put(ctx context.Context, now time.Time, read claim, content claimContent) (claim, error) {
 	w := driver.Write{UUID: read.id, Revision: nextRevision(now, read.version)}
 	if read.content.Owner != "" {
 		w.IfRevision = read.version
@@ -127,8 +148,8 @@ type pledge struct {
 }
 
 // claim makes the claims of a write. The error is Taken, with all fields that have a value of another object.
-func (s *Store) claim(ctx context.Context, base driver.Record, out *driver.Write) (*pledge, error) {
-	if len(s.unique) == 0 {
+func (s *Claims) claim(ctx context.Context, base driver.Record, out *driver.Write) (*pledge, error) {
+	if s == nil {
 		return nil, nil
 	}
 	p := &pledge{}
@@ -141,7 +162,7 @@ func (s *Store) claim(ctx context.Context, base driver.Record, out *driver.Write
 			continue
 		}
 		if before != "" {
-			held, err := s.claims.get(ctx, before)
+			held, err := s.records.get(ctx, before)
 			if err != nil {
 				return nil, err
 			}
@@ -157,10 +178,10 @@ func (s *Store) claim(ctx context.Context, base driver.Record, out *driver.Write
 	if len(gained) == 0 {
 		return p, nil
 	}
-	if !s.claims.complete.Load() {
-		return nil, errs.New(errs.Unavailable, "the unique values of %s are being collected from its objects: try again", s.opts.Name)
+	if !s.records.complete.Load() {
+		return nil, errs.New(errs.Unavailable, "the unique values of %s are being collected from its objects: try again", s.name)
 	}
-	if err := p.lock(ctx, s.opts.Locker, ids); err != nil {
+	if err := p.lock(ctx, s.locker, ids); err != nil {
 		return nil, err
 	}
 	var taken []*constraint
@@ -213,11 +234,11 @@ func (p *pledge) done() {
 var errTakenBy = errors.New("taken")
 
 // take makes a claim for the write of an object at a revision. fresh says that the object did not have it before.
-func (s *Store) take(ctx context.Context, c *constraint, id, uuid string, revision uint64) (made claim, fresh bool, err error) {
+func (s *Claims) take(ctx context.Context, c *constraint, id, uuid string, revision uint64) (made claim, fresh bool, err error) {
 	read := claim{id: id} // mostly nobody has the value, so nothing is read first
 	for attempt := range maxAttempts {
 		if attempt > 0 {
-			if read, err = s.claims.get(ctx, id); err != nil {
+			if read, err = s.records.get(ctx, id); err != nil {
 				return claim{}, false, err
 			}
 		}
@@ -231,7 +252,7 @@ func (s *Store) take(ctx context.Context, c *constraint, id, uuid string, revisi
 				return claim{}, false, err
 			}
 		}
-		made, err = s.claims.put(ctx, s.opts.Now(), read, content)
+		made, err = s.records.put(ctx, s.now(), read, content)
 		if !errors.Is(err, errs.Mismatch) {
 			return made, read.content.Owner != uuid, err
 		}
@@ -240,7 +261,10 @@ func (s *Store) take(ctx context.Context, c *constraint, id, uuid string, revisi
 }
 
 // checkFree returns the error that a write would have because of values that other objects have.
-func (s *Store) checkFree(ctx context.Context, body []byte, uuid string) error {
+func (s *Claims) checkFree(ctx context.Context, body []byte, uuid string) error {
+	if s == nil {
+		return nil
+	}
 	var taken []*constraint
 	for i := range s.unique {
 		c := &s.unique[i]
@@ -248,7 +272,7 @@ func (s *Store) checkFree(ctx context.Context, body []byte, uuid string) error {
 		if id == "" {
 			continue
 		}
-		held, err := s.claims.get(ctx, id)
+		held, err := s.records.get(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -276,7 +300,7 @@ const (
 )
 
 // vacate returns once no write that a claim was made for can give its owner the value. errTakenBy when the owner has it.
-func (s *Store) vacate(ctx context.Context, c *constraint, held claim) error {
+func (s *Claims) vacate(ctx context.Context, c *constraint, held claim) error {
 	owner := held.content.Owner
 	for polls := s.fencePolls(held); ; polls-- {
 		record, _, err := s.driver.Get(ctx, owner)
@@ -305,12 +329,9 @@ func (s *Store) vacate(ctx context.Context, c *constraint, held claim) error {
 }
 
 // fencePolls is how often the owner of a claim is read before it is fenced: the write may be in progress.
-func (s *Store) fencePolls(held claim) int {
-	wait := s.opts.FenceAfter
-	if wait == 0 {
-		wait = fenceAfter
-	}
-	if age := s.opts.Now().UnixMicro() - int64(held.version); age < 0 || age > wait.Microseconds() { //nolint:gosec // a time
+func (s *Claims) fencePolls(held claim) int {
+	wait := s.fenceAfter
+	if age := s.now().UnixMicro() - int64(held.version); age < 0 || age > wait.Microseconds() { //nolint:gosec // a time
 		return 0
 	}
 	return int(wait / fencePoll)
@@ -318,41 +339,18 @@ func (s *Store) fencePolls(held claim) int {
 
 // fence has every write fail that was to give an object, as it was read, a revision up to this one. The object does not
 // change, and there is no event; of an object that does not exist a tombstone is written.
-func (s *Store) fence(ctx context.Context, read driver.Record, revision uint64) error {
-	w := driver.Write{UUID: read.UUID, Revision: max(nextRevision(s.opts.Now(), read.Revision), revision)}
+func (s *Claims) fence(ctx context.Context, read driver.Record, revision uint64) error {
+	w := driver.Write{UUID: read.UUID, Revision: max(nextRevision(s.now(), read.Revision), revision)}
 	if read.Body != nil {
-		w.IfRevision, w.Body, w.Keys = read.Revision, read.Body, s.keys(read.Body)
+		w.IfRevision, w.Body, w.Keys = read.Revision, read.Body, s.indexing.keys(read.Body)
 	} else {
 		w.Owner = fencedOwner(read)
 	}
 	return s.put(ctx, w)
 }
 
-// fenceMark begins the owner of a tombstone that a fence wrote, and separates what follows: the revision of the
-// deletion, 0 if there was none, and the owner of the deleted object. No uuid has it.
-const fenceMark = "\x01"
-
-func fencedOwner(read driver.Record) string {
-	t := tombstoneOf(read)
-	return fenceMark + strconv.FormatUint(t.Revision, 10) + fenceMark + t.Owner
-}
-
-// tombstoneOf returns the deletion that a record is of. A fence leaves the deletion that was before it, or none.
-func tombstoneOf(r driver.Record) Tombstone {
-	rest, fenced := strings.CutPrefix(r.Owner, fenceMark)
-	if !fenced {
-		return Tombstone{Revision: r.Revision, Owner: r.Owner}
-	}
-	deleted, owner, _ := strings.Cut(rest, fenceMark)
-	revision, err := strconv.ParseUint(deleted, 10, 64)
-	if err != nil {
-		return Tombstone{Revision: r.Revision, Owner: r.Owner}
-	}
-	return Tombstone{Revision: revision, Owner: owner}
-}
-
 // settle ends a write that returned an error or nil, and gives up the claims that are needed no more.
-func (s *Store) settle(ctx context.Context, p *pledge, revision uint64, err error) {
+func (s *Claims) settle(ctx context.Context, p *pledge, revision uint64, err error) {
 	if p == nil {
 		return
 	}
@@ -374,7 +372,7 @@ func (s *Store) settle(ctx context.Context, p *pledge, revision uint64, err erro
 }
 
 // release frees the claims of a write that was not made.
-func (s *Store) release(ctx context.Context, p *pledge) {
+func (s *Claims) release(ctx context.Context, p *pledge) {
 	for _, made := range p.made {
 		s.free(ctx, made)
 	}
@@ -383,11 +381,11 @@ func (s *Store) release(ctx context.Context, p *pledge) {
 
 // free frees a claim if it is as it was read. One that stays is taken over by who needs it, and reported by a
 // verification.
-func (s *Store) free(ctx context.Context, held claim) {
+func (s *Claims) free(ctx context.Context, held claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
 	defer cancel()
-	_, err := s.claims.put(ctx, s.opts.Now(), held, claimContent{})
+	_, err := s.records.put(ctx, s.now(), held, claimContent{})
 	if err != nil && !errors.Is(err, errs.Mismatch) {
-		s.opts.Logger.DebugContext(ctx, "a claim of a unique value is not freed", "store", s.opts.Name, "error", err)
+		s.log.DebugContext(ctx, "a claim of a unique value is not freed", "store", s.name, "error", err)
 	}
 }

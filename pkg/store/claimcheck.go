@@ -20,11 +20,8 @@ type UniqueFinding struct {
 	Other string `json:"other,omitempty"`
 }
 
-// HasUnique reports whether the store has unique fields.
-func (s *Store) HasUnique() bool { return len(s.unique) > 0 }
-
-// UniqueFields returns the unique fields, each list sorted.
-func (s *Store) UniqueFields() [][]string {
+// Fields returns the unique fields, each list sorted.
+func (s *Claims) Fields() [][]string {
 	var all [][]string
 	for i := range s.unique {
 		all = append(all, slices.Clone(s.unique[i].fields))
@@ -32,47 +29,50 @@ func (s *Store) UniqueFields() [][]string {
 	return all
 }
 
-// ClaimsGeneration identifies the claims of a store with unique fields: it is another one after the claims were lost or
+// Generation identifies the records of the claims: it is another one after they were lost or
 // left behind, as by a restore.
-func (s *Store) ClaimsGeneration() string { return s.claims.generation }
+func (s *Claims) Generation() string { return s.records.generation }
 
-// RenewClaims begins another generation of claims, before records are copied that may have no claims.
-func (s *Store) RenewClaims(ctx context.Context) error {
-	if s.claims == nil {
+// Renew begins another generation of claims, before records are copied that may have no claims. It does nothing for a store
+// without unique fields, whose Claims are nil.
+func (s *Claims) Renew(ctx context.Context) error {
+	if s == nil {
 		return nil
 	}
-	record, _, err := s.claims.driver.Get(ctx, generationUUID)
+	record, _, err := s.records.driver.Get(ctx, generationUUID)
 	if err != nil {
 		return err
 	}
 	next := newGeneration()
-	err = s.claims.driver.Put(ctx, driver.Write{UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(next)})
+	err = s.records.driver.Put(ctx, driver.Write{
+		UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(next),
+	})
 	if err == nil {
-		s.claims.generation = next
+		s.records.generation = next
 	}
 	return err
 }
 
-// TrustClaims says whether every object has its claims, so that a value without a claim is nobody's. Until then no
+// Trust says whether every object has its claims, so that a value without a claim is nobody's. Until then no
 // write of this process can give an object a unique value.
-func (s *Store) TrustClaims(complete bool) { s.claims.complete.Store(complete) }
+func (s *Claims) Trust(complete bool) { s.records.complete.Store(complete) }
 
-// TrustsClaims reports whether values can be claimed.
-func (s *Store) TrustsClaims() bool { return s.claims.complete.Load() }
+// Trusted reports whether values can be claimed.
+func (s *Claims) Trusted() bool { return s.records.complete.Load() }
 
-// Claim makes the claims that an object lacks, and returns those that another object with the same value has. An error
+// Make makes the claims that an object lacks, and returns those that another object with the same value has. An error
 // says that the object was not checked.
-func (s *Store) Claim(ctx context.Context, uuid string) (claimed int, taken []UniqueFinding, err error) {
+func (s *Claims) Make(ctx context.Context, uuid string) (made int, taken []UniqueFinding, err error) {
 	return s.eachClaim(ctx, uuid, s.claimFor)
 }
 
-// CheckClaims returns what is wrong with the claims of an object, and changes nothing.
-func (s *Store) CheckClaims(ctx context.Context, uuid string) ([]UniqueFinding, error) {
+// Check returns what is wrong with the claims of an object, and changes nothing.
+func (s *Claims) Check(ctx context.Context, uuid string) ([]UniqueFinding, error) {
 	_, found, err := s.eachClaim(ctx, uuid, s.checkClaim)
 	return found, err
 }
 
-func (s *Store) eachClaim(ctx context.Context, uuid string,
+func (s *Claims) eachClaim(ctx context.Context, uuid string,
 	check func(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error),
 ) (made int, found []UniqueFinding, err error) {
 	for i := range s.unique {
@@ -91,18 +91,18 @@ func (s *Store) eachClaim(ctx context.Context, uuid string,
 }
 
 // holder reads an object and the claim for its value. right says that it has no value, or that the claim is its own.
-func (s *Store) holder(ctx context.Context, c *constraint, uuid string) (record driver.Record, held claim, right bool, err error) {
+func (s *Claims) holder(ctx context.Context, c *constraint, uuid string) (record driver.Record, held claim, right bool, err error) {
 	record, _, err = s.driver.Get(ctx, uuid)
 	id := c.id(record.Body)
 	if err != nil || id == "" {
 		return record, held, true, err
 	}
-	held, err = s.claims.get(ctx, id)
+	held, err = s.records.get(ctx, id)
 	return record, held, held.content.Owner == uuid, err
 }
 
 // claimFor makes a claim for the value that an object has, unless another object with that value has one.
-func (s *Store) claimFor(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
+func (s *Claims) claimFor(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
 	for range maxAttempts {
 		record, held, right, err := s.holder(ctx, c, uuid)
 		if err != nil || right {
@@ -116,7 +116,7 @@ func (s *Store) claimFor(ctx context.Context, c *constraint, uuid string) (made 
 				return false, nil, err
 			}
 		}
-		_, err = s.claims.put(ctx, s.opts.Now(), held, claimContent{Unique: c.name, Owner: uuid, Revision: record.Revision})
+		_, err = s.records.put(ctx, s.now(), held, claimContent{Unique: c.name, Owner: uuid, Revision: record.Revision})
 		if !errors.Is(err, errs.Mismatch) {
 			return err == nil, nil, err
 		}
@@ -126,7 +126,7 @@ func (s *Store) claimFor(ctx context.Context, c *constraint, uuid string) (made 
 
 // checkClaim returns what is wrong with the claim for the value that an object has. The object is read before the claim
 // and after it: while it does not change, its claim is its own.
-func (s *Store) checkClaim(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
+func (s *Claims) checkClaim(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
 	for range maxAttempts {
 		record, held, right, err := s.holder(ctx, c, uuid)
 		if err != nil || right {
@@ -153,19 +153,19 @@ func (s *Store) checkClaim(ctx context.Context, c *constraint, uuid string) (mad
 	return false, nil, s.contended(uuid)
 }
 
-func (s *Store) finding(c *constraint, uuid, other string) *UniqueFinding {
-	return &UniqueFinding{Store: s.opts.Name, Fields: c.fields, UUID: uuid, Other: other}
+func (s *Claims) finding(c *constraint, uuid, other string) *UniqueFinding {
+	return &UniqueFinding{Store: s.name, Fields: c.fields, UUID: uuid, Other: other}
 }
 
 // staleAfter is after how long a claim whose owner has not its value is no more that of a write in progress.
 const staleAfter = time.Minute
 
-// SweepClaims reads all claims, and returns how many there are, and how many of them are stale: those of writes that a
+// Sweep reads all claims, and returns how many there are, and how many of them are stale: those of writes that a
 // crash interrupted, and of constraints that are configured no more. With remove they are freed; a claim that changes
 // meanwhile stays.
-func (s *Store) SweepClaims(ctx context.Context, remove bool) (all, stale int64, err error) {
+func (s *Claims) Sweep(ctx context.Context, remove bool) (all, stale int64, err error) {
 	const pageSize = 500
-	for record, err := range driver.Records(ctx, s.claims.driver, pageSize) {
+	for record, err := range driver.Records(ctx, s.records.driver, pageSize) {
 		if err != nil {
 			return all, stale, err
 		}
@@ -194,7 +194,7 @@ func (s *Store) SweepClaims(ctx context.Context, remove bool) (all, stale int64,
 
 // isStale reports whether no object has the value of a claim. With fence it makes sure that none gets it by a write in
 // progress.
-func (s *Store) isStale(ctx context.Context, held claim, fence bool) (bool, error) {
+func (s *Claims) isStale(ctx context.Context, held claim, fence bool) (bool, error) {
 	i := slices.IndexFunc(s.unique, func(c constraint) bool { return c.name == held.content.Unique })
 	if i < 0 {
 		return true, nil
@@ -204,7 +204,7 @@ func (s *Store) isStale(ctx context.Context, held claim, fence bool) (bool, erro
 	if err != nil || c.id(record.Body) == held.id {
 		return false, err
 	}
-	if record.Revision < held.content.Revision && s.opts.Now().Sub(time.UnixMicro(int64(held.version))) < staleAfter { //nolint:gosec // a time
+	if record.Revision < held.content.Revision && s.now().Sub(time.UnixMicro(int64(held.version))) < staleAfter { //nolint:gosec // a time
 		return false, nil
 	}
 	if !fence {

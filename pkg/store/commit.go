@@ -2,11 +2,11 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"belfry/pkg/event"
 	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/policy"
 )
 
 // write is one change to be committed.
@@ -28,92 +28,77 @@ type write struct {
 // write, with the object after the write, and changes what differs. It may be about an object of another store.
 type ExtraEvent func(e *event.Envelope)
 
+// writer writes objects.
+type writer struct {
+	*core
+	reader       *reader // what callers receive of what they write
+	checks       *checks
+	events       *events
+	interception *interception
+	indexing     *indexing
+	claims       *Claims          // nil without unique fields
+	computed     *policy.Computed // fields that each write computes; nil: none
+	locker       Locker
+	outbox       Outbox // nil: none
+	noEvents     bool
+	beforeDelete func(ctx context.Context, o Stored) error // nil: nothing
+}
+
 // commit claims unique values, writes the record atomically with its events and passes
 // these to the outbox. It reports Mismatch when the record is not as it was read, and
 // Taken when another object has a value that must be unique.
-func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record, error) {
-	now := s.opts.Now()
-	before := max(w.base.Revision, w.minRevision) + uint64(len(w.extraEvents))
-	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Fresh: w.fresh, Revision: nextRevision(now, before)}
-	if w.exactRevision != 0 {
-		out.Revision = w.exactRevision
+func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Record, error) {
+	now := w.now()
+	before := max(made.base.Revision, made.minRevision) + uint64(len(made.extraEvents))
+	out := driver.Write{UUID: made.uuid, IfRevision: made.base.Revision, Fresh: made.fresh, Revision: nextRevision(now, before)}
+	if made.exactRevision != 0 {
+		out.Revision = made.exactRevision
 	}
-	if w.next != nil {
-		if !w.computed {
-			s.compute(ctx, w.uuid, w.next)
+	if made.next != nil {
+		if !made.computed {
+			w.compute(ctx, made.uuid, made.next)
 		}
-		w.next.Canonicalize() // also what a worker writes
-		out.Body = w.next.Encode()
-		out.Keys = s.keys(out.Body)
-	} else if owner := s.rules.Owner(); owner != "" {
-		out.Owner = ownerOf(owner, w.uuid, w.base.Body)
+		made.next.Canonicalize() // also what a worker writes
+		out.Body = made.next.Encode()
+		out.Keys = w.indexing.keys(out.Body)
+	} else if owner := w.rules.Owner(); owner != "" {
+		out.Owner = ownerOf(owner, made.uuid, made.base.Body)
 	}
-	claimed, err := s.claim(ctx, w.base, &out)
+	claimed, err := w.claims.claim(ctx, made.base, &out)
 	if err != nil {
 		return driver.Record{}, err
 	}
-	if s.opts.NoEvents {
-		return s.commitWithoutEvents(ctx, claimed, out)
+	if w.noEvents {
+		return w.commitWithoutEvents(ctx, claimed, out)
 	}
-	e := s.envelope(call, w, now, out.Revision, out.Body)
-	out.Event = s.pendingEvent(e)
-	for _, change := range w.extraEvents {
+	e := w.events.envelope(call, made, now, out.Revision, out.Body)
+	out.Event = w.events.pending(e)
+	for _, change := range made.extraEvents {
 		extra := *e
 		extra.ID, extra.Previous = object.NewUUID(), nil
 		change(&extra)
-		out.ExtraEvents = append(out.ExtraEvents, s.pendingEvent(&extra))
+		out.ExtraEvents = append(out.ExtraEvents, w.events.pending(&extra))
 	}
-	err = s.put(ctx, out)
-	s.settle(ctx, claimed, out.Revision, err)
+	err = w.put(ctx, out)
+	w.claims.settle(ctx, claimed, out.Revision, err)
 	if err != nil {
 		return driver.Record{}, err
 	}
-	if s.opts.Outbox != nil {
+	if w.outbox != nil {
 		for _, p := range out.Events() {
-			s.opts.Outbox.Committed(s.opts.Name, p)
+			w.outbox.Committed(w.name, p)
 		}
 	}
-	collect(ctx, Cause{ID: e.ID, Event: w.name, Store: s.opts.Name, Origin: call.Origin})
-	return driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}, nil
+	collect(ctx, Cause{ID: e.ID, Event: made.name, Store: w.name, Origin: call.Origin})
+	return driver.Record{UUID: made.uuid, Revision: out.Revision, Body: out.Body}, nil
 }
 
 // commitWithoutEvents writes a record without an event.
-func (s *Store) commitWithoutEvents(ctx context.Context, claimed *pledge, out driver.Write) (driver.Record, error) {
-	err := s.put(ctx, out)
-	s.settle(ctx, claimed, out.Revision, err)
+func (w *writer) commitWithoutEvents(ctx context.Context, claimed *pledge, out driver.Write) (driver.Record, error) {
+	err := w.put(ctx, out)
+	w.claims.settle(ctx, claimed, out.Revision, err)
 	if err != nil {
 		return driver.Record{}, err
 	}
 	return driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}, nil
 }
-
-// writeGrace is how long a write continues after its caller has given up.
-const writeGrace = 5 * time.Second
-
-// put writes a record. A write that has begun is completed when its caller gives up, as a client does that
-// disconnects: ended half way, nobody would know whether it was made, and if it was, its event would
-// wait in the record for the next sweep, while later events of the object are published.
-func (s *Store) put(ctx context.Context, w driver.Write) error {
-	if ctx.Done() == nil || ctx.Err() != nil {
-		return s.driver.Put(ctx, w)
-	}
-	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, cancel) })()
-	return s.driver.Put(writing, w)
-}
-
-// pendingEvent encodes an event for its record.
-func (s *Store) pendingEvent(e *event.Envelope) driver.Event {
-	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: s.encode(e)}
-}
-
-// nextRevision is the clock in microseconds, and always greater than the revision
-// before: it never repeats for a uuid, not even after the record and its tombstone
-// were removed, and revisions of different objects can be compared as times.
-func nextRevision(now time.Time, before uint64) uint64 {
-	return max(RevisionAt(now), before+1)
-}
-
-// RevisionAt returns the lowest revision that a write at a time can have.
-func RevisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) }

@@ -8,22 +8,15 @@ import (
 )
 
 // compute sets the computed fields of an object that is about to be written.
-func (s *Store) compute(ctx context.Context, uuid string, o object.Object) {
-	for _, err := range s.opts.Computed.Set(o) {
-		s.opts.Logger.WarnContext(ctx, "a computed field is left out", "store", s.opts.Name, "uuid", uuid, "reason", err)
+func (w *writer) compute(ctx context.Context, uuid string, o object.Object) {
+	for _, err := range w.computed.Set(o) {
+		w.log.WarnContext(ctx, "a computed field is left out", "store", w.name, "uuid", uuid, "reason", err)
 	}
 }
 
-// ComputedFields returns the names of the fields that each write computes. They must not be modified.
-func (s *Store) ComputedFields() []string { return s.opts.Computed.Names() }
-
-// ComputedDefinition identifies all of the configuration on which computed fields depend besides the object.
-func (s *Store) ComputedDefinition() any { return s.opts.Computed.Definition() }
-
-// Miscomputed returns the computed fields of an object that are not what its other fields make them: those that
-// were written by another configuration.
-func (s *Store) Miscomputed(o Stored) (fields []string, err error) {
-	names := s.opts.Computed.Names()
+// miscomputed: see Store.Miscomputed.
+func (w *writer) miscomputed(o Stored) (fields []string, err error) {
+	names := w.computed.Names()
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -32,7 +25,7 @@ func (s *Store) Miscomputed(o Stored) (fields []string, err error) {
 		return nil, err
 	}
 	right := stored.Clone()
-	_ = s.opts.Computed.Set(right)
+	_ = w.computed.Set(right)
 	return differing(names, stored, right), nil
 }
 
@@ -55,8 +48,8 @@ func (w Worker) Recompute(ctx context.Context, base Stored) (bool, error) {
 		return false, err
 	}
 	next := stored.Clone()
-	w.store.compute(ctx, base.UUID, next)
-	if len(differing(w.store.opts.Computed.Names(), stored, next)) == 0 {
+	w.writer.compute(ctx, base.UUID, next)
+	if len(differing(w.writer.computed.Names(), stored, next)) == 0 {
 		return false, nil
 	}
 	_, err = w.replace(ctx, base, &write{stored: stored, next: next, computed: true})

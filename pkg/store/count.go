@@ -53,7 +53,7 @@ func ParseCount(text string) (CountMode, error) {
 // counting returns a scan of all that the list has.
 func (p *listPage) counting() *listScan {
 	of := &p.scan
-	c := &listScan{store: of.store, call: of.call, plan: of.plan, rule: listRule{scope: of.rule.scope, selection: of.rule.selection}, limit: MaxPage}
+	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: listRule{scope: of.rule.scope, selection: of.rule.selection}, limit: MaxPage}
 	if p.backward {
 		c.plan = p.other
 	}
@@ -74,7 +74,7 @@ func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
 		}
 		limit = maxEstimateKeys
 	}
-	counter, ok := l.store.driver.(driver.KeyCounter)
+	counter, ok := l.lister.driver.(driver.KeyCounter)
 	switch {
 	case !ok || !l.plan.Countable():
 		return l.countObjects(ctx)
@@ -96,7 +96,7 @@ func (l *listScan) estimate(ctx context.Context) (int64, bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
-	n, _, err := l.store.driver.Count(ctx)
+	n, _, err := l.lister.driver.Count(ctx)
 	return n, err == nil
 }
 
@@ -137,7 +137,7 @@ func (l *listScan) countCommon(ctx context.Context, counter driver.KeyCounter, l
 func (l *listScan) countRead(ctx context.Context, counter driver.KeyCounter, r query.Read, limit int) (n int, all bool, err error) {
 	q, _ := r.Query()
 	if conditions := r.Conditions(); len(conditions) > 0 {
-		return l.store.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit)
+		return l.lister.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit)
 	}
 	if n, all, err = counter.CountKeys(ctx, q, limit); !all {
 		n = limit

@@ -131,7 +131,7 @@ func (l *listScan) resumeAt(place []byte) error {
 			r.more = false
 		case !start.Whole:
 			q, _ := r.read.Query()
-			r.after = l.store.driver.Position(q.Index, start.Key, start.UUID)
+			r.after = l.lister.driver.Position(q.Index, start.Key, start.UUID)
 		}
 	}
 	return nil
@@ -149,20 +149,20 @@ type Sealer interface {
 const cursorSize = 128
 
 // cursor writes a place for a client. Sealed, it reveals nothing of the objects at that place.
-func (s *Store) cursor(p *query.Plan, place []byte) string {
+func (l *lister) cursor(p *query.Plan, place []byte) string {
 	cursor := p.Cursor(place)
-	if s.opts.Sealer == nil || cursor == "" {
+	if l.sealer == nil || cursor == "" {
 		return cursor
 	}
 	padded := make([]byte, (len(cursor)+cursorSize-1)/cursorSize*cursorSize)
 	copy(padded, cursor)
-	return s.opts.Sealer.Seal(s.cursorPurpose(), padded)
+	return l.sealer.Seal(l.cursorPurpose(), padded)
 }
 
 // place reads a cursor; nil for "".
-func (s *Store) place(p *query.Plan, cursor string) ([]byte, error) {
-	if s.opts.Sealer != nil && cursor != "" {
-		content, ok := s.opts.Sealer.Open(s.cursorPurpose(), cursor)
+func (l *lister) place(p *query.Plan, cursor string) ([]byte, error) {
+	if l.sealer != nil && cursor != "" {
+		content, ok := l.sealer.Open(l.cursorPurpose(), cursor)
 		if !ok {
 			return nil, errPlace()
 		}
@@ -173,4 +173,4 @@ func (s *Store) place(p *query.Plan, cursor string) ([]byte, error) {
 
 // cursorPurpose is that of another form of places in another version of belfry: a process that shares the key with one of
 // that version must not take its places for others.
-func (s *Store) cursorPurpose() string { return "cursor 2 of " + s.opts.Name }
+func (l *lister) cursorPurpose() string { return "cursor 2 of " + l.name }

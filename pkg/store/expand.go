@@ -6,13 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
-	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 )
 
@@ -146,7 +142,7 @@ func (e *expander) fetch(ctx context.Context, all []reference) error {
 		if len(uuids) == 0 {
 			continue
 		}
-		read, bytes, err := one.From.getMany(ctx, uuids, e.projections[i])
+		read, bytes, err := one.From.reader.getMany(ctx, uuids, e.projections[i])
 		if err != nil {
 			return err
 		}
@@ -284,7 +280,7 @@ func (p *listPage) cut(at int, err error) error {
 	if at == 0 {
 		return err
 	}
-	p.list.Objects, p.list.Next = p.list.Objects[:at], p.scan.store.cursor(p.scan.plan, p.unexpanded[at].place)
+	p.list.Objects, p.list.Next = p.list.Objects[:at], p.scan.lister.cursor(p.scan.plan, p.unexpanded[at].place)
 	return nil
 }
 
@@ -298,70 +294,4 @@ func (e *expander) tooLarge(uuid string) error {
 		return errs.New(errs.TooLarge, "expand: the objects that %s names have more than %d bytes, which is more than one request reads: get them one by one", uuid, maxExpandBytes)
 	}
 	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose fields of these, as in fields=author.name", uuid, e.limit)
-}
-
-// maxConcurrentIntercepts is how many objects an interceptor judges at once.
-const maxConcurrentIntercepts = 16
-
-// getMany returns what the caller would get of objects, by their uuids, and what a projection keeps of that: nothing of
-// those that do not exist, that the policy denies, or that an interceptor refuses. Their gets are not announced. bytes are
-// those of the objects as they are stored.
-func (s *Store) getMany(ctx context.Context, uuids []string, p *Projection) (found map[string][]byte, bytes int, err error) {
-	if err := s.expanding.Acquire(ctx, 1); err != nil {
-		return nil, 0, err
-	}
-	defer s.expanding.Release(1)
-	records, err := driver.GetMany(ctx, s.driver, uuids)
-	if err != nil {
-		return nil, 0, err
-	}
-	call := CallOf(ctx)
-	found = make(map[string][]byte, len(records))
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(1)
-	if s.opts.Interceptor != nil && call.Client {
-		group.SetLimit(maxConcurrentIntercepts)
-	}
-	for _, r := range records {
-		bytes += len(r.Body)
-		group.Go(func() error {
-			o, err := s.getAllowed(ctx, call, r)
-			if err != nil {
-				if isRefusal(err) {
-					return nil
-				}
-				return err
-			}
-			body := p.Apply(o.Body)
-			mu.Lock()
-			defer mu.Unlock()
-			found[r.UUID] = body
-			return nil
-		})
-	}
-	return found, bytes, group.Wait()
-}
-
-// getAllowed returns what the caller receives of a record, if the policy allows the get.
-func (s *Store) getAllowed(ctx context.Context, call Call, r driver.Record) (Stored, error) {
-	if call.Client {
-		if err := s.rules.Allow(ctx, call.caller(), policy.Get, r.Body, nil); err != nil {
-			return Stored{}, err
-		}
-	}
-	return s.get(ctx, call, r)
-}
-
-// isRefusal reports whether an error of a get says that the caller does not get the object, not that it could not be decided.
-func isRefusal(err error) bool {
-	if errors.Is(err, policy.ErrBudget) {
-		return false
-	}
-	switch errs.KindOf(err) {
-	case errs.Internal, errs.Unavailable, errs.Canceled, errs.Limited:
-		return false
-	default:
-		return true
-	}
 }

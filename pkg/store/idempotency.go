@@ -169,23 +169,3 @@ type WriteStatus struct {
 
 	record driver.Record
 }
-
-// Reply returns what the caller of the write receives, from what the record shows:
-// see reply.
-func (s *Store) Reply(ctx context.Context, w WriteStatus) Stored { return s.reply(ctx, w.record) }
-
-// WriteStatus reads what a record shows about the write with an ID.
-func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
-	record, found, err := s.driver.Get(ctx, uuid)
-	if err != nil || !found {
-		return WriteStatus{UUID: uuid}, err
-	}
-	if record.Deleted {
-		return WriteStatus{UUID: uuid, Revision: record.Revision, Deleted: tombstoneOf(record).Revision}, nil
-	}
-	o := &Idempotency{ID: id}
-	return WriteStatus{
-		UUID: uuid, Revision: record.Revision, Exists: true,
-		Applied: o.isRecordedIn(record.Body), Incarnation: Incarnation(record.Body), record: record,
-	}, nil
-}

@@ -27,24 +27,36 @@ type Interceptor interface {
 	Intercept(ctx context.Context, r InterceptRequest) (patch object.Object, err error)
 }
 
-// intercept calls the interceptor for an operation of a client, and returns the
+// interception asks the interceptor of a store.
+type interception struct {
+	store  string
+	arrays []string
+	by     Interceptor // nil: none
+	rules  *access.Rules
+	checks *checks // of what it has amended
+}
+
+// applies reports whether the interceptor is asked about operations of a call.
+func (i *interception) applies(call Call) bool { return i.by != nil && call.Client }
+
+// write asks about an operation of a client, and returns the
 // object with the interceptor's patch, which can set what a trusted client can.
-func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
-	if !s.intercepts(call) {
+func (i *interception) write(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
+	if !i.applies(call) {
 		return next, nil
 	}
-	r := InterceptRequest{Op: op, Store: s.opts.Name, UUID: uuid, Arrays: s.opts.Arrays, Call: call}
+	r := InterceptRequest{Op: op, Store: i.store, UUID: uuid, Arrays: i.arrays, Call: call}
 	if next != nil {
-		r.Object = s.rules.Visible(next.Encode())
+		r.Object = i.rules.Visible(next.Encode())
 	}
 	if stored != nil {
-		r.Stored = s.rules.Visible(stored)
+		r.Stored = i.rules.Visible(stored)
 	}
-	patch, err := s.opts.Interceptor.Intercept(ctx, r)
+	patch, err := i.by.Intercept(ctx, r)
 	if err != nil || len(patch) == 0 || next == nil {
 		return next, err
 	}
-	allowed := s.rules.SettableByInterceptor(patch)
+	allowed := i.rules.SettableByInterceptor(patch)
 	for name := range access.Binaries(next) {
 		delete(allowed, name)
 	}
@@ -58,19 +70,18 @@ func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next 
 			return nil, err
 		}
 	}
-	return amended, s.validate(ctx, before, amended)
+	return amended, i.checks.check(ctx, before, amended)
 }
 
-// intercepts reports whether an interceptor is asked about operations of a call.
-func (s *Store) intercepts(call Call) bool { return s.opts.Interceptor != nil && call.Client }
-
-// interceptGet calls the interceptor for an object that a client reads, and
+// read asks about an object that a client reads, and
 // returns the object with the interceptor's patch.
-func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, error) {
-	if !s.intercepts(call) {
+func (i *interception) read(ctx context.Context, call Call, o Stored) (Stored, error) {
+	if !i.applies(call) {
 		return o, nil
 	}
-	patch, err := s.opts.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.opts.Name, UUID: o.UUID, Object: o.Body, Arrays: s.opts.Arrays, Call: call})
+	patch, err := i.by.Intercept(ctx, InterceptRequest{
+		Op: "get", Store: i.store, UUID: o.UUID, Object: o.Body, Arrays: i.arrays, Call: call,
+	})
 	if err != nil || len(patch) == 0 {
 		return o, err
 	}
@@ -78,9 +89,9 @@ func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, 
 	if err != nil {
 		return o, err
 	}
-	if amended, err = object.MergePatch(amended, s.rules.SettableByInterceptor(patch)); err != nil {
+	if amended, err = object.MergePatch(amended, i.rules.SettableByInterceptor(patch)); err != nil {
 		return o, err
 	}
-	o.Body = s.rules.Visible(amended.Encode())
+	o.Body = i.rules.Visible(amended.Encode())
 	return o, nil
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
 
@@ -76,45 +79,54 @@ func (l List) Encode(name string) []byte {
 	return append(body, '}')
 }
 
-// listKeys computes the keys in every index that Open made, also in those that this configuration does not use: another
-// one, of now or of later, uses them, and relies on them to have every object.
-func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.indexed, body) }
-
-// Linked iterates over the objects whose key refers to a target, reading pages of
-// pageSize objects. The index may lag: read the object again where it matters. It
-// ends after the first error.
-func (s *Store) Linked(ctx context.Context, key, target string, pageSize int) iter.Seq2[Stored, error] {
-	return toStoredSeq(driver.Matches(ctx, s.driver, driver.Query{
-		Index: index(key), Equal: [][]byte{[]byte(target)}, Limit: pageSize,
-	}))
+// lister serves lists.
+type lister struct {
+	*core
+	reader     *reader
+	indexes    []query.Index    // of lists of belfry itself
+	exposed    []query.Index    // of lists of clients: none has an internal field
+	unindexed  bool             // for development: see Options.Unindexed
+	search     []string         // fields whose text lists search by words
+	searcher   Searcher         // of these; nil: none
+	searchRule *policy.Selector // of the rule of lists; nil: a search goes through all objects
+	sealer     Sealer           // of cursors; nil: they can be read
 }
 
-// All iterates over all objects in the order of their uuids, reading pages of
-// pageSize objects. It ends after the first error.
-func (s *Store) All(ctx context.Context, pageSize int) iter.Seq2[Stored, error] {
-	return toStoredSeq(driver.Records(ctx, s.driver, pageSize))
+func newLister(o *Options, c *core, r *reader) *lister {
+	l := &lister{
+		core: c, reader: r, unindexed: o.Unindexed, search: o.Search, searcher: o.Searcher, searchRule: o.SearchRule, sealer: o.Sealer,
+	}
+	l.use(o.Indexes)
+	return l
+}
+
+// use sets the indexes of lists.
+func (l *lister) use(indexes []query.Index) {
+	isInternal := func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), access.IsInternal) }
+	l.indexes, l.exposed = indexes, slices.DeleteFunc(slices.Clone(indexes), isInternal)
+}
+
+// matches iterates over the objects that a query finds.
+func (l *lister) matches(ctx context.Context, q driver.Query) iter.Seq2[Stored, error] {
+	return toStoredSeq(driver.Matches(ctx, l.driver, q))
 }
 
 func toStoredSeq(records iter.Seq2[driver.Record, error]) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		for r, err := range records {
-			if !yield(Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}, err) {
+			if !yield(toStored(r), err) {
 				return
 			}
 		}
 	}
 }
 
-// Scan returns a page of all objects in the order of their uuids.
-func (s *Store) Scan(ctx context.Context, after []byte, limit int) ([]Stored, []byte, error) {
-	page, err := s.driver.Scan(ctx, after, limit)
-	return toStored(page.Records), page.Next, err
-}
-
-func toStored(records []driver.Record) []Stored {
-	out := make([]Stored, len(records))
-	for i, r := range records {
-		out[i] = Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
+// scanPage: see Store.Scan.
+func (l *lister) scanPage(ctx context.Context, after []byte, limit int) ([]Stored, []byte, error) {
+	page, err := l.driver.Scan(ctx, after, limit)
+	out := make([]Stored, len(page.Records))
+	for i, r := range page.Records {
+		out[i] = toStored(r)
 	}
-	return out
+	return out, page.Next, err
 }

@@ -11,27 +11,22 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// List returns a page of the objects that match, for a client without those that
-// the policy denies and without the fields it must not see.
-//
-// Errors: Invalid for a filter, an order or a cursor that the indexes can't
-// answer, or that is about a field which the client may read of some objects only;
-// Unauthenticated or Denied when the rule, or that of such a field, does not depend on the object;
-// Canceled; Unavailable.
-func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
-	r, err := s.parseList(ctx, o)
+// list: see Store.List.
+func (l *lister) list(ctx context.Context, o ListOptions) (List, error) {
+	r, err := l.parse(ctx, o)
 	if err != nil {
 		return List{}, err
 	}
-	list, err := s.list(ctx, r)
-	if s.opts.Unindexed && query.Needed(err) != nil {
-		return s.listUnindexed(ctx, r, err)
+	list, err := l.answer(ctx, r)
+	if l.unindexed && query.Needed(err) != nil {
+		return l.answerUnindexed(ctx, r, err)
 	}
 	return list, err
 }
 
-func (s *Store) list(ctx context.Context, r *listRequest) (List, error) {
-	plan, err := s.plan(ctx, r)
+// answer makes the page that a request asks for.
+func (l *lister) answer(ctx context.Context, r *listRequest) (List, error) {
+	plan, err := l.plan(ctx, r)
 	if err != nil {
 		return List{}, err
 	}
@@ -46,8 +41,8 @@ func (s *Store) list(ctx context.Context, r *listRequest) (List, error) {
 	if limit < 1 || limit > MaxPage {
 		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, limit)
 	}
-	p := &listPage{scan: listScan{store: s, call: r.call, plan: plan, limit: limit}, fields: r.fields, size: newPageBytes(r.MaxBytes)}
-	if p.scan.rule.scope, err = s.authorizeList(ctx, r.call); err != nil {
+	p := &listPage{scan: listScan{lister: l, call: r.call, plan: plan, limit: limit}, fields: r.fields, size: newPageBytes(r.MaxBytes)}
+	if p.scan.rule.scope, err = l.authorize(ctx, r.call); err != nil {
 		return List{}, err
 	}
 	p.empty = p.size
@@ -108,8 +103,8 @@ func (p *listPage) begin(ctx context.Context, cursor, before string) error {
 	if err := l.narrow(ctx); err != nil {
 		return err
 	}
-	if _, ok := l.store.driver.(driver.Intersecter); ok && !l.plan.HasPlaces() {
-		l.plan = l.plan.Intersecting(l.store.opts.Indexes)
+	if _, ok := l.lister.driver.(driver.Intersecter); ok && !l.plan.HasPlaces() {
+		l.plan = l.plan.Intersecting(l.lister.indexes)
 	}
 	switch {
 	case cursor != "" && before != "":
@@ -123,7 +118,7 @@ func (p *listPage) begin(ctx context.Context, cursor, before string) error {
 	if len(l.ranges) == 0 && (l.rule.scope == allowsValues || l.rule.scope == allowsNone) {
 		return nil // the rule allows nothing, wherever the page before ended
 	}
-	place, err := l.store.place(l.plan, cursor)
+	place, err := l.lister.place(l.plan, cursor)
 	if err != nil || place == nil {
 		return err
 	}
@@ -149,7 +144,7 @@ func (p *listPage) read(ctx context.Context) error {
 		}
 	}
 	if p.other != nil {
-		p.list.Back = p.scan.store.cursor(p.other, p.turned)
+		p.list.Back = p.scan.lister.cursor(p.other, p.turned)
 	}
 	if p.backward {
 		slices.Reverse(p.list.Objects)
@@ -172,7 +167,7 @@ func (p *listPage) fill(ctx context.Context) error {
 		}
 	}
 	if p.state == continued {
-		p.list.Next = p.scan.store.cursor(p.scan.plan, p.scan.place())
+		p.list.Next = p.scan.lister.cursor(p.scan.plan, p.scan.place())
 	}
 	return nil
 }
@@ -208,7 +203,7 @@ func (p *listPage) step(ctx context.Context) error {
 // add adds an object, unless the page would be too large.
 func (p *listPage) add(ctx context.Context, next *rangeScan) error {
 	record := next.record()
-	o, err := p.scan.store.show(ctx, p.scan.call, p.fields, record, next.head)
+	o, err := p.scan.lister.reader.show(ctx, p.scan.call, p.fields, record, next.head)
 	if err != nil {
 		return err
 	}

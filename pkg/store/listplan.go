@@ -20,12 +20,12 @@ type listRequest struct {
 	fields *policy.FieldReader // of the caller; nil: it reads all fields
 }
 
-// parseList reads the text of a list.
-func (s *Store) parseList(ctx context.Context, o ListOptions) (*listRequest, error) {
+// parse reads the text of a list.
+func (l *lister) parse(ctx context.Context, o ListOptions) (*listRequest, error) {
 	call := CallOf(ctx)
-	r := &listRequest{ListOptions: o, call: call, fields: s.rules.Reader(ctx, call.caller())}
+	r := &listRequest{ListOptions: o, call: call, fields: l.rules.Reader(ctx, call.caller())}
 	if r.searches() {
-		if err := s.checkSearch(o); err != nil {
+		if err := l.checkSearch(o); err != nil {
 			return nil, err
 		}
 	}
@@ -38,13 +38,13 @@ func (r *listRequest) searches() bool { return strings.TrimSpace(r.Words) != "" 
 
 // plan makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for
 // the caller whatever the object is; an index that has another such field orders by it, and is not used.
-func (s *Store) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
+func (l *lister) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
 	if r.searches() {
-		return s.planSearch(ctx, r)
+		return l.planSearch(ctx, r)
 	}
-	indexes := s.opts.Indexes
+	indexes := l.indexes
 	if r.call.Client {
-		indexes = s.listed
+		indexes = l.exposed
 	}
 	plan, err := r.asked.Plan(indexes)
 	if err == nil && r.call.Client {
@@ -53,11 +53,11 @@ func (s *Store) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
 	if err != nil || r.fields == nil {
 		return plan, err
 	}
-	closed, err := s.rules.ClosedFields(ctx, r.fields)
+	closed, err := l.rules.ClosedFields(ctx, r.fields)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refuseClosed(r, closed); err != nil {
+	if err := l.refuseClosed(r, closed); err != nil {
 		return nil, err
 	}
 	isClosed := func(i query.Index) bool {
@@ -74,9 +74,9 @@ func (s *Store) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
 const maxWords = 1 << 10
 
 // checkSearch refuses a search that can't be made.
-func (s *Store) checkSearch(o ListOptions) error {
+func (l *lister) checkSearch(o ListOptions) error {
 	switch {
-	case len(s.opts.Search) == 0:
+	case len(l.search) == 0:
 		return errs.New(errs.Invalid, "q: the text of this store's objects is not indexed; add search to the store")
 	case len(o.Words) > maxWords:
 		return errs.New(errs.Invalid, "q: longer than %d bytes", maxWords)
@@ -90,23 +90,23 @@ func (s *Store) checkSearch(o ListOptions) error {
 
 // planSearch makes the plan of a list of what has words. The fields that the caller must not read of every object are not
 // searched: what is found would tell what is in them.
-func (s *Store) planSearch(ctx context.Context, r *listRequest) (*query.Plan, error) {
-	closed, err := s.rules.ClosedFields(ctx, r.fields)
+func (l *lister) planSearch(ctx context.Context, r *listRequest) (*query.Plan, error) {
+	closed, err := l.rules.ClosedFields(ctx, r.fields)
 	if err != nil {
 		return nil, err
 	}
 	isClosed := func(field string) bool { return closed[topField(field)] }
-	fields := slices.DeleteFunc(slices.Clone(s.opts.Search), isClosed)
+	fields := slices.DeleteFunc(slices.Clone(l.search), isClosed)
 	if len(fields) == 0 {
-		return nil, s.rules.ErrClosed(r.call.caller(), "q: the text of this store's objects can't be searched", topField(s.opts.Search[0]))
+		return nil, l.rules.ErrClosed(r.call.caller(), "q: the text of this store's objects can't be searched", topField(l.search[0]))
 	}
 	// A filter needs no index here, so it could name any field.
 	for _, name := range r.asked.Fields() {
-		if r.call.Client && s.rules.Hidden(name) {
+		if r.call.Client && l.rules.Hidden(name) {
 			return nil, errs.New(errs.Invalid, "filter: objects can't be filtered by %q, which is in no reply", name)
 		}
 	}
-	return r.asked.Search(r.Words, fields), s.refuseClosed(r, closed)
+	return r.asked.Search(r.Words, fields), l.refuseClosed(r, closed)
 }
 
 // refuseInternal refuses a list of a client by an internal field: who may filter by a field can find out its value.
@@ -120,10 +120,10 @@ func refuseInternal(asked query.Request) error {
 }
 
 // refuseClosed refuses a list that is filtered or sorted by a closed field.
-func (s *Store) refuseClosed(r *listRequest, closed map[string]bool) error {
+func (l *lister) refuseClosed(r *listRequest, closed map[string]bool) error {
 	for _, name := range r.asked.Fields() {
 		if closed[name] {
-			return s.rules.ErrClosed(r.call.caller(), "lists can't be filtered or sorted", name)
+			return l.rules.ErrClosed(r.call.caller(), "lists can't be filtered or sorted", name)
 		}
 	}
 	return nil

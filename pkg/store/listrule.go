@@ -30,9 +30,9 @@ type listRule struct {
 // perObject reports whether the rule is evaluated for each object.
 func (r *listRule) perObject() bool { return r.scope != allowsAll }
 
-// authorizeList evaluates a rule that does not depend on the object. Otherwise the rule must be evaluated for each object.
-func (s *Store) authorizeList(ctx context.Context, call Call) (ruleScope, error) {
-	perObject, err := s.rules.AllowList(ctx, call.caller())
+// authorize evaluates a rule that does not depend on the object. Otherwise the rule must be evaluated for each object.
+func (l *lister) authorize(ctx context.Context, call Call) (ruleScope, error) {
+	perObject, err := l.rules.AllowList(ctx, call.caller())
 	if perObject {
 		return allowsSome, nil
 	}
@@ -42,7 +42,7 @@ func (s *Store) authorizeList(ctx context.Context, call Call) (ruleScope, error)
 // narrow changes the plan where the rule allows only objects that have one of a few values: only these are read, from
 // the indexes of the values, and merged. The others cost nothing.
 func (l *listScan) narrow(ctx context.Context) (err error) {
-	s := l.store
+	of := l.lister
 	if l.rule.selection, err = l.selected(ctx); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (l *listScan) narrow(ctx context.Context) (err error) {
 	if l.rule.selection != nil && l.rule.selection.None() {
 		l.rule.scope = allowsNone
 	}
-	needs, narrow, err := s.opts.Policy.Values(ctx, policy.List, s.rules.Input(l.call.caller(), nil, nil))
+	needs, narrow, err := of.rules.Policy().Values(ctx, policy.List, of.rules.Input(l.call.caller(), nil, nil))
 	if err != nil || !narrow {
 		return err
 	}
@@ -64,7 +64,7 @@ func (l *listScan) narrow(ctx context.Context) (err error) {
 		return nil
 	}
 	who, _ := l.call.User.Text("uuid")
-	narrowed, err := l.plan.Narrow(needs, who, s.opts.Indexes)
+	narrowed, err := l.plan.Narrow(needs, who, of.indexes)
 	if err != nil || narrowed == nil {
 		return err
 	}
@@ -78,12 +78,12 @@ const maxSelected = 1000
 // selected returns which objects a search goes through, where the rule depends on the object; nil: all of them.
 func (l *listScan) selected(ctx context.Context) (*policy.Selection, error) {
 	switch {
-	case !l.plan.Searches() || l.store.opts.SearchRule == nil:
+	case !l.plan.Searches() || l.lister.searchRule == nil:
 		return nil, nil
 	case !l.rule.perObject():
 		return &policy.Selection{Every: true}, nil
 	}
-	only, err := l.store.opts.SearchRule.Select(ctx, l.store.rules.Input(l.call.caller(), nil, nil))
+	only, err := l.lister.searchRule.Select(ctx, l.lister.rules.Input(l.call.caller(), nil, nil))
 	if err == nil && only.Terms() > maxSelected {
 		err = errs.New(errs.Invalid, "q: the rule of this store allows you objects with more than %d values: too many to search", maxSelected)
 	}
@@ -96,9 +96,9 @@ func (l *listScan) allows(ctx context.Context, o object.Object) (bool, error) {
 	if !l.rule.perObject() {
 		return true, nil
 	}
-	in := l.store.rules.Input(l.call.caller(), o, nil)
+	in := l.lister.rules.Input(l.call.caller(), o, nil)
 	in.UserValues = &l.rule.userValues
-	err := l.store.rules.Evaluate(ctx, policy.List, in)
+	err := l.lister.rules.Evaluate(ctx, policy.List, in)
 	if access.IsForbidden(err) {
 		return false, nil
 	}

@@ -24,7 +24,7 @@ var maxListKeys = 100_000
 
 // listScan reads the objects of a list in its order: it merges the ranges that the plan reads.
 type listScan struct {
-	store  *Store
+	lister *lister
 	call   Call
 	plan   *query.Plan
 	rule   listRule
@@ -47,7 +47,7 @@ func (l *listScan) open() {
 	}
 	for _, r := range reads {
 		l.ranges = append(l.ranges, &rangeScan{
-			store: l.store, plan: l.plan, read: r, conditions: r.Conditions(), more: true, hits: hits{selection: l.rule.selection},
+			lister: l.lister, plan: l.plan, read: r, conditions: r.Conditions(), more: true, hits: hits{selection: l.rule.selection},
 			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads), growsTo: most,
 		})
 	}

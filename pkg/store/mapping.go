@@ -1,13 +1,9 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/object"
-	"belfry/pkg/store/driver"
-	"belfry/pkg/store/query"
 )
 
 // Mapping keeps copies of a source store's objects in an array of a target
@@ -101,15 +97,9 @@ func (m *Mapping) Exceeds(entries, bytes int) bool {
 	return entries > m.Limit || m.MaxBytes > 0 && bytes > m.MaxBytes
 }
 
-// Maps returns the mappings and links whose Source the store is.
-func (s *Store) Maps() []Mapping { return s.opts.Maps }
-
 // MaxKeyTargets is the most targets that the key of one object refers to. It
 // bounds the index entries and the event of one write.
 const MaxKeyTargets = 256
-
-// index is the name of the driver's index over a mapped key.
-func index(key string) string { return "map." + key }
 
 // KeyTargets returns the uuids that a key's value refers to, each once: that of a value, or those
 // of an array's elements. Other values refer to nothing; see object.Named.
@@ -139,21 +129,6 @@ func WhyUnnamed(value []byte) (why string) {
 		return why == ""
 	})
 	return why
-}
-
-// NamesByNumber reports whether a mapped key of an encoded object has a number that names an object. Releases that did
-// not read such keys have written objects without their keys in the index.
-func (s *Store) NamesByNumber(body []byte) (found bool) {
-	look := func(value []byte) bool {
-		found = found || object.IsNumberNamed(value)
-		return !found
-	}
-	for _, key := range s.mapped {
-		value := object.Field(body, key)
-		look(value)
-		object.Elements(value, look)
-	}
-	return found
 }
 
 // Entry returns the copy of a source object for the array of a target, or nil
@@ -225,60 +200,4 @@ func (m *Mapping) Copy(uuid string, body []byte) []byte {
 		entry = append(entry, values[i]...)
 	}
 	return append(entry, '}')
-}
-
-// keys computes every index key of an encoded object.
-func (s *Store) keys(body []byte) []driver.Key {
-	var keys []driver.Key
-	if len(s.mapped) > 0 {
-		_ = object.Each(body, func(name string, value []byte) bool {
-			for _, key := range s.mapped {
-				if key != name {
-					continue
-				}
-				for _, uuid := range KeyTargets(value) {
-					keys = append(keys, driver.Key{Index: index(key), Parts: [][]byte{[]byte(uuid)}})
-				}
-			}
-			return true
-		})
-	}
-	if s.opts.IndexBinaries {
-		keys = append(keys, binaryKeys(body)...)
-	}
-	return append(keys, s.listKeys(body)...)
-}
-
-// checkKeys rejects a key with more targets, or an array with more elements, than a caller may have one write index. Of
-// those that were there before an index or a mapping was configured, all are indexed.
-func (s *Store) checkKeys(stored, o object.Object) error {
-	for _, key := range s.mapped {
-		if n := len(KeyTargets(o[key])); n > MaxKeyTargets && !isUnchanged(stored, o, key) {
-			return &errs.Error{
-				Kind:    errs.Invalid,
-				Message: "the object refers to too many targets",
-				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeyTargets)}},
-			}
-		}
-	}
-	return query.CheckElements(s.indexed, stored, o)
-}
-
-// checkCopied rejects values that are nested too deeply to be copied: the objects that have the copies could not be sent back, nor
-// imported, and their clients have done nothing wrong. A value that was there before it was to be copied may stay.
-func (s *Store) checkCopied(stored, o object.Object) error {
-	for i := range s.opts.Maps {
-		m := &s.opts.Maps[i]
-		for _, name := range m.Fields {
-			if value := o[name]; len(value) > object.MaxCopyDepth && object.CheckCopied(value) != nil && !isUnchanged(stored, o, name) {
-				return &errs.Error{
-					Kind:    errs.Invalid,
-					Message: "the object has a value that can't be copied",
-					Fields: []errs.Field{{Pointer: object.Pointer(name),
-						Message: fmt.Sprintf("is nested more than %d levels deep, and is copied into objects of %s", object.MaxCopyDepth, m.Target)}},
-				}
-			}
-		}
-	}
-	return nil
 }

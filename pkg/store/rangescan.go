@@ -10,15 +10,15 @@ import (
 
 // rangeScan reads the objects of one range of an index, a page at a time.
 type rangeScan struct {
-	store *Store
-	plan  *query.Plan
-	read  query.Read
-	page  driver.Page
-	at    int           // of page.Records: the next one
-	head  object.Object // that one, decoded; nil: not fetched
-	after []byte        // place after the last one that was popped; nil before the first
-	more  bool          // there may be another page
-	bytes int           // of a page
+	lister *lister
+	plan   *query.Plan
+	read   query.Read
+	page   driver.Page
+	at     int           // of page.Records: the next one
+	head   object.Object // that one, decoded; nil: not fetched
+	after  []byte        // place after the last one that was popped; nil before the first
+	more   bool          // there may be another page
+	bytes  int           // of a page
 
 	growsTo int          // each page has twice as many objects as the one before, up to this; 0: as many as are asked for
 	pages   int          // that were read
@@ -92,25 +92,25 @@ func (r *rangeScan) readPage(ctx context.Context, limit int) (driver.Page, error
 		after = r.page.Next
 	}
 	if s, is := r.read.Search(); is {
-		return r.hits.readPage(ctx, r.store, s, after, limit)
+		return r.hits.readPage(ctx, r.lister, s, after, limit)
 	}
 	q, scan := r.read.Query()
 	switch {
 	case scan && q.Descending:
-		return r.store.driver.ScanBackward(ctx, after, limit)
+		return r.lister.driver.ScanBackward(ctx, after, limit)
 	case scan:
-		return r.store.driver.Scan(ctx, after, limit)
+		return r.lister.driver.Scan(ctx, after, limit)
 	}
 	q.After, q.Limit, q.MaxBytes = after, limit, r.bytes
 	if len(r.conditions) > 0 {
-		return r.store.driver.(driver.Intersecter).Intersect(ctx, q, r.conditions, r.maxKeys-r.keys)
+		return r.lister.driver.(driver.Intersecter).Intersect(ctx, q, r.conditions, r.maxKeys-r.keys)
 	}
-	return r.store.driver.Query(ctx, q)
+	return r.lister.driver.Query(ctx, q)
 }
 
 // readOnly reads the one object that the range can have.
 func (r *rangeScan) readOnly(ctx context.Context, uuid string) (driver.Page, error) {
-	record, found, err := r.store.driver.Get(ctx, uuid)
+	record, found, err := r.lister.driver.Get(ctx, uuid)
 	if err != nil || !found || record.Deleted || r.after != nil {
 		return driver.Page{}, err
 	}

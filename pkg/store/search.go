@@ -38,24 +38,24 @@ type TextHit struct {
 	Position []byte `json:"position"`
 }
 
-// SearchRule identifies the terms of SearchTerms: with another rule objects have others. "": they have none.
-func (s *Store) SearchRule() string {
-	if s.opts.SearchRule == nil {
+// ruleKey identifies the terms of searchTerms: with another rule objects have others. "": they have none.
+func (l *lister) ruleKey() string {
+	if l.searchRule == nil {
 		return ""
 	}
-	return s.opts.SearchRule.Key()
+	return l.searchRule.Key()
 }
 
-// SearchTerms returns by what terms of an object a search knows whether a caller may list it.
-func (s *Store) SearchTerms(ctx context.Context, body []byte) ([]string, error) {
-	if s.opts.SearchRule == nil {
+// searchTerms: see Store.SearchTerms.
+func (l *lister) searchTerms(ctx context.Context, body []byte) ([]string, error) {
+	if l.searchRule == nil {
 		return nil, nil
 	}
 	o, err := object.Decode(body)
 	if err != nil {
 		return nil, err
 	}
-	return s.opts.SearchRule.Terms(ctx, o)
+	return l.searchRule.Terms(ctx, o)
 }
 
 // hits are what a search has found.
@@ -67,13 +67,13 @@ type hits struct {
 }
 
 // readPage reads the next objects that have the words of a search.
-func (h *hits) readPage(ctx context.Context, st *Store, s query.Search, after []byte, limit int) (page driver.Page, err error) {
+func (h *hits) readPage(ctx context.Context, of *lister, s query.Search, after []byte, limit int) (page driver.Page, err error) {
 	if len(h.unread) == 0 {
-		if st.opts.Searcher == nil {
+		if of.searcher == nil {
 			return page, errs.New(errs.Unavailable, "q: nothing answers searches here")
 		}
-		h.unread, h.more, err = st.opts.Searcher.Search(ctx, st.opts.Name, TextSearch{
-			Words: s.Words, Fields: s.Fields, After: after, Backward: s.Backward, Limit: limit, Rule: st.SearchRule(), Only: h.selection,
+		h.unread, h.more, err = of.searcher.Search(ctx, of.name, TextSearch{
+			Words: s.Words, Fields: s.Fields, After: after, Backward: s.Backward, Limit: limit, Rule: of.ruleKey(), Only: h.selection,
 		})
 		if err != nil {
 			return page, err
@@ -85,7 +85,7 @@ func (h *hits) readPage(ctx context.Context, st *Store, s query.Search, after []
 	for i, hit := range chunk {
 		uuids[i] = hit.UUID
 	}
-	records, err := driver.GetMany(ctx, st.driver, uuids)
+	records, err := driver.GetMany(ctx, of.driver, uuids)
 	if err != nil {
 		return page, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/store/driver"
 )
 
 // Set is the stores of one configuration and the mappings between them. It is
@@ -29,7 +28,7 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 		}
 	}
 	for _, st := range stores {
-		s.stores[st.opts.Name] = st
+		s.stores[st.Name()] = st
 	}
 	return s
 }
@@ -72,15 +71,11 @@ func (s *Set) filter(take func(*Mapping) bool) []*Mapping {
 func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) {
 	total := 0
 	for _, st := range s.stores {
-		drivers := []driver.Store{st.driver}
-		if st.claims != nil {
-			drivers = append(drivers, st.claims.driver)
-		}
-		for _, d := range drivers {
+		for _, d := range st.drivers() {
 			n, err := d.Purge(ctx, before, limit)
 			total += n
 			if err != nil {
-				return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.opts.Name)
+				return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.Name())
 			}
 		}
 	}

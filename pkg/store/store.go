@@ -125,51 +125,8 @@ type Options struct {
 	FenceAfter time.Duration
 }
 
-// Store holds objects. It is safe for concurrent use.
-type Store struct {
-	opts    Options
-	driver  driver.Store
-	rules   *access.Rules
-	mapped  []string      // the distinct keys of Maps
-	carried []string      // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
-	indexed []query.Index // the indexes that Open made, which every write keeps complete
-	listed  []query.Index // those of Indexes that lists of clients use: none has an internal field
-	unique  []constraint  // Unique
-	claims  *claims       // nil without Unique
-
-	expanding *semaphore.Weighted // of those who read objects for expansions
-}
-
-// Open opens the store in a backend, with the indexes that its mappings and
-// its listing need.
-func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
-	o.Indexes = query.Prepare(o.Indexes)
-	s := newStore(o)
-	s.indexed = s.opts.Indexes
-	spec := driver.Spec{Name: o.Name, Keys: s.keys}
-	for _, key := range s.mapped {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: index(key), Parts: 1, Multi: true})
-	}
-	if o.IndexBinaries {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
-	}
-	for _, i := range s.indexed {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
-	}
-	d, err := backend.Open(ctx, spec)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
-	}
-	s.driver = d
-	if len(s.unique) > 0 {
-		if s.claims, err = openClaims(ctx, backend, o.Name); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
-		}
-	}
-	return s, nil
-}
-
-func newStore(o Options) *Store {
+// normalized returns the options with their defaults, and with slices of their own.
+func (o Options) normalized() Options {
 	o.Maps, o.Indexes = slices.Clone(o.Maps), slices.Clone(o.Indexes)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -183,34 +140,81 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{opts: o, unique: constraintsOf(o.Unique), expanding: semaphore.NewWeighted(maxExpandReaders)}
-	s.rules = s.newRules()
-	isInternal := func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), access.IsInternal) }
-	s.listed = slices.DeleteFunc(slices.Clone(o.Indexes), isInternal)
-	for _, m := range o.Maps {
-		if !slices.Contains(s.mapped, m.Key) {
-			s.mapped = append(s.mapped, m.Key)
-		}
-	}
-	s.carried = slices.Clone(s.mapped)
-	if owner := s.rules.Owner(); owner != "" {
-		s.carried = append(s.carried, owner)
-	}
-	return s
+	return o
 }
 
-// newRules makes the rules that the options describe.
-func (s *Store) newRules() *access.Rules {
-	o := &s.opts
-	rules := access.Options{
+// rules returns the options of the rules, without an interceptor.
+func (o *Options) rules() access.Options {
+	return access.Options{
 		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields, Private: o.Private, ReadOnly: o.ReadOnly,
 		Reserved: o.Reserved, Maintained: o.Maintained, Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
 		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
-	if o.Interceptor != nil && o.InterceptsGet {
-		rules.Amended = s.amended
+}
+
+// Store holds objects. It is safe for concurrent use. It is made of parts, each of which knows those that it needs:
+//
+//	reader   objects by their uuids, and what a caller receives of one
+//	writer   changes of objects; checks, events, the interceptor, indexing and Claims serve it
+//	lister   pages of objects, counts, iterations
+type Store struct {
+	opts     Options
+	opened   opened
+	core     *core
+	checks   *checks
+	indexing *indexing
+	claims   *Claims // nil without unique fields
+	reader   *reader
+	writer   *writer
+	lister   *lister
+}
+
+// opened is what Open made of the backend, which stores with other options share.
+type opened struct {
+	driver    driver.Store
+	indexes   []query.Index       // which every write keeps complete
+	claims    *claimRecords       // nil without unique fields
+	expanding *semaphore.Weighted // of those that read objects for expansions
+}
+
+// Open opens the store in a backend, with the indexes that its mappings and
+// its listing need.
+func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
+	o.Indexes = query.Prepare(o.Indexes)
+	made := opened{indexes: o.Indexes, expanding: semaphore.NewWeighted(maxExpandReaders)}
+	var err error
+	if made.driver, err = backend.Open(ctx, newIndexing(&o, made.indexes).spec(o.Name)); err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
-	return access.New(rules)
+	if len(o.Unique) > 0 {
+		if made.claims, err = openClaims(ctx, backend, o.Name); err != nil {
+			return nil, errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
+		}
+	}
+	return newStore(o, made), nil
+}
+
+func newStore(o Options, made opened) *Store {
+	o = o.normalized()
+	r, rules := &reader{}, o.rules()
+	if o.Interceptor != nil && o.InterceptsGet {
+		rules.Amended = r.amendedBody
+	}
+	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger}
+	x := newIndexing(&o, made.indexes)
+	checked := newChecks(&o, c.rules, x)
+	*r = reader{
+		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
+		interception: &interception{store: o.Name, arrays: o.Arrays, by: o.Interceptor, rules: c.rules, checks: checked},
+	}
+	claims := newClaims(&o, c, made.claims, x)
+	return &Store{
+		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r, lister: newLister(&o, c, r),
+		writer: &writer{
+			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x, claims: claims,
+			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents, beforeDelete: o.BeforeDelete,
+		},
+	}
 }
 
 // WithOptions returns a store of the same records whose options differ. Its
@@ -218,9 +222,7 @@ func (s *Store) newRules() *access.Rules {
 func (s *Store) WithOptions(change func(*Options)) *Store {
 	o := s.opts
 	change(&o)
-	other := newStore(o)
-	other.driver, other.indexed, other.claims, other.expanding = s.driver, s.indexed, s.claims, s.expanding
-	return other
+	return newStore(o, s.opened)
 }
 
 // Reconfigured returns a store of the same records with the options of another configuration,
@@ -232,7 +234,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	}
 	var has []query.Index
 	for n, i := range query.Prepare(o.Indexes) {
-		if slices.ContainsFunc(s.indexed, same(i)) {
+		if slices.ContainsFunc(s.opened.indexes, same(i)) {
 			has = append(has, i)
 		} else {
 			missing = append(missing, o.Indexes[n])
@@ -247,31 +249,10 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	}), missing
 }
 
-// Name returns the name of the store.
-func (s *Store) Name() string { return s.opts.Name }
-
-// Rules returns who may do what with the objects, and see and set which of their fields.
-func (s *Store) Rules() *access.Rules { return s.rules }
-
-// Now returns the time by the clock of the store.
-func (s *Store) Now() time.Time { return s.opts.Now() }
-
-// IndexesBinaries reports whether objects are indexed by the binaries they hold.
-func (s *Store) IndexesBinaries() bool { return s.opts.IndexBinaries }
-
-// Driver returns the driver's store, which the outbox reads pending events from.
-func (s *Store) Driver() driver.Store { return s.driver }
-
-// IndexLag returns how long after a write indexes are sure to have it.
-func (s *Store) IndexLag() time.Duration {
-	if d, ok := s.driver.(driver.IndexLagger); ok {
-		return d.IndexLag()
+// drivers returns the driver's stores of the objects and of the claims.
+func (s *Store) drivers() []driver.Store {
+	if s.opened.claims == nil {
+		return []driver.Store{s.core.driver}
 	}
-	return 0
-}
-
-// Count returns roughly how many objects there are, and how many events are
-// pending.
-func (s *Store) Count(ctx context.Context) (objects, pending int64, err error) {
-	return s.driver.Count(ctx)
+	return []driver.Store{s.core.driver, s.opened.claims.driver}
 }

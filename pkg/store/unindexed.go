@@ -30,15 +30,15 @@ var (
 // unindexedAtOnce bounds the memory: a list without an index has all objects there.
 var unindexedAtOnce = make(chan struct{}, 2)
 
-// listUnindexed makes the list that cause refuses because there is no index: it reads all objects, and from there on does
+// answerUnindexed makes the list that cause refuses because there is no index: it reads all objects, and from there on does
 // what it would with the index, under the same rules and limits. It returns cause where no index would help, or where there
 // are too many objects.
-func (s *Store) listUnindexed(ctx context.Context, r *listRequest, cause error) (List, error) {
-	with, missing, err := s.withMissing(ctx, r, cause)
+func (l *lister) answerUnindexed(ctx context.Context, r *listRequest, cause error) (List, error) {
+	missing, err := l.missingIndexes(ctx, r, cause)
 	if err != nil {
 		return List{}, err
 	}
-	if _, err := s.authorizeList(ctx, r.call); err != nil {
+	if _, err := l.authorize(ctx, r.call); err != nil {
 		return List{}, err
 	}
 	select {
@@ -47,10 +47,15 @@ func (s *Store) listUnindexed(ctx context.Context, r *listRequest, cause error) 
 	case <-ctx.Done():
 		return List{}, errs.Wrap(context.Cause(ctx), errs.Canceled, "the list ended while others without an index read")
 	}
-	if with.driver, err = scan(ctx, s.driver, with.opts.Indexes, cause); err != nil {
+	with := l.with(missing)
+	records, err := scan(ctx, l.driver, with.indexes, cause)
+	if err != nil {
 		return List{}, err
 	}
-	list, err := with.list(ctx, r)
+	inMemory := *l.core
+	inMemory.driver = records
+	with.core = &inMemory
+	list, err := with.answer(ctx, r)
 	if err != nil {
 		return List{}, err
 	}
@@ -58,20 +63,29 @@ func (s *Store) listUnindexed(ctx context.Context, r *listRequest, cause error) 
 	for i, index := range missing {
 		declared[i] = strconv.Quote(strings.Join(index.Fields, ", ")) // as the configuration has it
 	}
-	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` allows, up to %d; elsewhere it is refused. Declare stores.%s.indexes: [%s]",
-		maxUnindexed, s.opts.Name, strings.Join(declared, ", "))
-	s.opts.Logger.WarnContext(ctx, "a list has no index and read all objects of its store, which only `development: true` allows: declare it", "store", s.opts.Name, "indexes", "["+strings.Join(declared, ", ")+"]")
+	indexes := "[" + strings.Join(declared, ", ") + "]"
+	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` allows, "+
+		"up to %d; elsewhere it is refused. Declare stores.%s.indexes: %s", maxUnindexed, l.name, indexes)
+	l.log.WarnContext(ctx, "a list has no index and read all objects of its store, which only `development: true` allows: declare it",
+		"store", l.name, "indexes", indexes)
 	return list, nil
 }
 
-// withMissing returns a store with the indexes that a list lacks, and these; cause says the first.
-func (s *Store) withMissing(ctx context.Context, r *listRequest, cause error) (with *Store, missing []query.Index, err error) {
+// with returns a lister that has further indexes.
+func (l *lister) with(missing []query.Index) *lister {
+	other := *l
+	other.use(append(slices.Clone(l.indexes), query.Prepare(missing)...))
+	return &other
+}
+
+// missingIndexes returns the indexes that a list lacks; cause says the first.
+func (l *lister) missingIndexes(ctx context.Context, r *listRequest, cause error) (missing []query.Index, err error) {
 	err = cause
 	for {
 		added := false
 		for _, index := range query.Needed(err) {
-			if !s.mayDeclare(index) {
-				return nil, nil, cause
+			if !l.mayDeclare(index) {
+				return nil, cause
 			}
 			same := func(i query.Index) bool { return i.Name == index.Name }
 			if len(missing) < maxMissing && !slices.ContainsFunc(missing, same) {
@@ -79,23 +93,20 @@ func (s *Store) withMissing(ctx context.Context, r *listRequest, cause error) (w
 			}
 		}
 		if !added {
-			return nil, nil, err // of the filter or the order, or no index that can be declared supports the list
+			return nil, err // of the filter or the order, or no index that can be declared supports the list
 		}
-		with = s.WithOptions(func(now *Options) {
-			now.Unindexed = false
-			now.Indexes = append(slices.Clone(now.Indexes), query.Prepare(missing)...)
-		})
-		if _, err = with.plan(ctx, r); err == nil {
-			return with, missing, nil
+		if _, err = l.with(missing).plan(ctx, r); err == nil {
+			return missing, nil
 		}
 	}
 }
 
-// mayDeclare reports whether an index can be declared. Who may filter by a field can find out its value; and elements of mapped
-// arrays are objects, which are not compared.
-func (s *Store) mayDeclare(index query.Index) bool {
+// mayDeclare reports whether an index can be declared. Who may filter by a field can find out its value; and elements of
+// mapped arrays are objects, which are not compared.
+func (l *lister) mayDeclare(index query.Index) bool {
 	for i, name := range index.TopFields() {
-		if access.IsInternal(name) || s.rules.Fields().Never(name) || strings.HasSuffix(index.Fields[i], "[]") && s.rules.IsArray(name) {
+		isOfArray := strings.HasSuffix(index.Fields[i], "[]") && l.rules.IsArray(name)
+		if access.IsInternal(name) || l.rules.Fields().Never(name) || isOfArray {
 			return false
 		}
 	}

@@ -51,7 +51,7 @@ func (c *constraint) id(body []byte) string {
 
 // errTaken is what a caller receives whose object has values of others. It does not say of which: the caller may
 // have no right to know of these objects.
-func (s *Store) errTaken(all []*constraint) error {
+func (s *Claims) errTaken(all []*constraint) error {
 	e := &errs.Error{Kind: errs.Taken}
 	same := make([]string, len(all))
 	for i, c := range all {
@@ -64,9 +64,9 @@ func (s *Store) errTaken(all []*constraint) error {
 			e.Fields = append(e.Fields, errs.Field{Pointer: object.Pointer(field), Message: message})
 		}
 	}
-	subject := "another object of " + s.opts.Name + " has "
+	subject := "another object of " + s.name + " has "
 	if len(all) > 1 {
-		subject = "other objects of " + s.opts.Name + " have "
+		subject = "other objects of " + s.name + " have "
 	}
 	e.Message = subject + strings.Join(same, ", or ")
 	return e
@@ -79,19 +79,4 @@ func enumerate(names []string) string {
 	}
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
-
-// checkUnique rejects values that can't be unique, unless they were there before.
-func (s *Store) checkUnique(stored, o object.Object) error {
-	for i := range s.unique {
-		for _, field := range s.unique[i].fields {
-			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') && !isUnchanged(stored, o, field) {
-				return &errs.Error{
-					Kind: errs.Invalid, Message: "the object has a value that can't be unique",
-					Fields: []errs.Field{{Pointer: object.Pointer(field), Message: "must be a string, a number, true, false or null, since it is unique"}},
-				}
-			}
-		}
-	}
-	return nil
 }

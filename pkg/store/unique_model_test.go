@@ -33,10 +33,10 @@ func uniqueScenario(setup []model.Op, clients ...[]model.Op) model.Scenario {
 // repair is what verify --repair does to an object and to all claims.
 func repair(uuid string) model.Op {
 	return model.Do("repair", "Books", uuid, func(ctx context.Context, s *store.Store) error {
-		if _, _, err := s.Claim(ctx, uuid); err != nil {
+		if _, _, err := s.Claims().Make(ctx, uuid); err != nil {
 			return err
 		}
-		_, _, err := s.SweepClaims(ctx, true)
+		_, _, err := s.Claims().Sweep(ctx, true)
 		return err
 	})
 }
@@ -108,7 +108,7 @@ func checkUnique(ctx context.Context, set *store.Set, _ model.Histories) error {
 			return fmt.Errorf("%s and %s both have %s", other, o.UUID, slug)
 		}
 		holders[slug] = o.UUID
-		found, err := s.CheckClaims(ctx, o.UUID)
+		found, err := s.Claims().Check(ctx, o.UUID)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func checkUnique(ctx context.Context, set *store.Set, _ model.Histories) error {
 func uniqueChecker(t *testing.T, s model.Scenario) *model.Checker {
 	t.Helper()
 	c, err := model.New(t.Context(), s, func(set *store.Set) []model.Consumer {
-		set.Store("Books").TrustClaims(true)
+		set.Store("Books").Claims().Trust(true)
 		return nil
 	}, checkUnique)
 	if err != nil {

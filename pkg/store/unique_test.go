@@ -19,7 +19,7 @@ func unique(t *testing.T, backend driver.Backend, fields ...[]string) *store.Sto
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.TrustClaims(true)
+	s.Claims().Trust(true)
 	return s
 }
 
@@ -133,7 +133,7 @@ func TestAValueIsFreeAfterAChangeAndADeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, s, "c", `{"slug":"y"}`)
-	if all, stale, err := s.SweepClaims(t.Context(), false); all != 2 || stale != 0 || err != nil {
+	if all, stale, err := s.Claims().Sweep(t.Context(), false); all != 2 || stale != 0 || err != nil {
 		t.Errorf("%d claims, %d stale, %v", all, stale, err)
 	}
 	// Claims are no objects.
@@ -151,20 +151,20 @@ func TestNoValueIsGivenBeforeAllAreKnown(t *testing.T) {
 	save(t, plain, "a", `{"slug":"x"}`)
 	save(t, plain, "b", `{"slug":"x"}`)
 	s := unique(t, backend, []string{"slug"})
-	s.TrustClaims(false)
+	s.Claims().Trust(false)
 	_, err = s.Save(t.Context(), parse(t, `{"slug":"z"}`), "c")
 	kind(t, err, errs.Unavailable)
 	save(t, s, "d", `{}`)
 	if _, err := s.Update(t.Context(), parse(t, `{"title":"A"}`), store.UpdateOptions{UUID: "a"}); err != nil {
 		t.Error(err)
 	}
-	if made, found, err := s.Claim(t.Context(), "a"); made != 1 || len(found) > 0 || err != nil {
+	if made, found, err := s.Claims().Make(t.Context(), "a"); made != 1 || len(found) > 0 || err != nil {
 		t.Errorf("%d claims, %v, %v", made, found, err)
 	}
-	if made, found, err := s.Claim(t.Context(), "b"); made != 0 || len(found) != 1 || found[0].Other != "a" || err != nil {
+	if made, found, err := s.Claims().Make(t.Context(), "b"); made != 0 || len(found) != 1 || found[0].Other != "a" || err != nil {
 		t.Errorf("%d claims, %v, %v", made, found, err)
 	}
-	s.TrustClaims(true)
+	s.Claims().Trust(true)
 	_, err = s.Save(t.Context(), parse(t, `{"slug":"x"}`), "c")
 	kind(t, err, errs.Taken)
 }
@@ -243,7 +243,7 @@ func BenchmarkCreateWithUnique(b *testing.B) {
 				b.Fatal(err)
 			}
 			if fields != nil {
-				s.TrustClaims(true)
+				s.Claims().Trust(true)
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

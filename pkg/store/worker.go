@@ -13,10 +13,10 @@ import (
 // Worker writes what belfry itself maintains in the objects of a store. Its
 // writes are not checked: no policy, no schema, no size limit, no interceptor.
 // Code that acts for a client uses Store.
-type Worker struct{ store *Store }
+type Worker struct{ writer *writer }
 
 // NewWorker returns the worker's side of a store.
-func NewWorker(s *Store) Worker { return Worker{s} }
+func NewWorker(s *Store) Worker { return Worker{s.writer} }
 
 // CompareAndSet replaces fields of an object, arrays and internal fields
 // included, if the object is still at the revision of base. A nil value removes
@@ -33,8 +33,8 @@ func (w Worker) CompareAndSet(ctx context.Context, base Stored, fields object.Ob
 
 // replace makes a write of an object if it is still at the revision of base.
 func (w Worker) replace(ctx context.Context, base Stored, change *write) (Stored, error) {
-	s := w.store
-	unlock, err := s.opts.Locker.Lock(ctx, base.UUID)
+	s := w.writer
+	unlock, err := s.locker.Lock(ctx, base.UUID)
 	if err != nil {
 		return Stored{}, err
 	}
@@ -45,7 +45,7 @@ func (w Worker) replace(ctx context.Context, base Stored, change *write) (Stored
 	if err != nil {
 		return Stored{}, err
 	}
-	return s.project(CallOf(ctx), written), nil
+	return s.reader.project(CallOf(ctx), written), nil
 }
 
 // Reindex writes an object as it was read, with all keys that this release computes for the indexes: a release before may
@@ -53,14 +53,14 @@ func (w Worker) replace(ctx context.Context, base Stored, change *write) (Stored
 //
 // Errors: Mismatch when the object has another revision; Unavailable.
 func (w Worker) Reindex(ctx context.Context, o Stored) error {
-	s := w.store
-	unlock, err := s.opts.Locker.Lock(ctx, o.UUID)
+	s := w.writer
+	unlock, err := s.locker.Lock(ctx, o.UUID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	return s.put(ctx, driver.Write{
-		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.opts.Now(), o.Revision), Body: o.Body, Keys: s.keys(o.Body),
+		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.now(), o.Revision), Body: o.Body, Keys: s.indexing.keys(o.Body),
 	})
 }
 
@@ -88,7 +88,7 @@ const copyEventBatch = 100
 // revision, the events up to that revision have been copied before. Conflict when
 // the record here is newer.
 func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []driver.Pending) (bool, error) {
-	s := w.store
+	s := w.writer
 	var here driver.Record
 	for attempt := 0; attempt < maxAttempts; {
 		next := s.nextCopy(r, pending, here)
@@ -110,7 +110,7 @@ func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []drive
 			return false, nil
 		}
 		if here.Revision > r.Revision {
-			return false, errs.New(errs.Conflict, "%s already has %q at a newer revision: something else writes to it", s.opts.Name, r.UUID)
+			return false, errs.New(errs.Conflict, "%s already has %q at a newer revision: something else writes to it", s.name, r.UUID)
 		}
 	}
 	return false, s.contended(r.UUID)
@@ -119,13 +119,13 @@ func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []drive
 // nextCopy is the next write of a copy onto the record here. With more than
 // copyEventBatch events it ends at the revision of one of them, and another
 // write has to follow.
-func (s *Store) nextCopy(r driver.Record, pending []driver.Pending, here driver.Record) driver.Write {
-	w := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body, Owner: r.Owner}
+func (w *writer) nextCopy(r driver.Record, pending []driver.Pending, here driver.Record) driver.Write {
+	next := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body, Owner: r.Owner}
 	if r.Body != nil {
-		w.Keys = s.keys(r.Body)
+		next.Keys = w.indexing.keys(r.Body)
 	}
 	if here.Revision > 0 && !here.Deleted {
-		w.IfRevision = here.Revision
+		next.IfRevision = here.Revision
 	}
 	// Revisions of events are distinct and at most the record's, so those above
 	// the record here keep theirs.
@@ -134,22 +134,22 @@ func (s *Store) nextCopy(r driver.Record, pending []driver.Pending, here driver.
 	}
 	if len(pending) > copyEventBatch {
 		pending = pending[:copyEventBatch]
-		w.Revision = pending[copyEventBatch-1].Revision
+		next.Revision = pending[copyEventBatch-1].Revision
 	}
 	for i, e := range pending {
 		if i == 0 {
-			w.Event = e.Event
+			next.Event = e.Event
 		} else {
-			w.ExtraEvents = append(w.ExtraEvents, e.Event)
+			next.ExtraEvents = append(next.ExtraEvents, e.Event)
 		}
 	}
-	return w
+	return next
 }
 
 // GetMany returns objects by their distinct uuids, those that exist, in one request to the backend. It returns false where
 // the backend has no such request. Each read is as strong as that of Get.
 func (w Worker) GetMany(ctx context.Context, uuids []string) (found map[string]Stored, ok bool, err error) {
-	many, ok := w.store.driver.(driver.ManyGetter)
+	many, ok := w.writer.driver.(driver.ManyGetter)
 	if !ok {
 		return nil, false, nil
 	}
@@ -159,7 +159,7 @@ func (w Worker) GetMany(ctx context.Context, uuids []string) (found map[string]S
 	}
 	found = make(map[string]Stored, len(records))
 	for _, r := range records {
-		found[r.UUID] = w.store.project(CallOf(ctx), r)
+		found[r.UUID] = w.writer.reader.project(CallOf(ctx), r)
 	}
 	return found, true, nil
 }

@@ -45,7 +45,7 @@ func saveIn(t *testing.T, s *store.Store, uuid, body string) {
 // order of its characters, across pages.
 func textsAreFound(t *testing.T, backend driver.Backend) {
 	s := openFor(t, backend, store.Options{Name: "Texts", Unique: [][]string{{"text"}}}, "text", "tags[]")
-	s.TrustClaims(true)
+	s.Claims().Trust(true)
 	texts := hardtext.All()
 	slices.Sort(texts)
 	texts = slices.Compact(texts)

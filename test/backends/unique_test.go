@@ -87,7 +87,7 @@ func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.TrustClaims(true)
+		s.Claims().Trust(true)
 		processes = append(processes, s)
 	}
 	for round := range rounds {
@@ -121,7 +121,7 @@ func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long, 
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.SweepClaims(t.Context(), true); err != nil {
+	if _, _, err := s.Claims().Sweep(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	checkRace(t, s)
@@ -174,7 +174,7 @@ func checkRace(t *testing.T, s *store.Store) {
 				holders[value] = o.UUID
 			}
 		}
-		found, err := s.CheckClaims(t.Context(), o.UUID)
+		found, err := s.Claims().Check(t.Context(), o.UUID)
 		if err != nil || len(found) > 0 {
 			t.Errorf("%s: %v, %v", o.UUID, found, err)
 		}

@@ -397,7 +397,7 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 	}
 	l := &library{}
 	o := stores(t, nil, store.Options{Name: "Books", Schema: compiled, Private: []string{"margin"}, Unique: [][]string{{"slug"}}, Computed: total(t)})
-	o.Set.Store("Books").TrustClaims(true)
+	o.Set.Store("Books").Claims().Trust(true)
 	l.fixture = start(t, console.Options{Objects: o})
 	l.set = store.NewSet([]*store.Store{o.Set.Store("Books").WithOptions(func(o *store.Options) { o.Schema = nil })}, nil)
 	l.save("Books", "other", `{"slug":"abc","margin":{}}`)

@@ -143,7 +143,7 @@ func TestARefusalForAValueThatWasTakenIsRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages.TrustClaims(true)
+	pages.Claims().Trust(true)
 	f := apitest.Start(t, func(o *api.Options) { o.Objects = append(o.Objects, objects.Options{URL: "/pages", Store: pages}) })
 	f.Do("POST", "/pages", `{"uuid":"a","slug":"x"}`).Want(201)
 	f.Do("POST", "/pages", `{"uuid":"b"}`).Want(201)

@@ -18,16 +18,16 @@ const claimsAtOnce = 16
 func Claims(set *store.Set) Works {
 	all := map[string]*work{}
 	for name, s := range set.Stores() {
-		if s.HasUnique() {
-			all[name] = claims(s)
+		if c := s.Claims(); c != nil {
+			all[name] = claims(s, c)
 		}
 	}
 	return Works{state: "UNIQUE", byName: all}
 }
 
-func claims(s *store.Store) *work {
+func claims(s *store.Store, c *store.Claims) *work {
 	var names []string
-	for _, fields := range s.UniqueFields() {
+	for _, fields := range c.Fields() {
 		names = append(names, store.ConstraintName(fields))
 	}
 	slices.Sort(names)
@@ -35,15 +35,15 @@ func claims(s *store.Store) *work {
 		store: s, page: 500, atOnce: claimsAtOnce, kind: "store", what: "the claims of unique values of a store",
 		begins: "the values of unique properties are not known: collecting them from the objects",
 		// The generation is another one after a restore or a migration, which copy records without their claims.
-		definition: hashOf(names, s.ClaimsGeneration()),
+		definition: hashOf(names, c.Generation()),
 		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
-			_, found, err := s.Claim(ctx, uuid)
+			_, found, err := c.Make(ctx, uuid)
 			if err == nil && len(found) > 0 {
 				f := found[0]
 				err = errs.New(errs.Taken, "%s has an equal value in %s: change one of them, then run `belfry verify --repair`", f.Other, strings.Join(f.Fields, ", "))
 			}
 			return err
 		},
-		trust: s.TrustClaims,
+		trust: c.Trust,
 	}
 }

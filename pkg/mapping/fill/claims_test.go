@@ -41,12 +41,12 @@ func (p *process) saveBook(uuid, slug string) error {
 
 func (p *process) trusts(want bool) {
 	p.Helper()
-	kit.WaitFor(p, "the claims are trusted, or not", func() bool { return p.set.Store("Books").TrustsClaims() == want })
+	kit.WaitFor(p, "the claims are trusted, or not", func() bool { return p.set.Store("Books").Claims().Trusted() == want })
 }
 
 func TestAnEmptyStoreTrustsItsClaimsAtOnce(t *testing.T) {
 	p := newInstallation(t).unique([]string{"slug"}).claims(new(clock).shared)
-	if !p.set.Store("Books").TrustsClaims() {
+	if !p.set.Store("Books").Claims().Trusted() {
 		t.Error("the first object is refused")
 	}
 }
@@ -59,7 +59,7 @@ func TestAnEmptyStoreDoesNotTrustItsClaimsBesideAnotherConfiguration(t *testing.
 	first.filler.Close()
 	other := i.unique().claims(c.shared)
 	p := i.unique([]string{"slug"}).claims(c.shared)
-	if p.set.Store("Books").TrustsClaims() {
+	if p.set.Store("Books").Claims().Trusted() {
 		t.Error("the claims are trusted")
 	}
 	other.filler.Close()
@@ -76,7 +76,7 @@ func TestValuesOfObjectsThatThereWereAreClaimed(t *testing.T) {
 	p := i.unique([]string{"slug"})
 	var complete atomic.Bool
 	p.hooks.before = func(_ *hooks, name, _ string) {
-		if name == "Books.claims" && !complete.Load() && p.set.Store("Books").TrustsClaims() {
+		if name == "Books.claims" && !complete.Load() && p.set.Store("Books").Claims().Trusted() {
 			t.Error("claims are trusted before all are made")
 		}
 	}
@@ -111,7 +111,7 @@ func TestClaimsAreMadeAgainAfterTheConstraintWasAway(t *testing.T) {
 
 	again := i.unique([]string{"slug"})
 	again.must(Load(t.Context(), again.options()))
-	if again.set.Store("Books").TrustsClaims() {
+	if again.set.Store("Books").Claims().Trusted() {
 		t.Error("claims are trusted although there were writes without")
 	}
 	again.claims()
@@ -183,20 +183,20 @@ func TestCopiedRecordsBeginAnotherGeneration(t *testing.T) {
 	p := i.unique([]string{"slug"}).claims()
 	p.must(p.saveBook("a", "x"))
 	p.filler.Close()
-	p.must(p.set.Store("Books").RenewClaims(t.Context()))
+	p.must(p.set.Store("Books").Claims().Renew(t.Context()))
 
 	again := i.unique([]string{"slug"})
 	again.must(Load(t.Context(), again.options()))
-	if again.set.Store("Books").TrustsClaims() {
+	if again.set.Store("Books").Claims().Trusted() {
 		t.Error("the claims of the generation before are trusted")
 	}
 	again.must(Complete(t.Context(), again.options()))
-	if !again.set.Store("Books").TrustsClaims() {
+	if !again.set.Store("Books").Claims().Trusted() {
 		t.Error("the claims are not trusted although all are made")
 	}
 	served := i.unique([]string{"slug"})
 	served.must(Load(t.Context(), served.options()))
-	if !served.set.Store("Books").TrustsClaims() {
+	if !served.set.Store("Books").Claims().Trusted() {
 		t.Error("what a command has completed is not stored")
 	}
 }
@@ -221,7 +221,7 @@ func TestACommandLeavesClaimsToTheProcessesThatRun(t *testing.T) {
 		return time.Unix(1_900_000_000, c.offset.Load())
 	}
 	p.must(Complete(t.Context(), o))
-	if p.set.Store("Books").TrustsClaims() {
+	if p.set.Store("Books").Claims().Trusted() {
 		t.Error("the claims are trusted")
 	}
 	other.filler.Close()

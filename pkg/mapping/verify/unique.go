@@ -38,24 +38,25 @@ func (v *verification) unique(ctx context.Context) error {
 	stores := v.set.Stores()
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		s := stores[name]
-		if !s.HasUnique() {
+		claims := s.Claims()
+		if claims == nil {
 			continue
 		}
 		if v.report.Unique == nil {
 			v.report.Unique = &Unique{Findings: []store.UniqueFinding{}}
 		}
-		if !s.TrustsClaims() && !v.options.Repair {
+		if !claims.Trusted() && !v.options.Repair {
 			v.report.Unique.Waiting = append(v.report.Unique.Waiting, name)
 			continue
 		}
-		if err := v.uniqueOf(ctx, s); err != nil {
+		if err := v.uniqueOf(ctx, s, claims); err != nil {
 			return errs.Wrap(err, errs.KindOf(err), "verifying the unique fields of %s", name)
 		}
 	}
 	return nil
 }
 
-func (v *verification) uniqueOf(ctx context.Context, s *store.Store) error {
+func (v *verification) uniqueOf(ctx context.Context, s *store.Store, claims *store.Claims) error {
 	if err := backoff.Sleep(ctx, s.IndexLag()); err != nil {
 		return errs.Wrap(err, errs.Canceled, "the verification was canceled")
 	}
@@ -70,7 +71,7 @@ func (v *verification) uniqueOf(ctx context.Context, s *store.Store) error {
 		}
 		u.Objects++
 		g.Go(func() error {
-			made, found, err := v.claims(gctx, s, o.UUID)
+			made, found, err := v.claims(gctx, claims, o.UUID)
 			mu.Lock()
 			defer mu.Unlock()
 			u.Claimed += made
@@ -93,16 +94,16 @@ func (v *verification) uniqueOf(ctx context.Context, s *store.Store) error {
 	slices.SortStableFunc(u.Findings, func(a, b store.UniqueFinding) int { // those of one object are in order
 		return cmp.Or(strings.Compare(a.Store, b.Store), strings.Compare(a.UUID, b.UUID))
 	})
-	claims, stale, err := s.SweepClaims(ctx, v.options.Repair)
-	u.Claims += claims
+	all, stale, err := claims.Sweep(ctx, v.options.Repair)
+	u.Claims += all
 	u.Stale += stale
 	return err
 }
 
-func (v *verification) claims(ctx context.Context, s *store.Store, uuid string) (made int, found []store.UniqueFinding, err error) {
+func (v *verification) claims(ctx context.Context, of *store.Claims, uuid string) (made int, found []store.UniqueFinding, err error) {
 	if v.options.Repair {
-		return s.Claim(ctx, uuid)
+		return of.Make(ctx, uuid)
 	}
-	found, err = s.CheckClaims(ctx, uuid)
+	found, err = of.Check(ctx, uuid)
 	return 0, found, err
 }

@@ -328,7 +328,7 @@ func TestAValueThatMovesDuringABackupIsThatOfTwoObjects(t *testing.T) {
 	unique := func(f *fixture) *store.Store {
 		s, err := store.Open(t.Context(), f.pens, store.Options{Name: "Pens", Unique: [][]string{{"slug"}}})
 		f.must(err)
-		s.TrustClaims(true)
+		s.Claims().Trust(true)
 		return s
 	}
 	pens := unique(f)
@@ -361,7 +361,7 @@ func TestAValueThatMovesDuringABackupIsThatOfTwoObjects(t *testing.T) {
 	var found []store.UniqueFinding
 	restored := unique(r.fixture)
 	for _, uuid := range []string{"a", "z"} {
-		_, one, err := restored.Claim(t.Context(), uuid)
+		_, one, err := restored.Claims().Make(t.Context(), uuid)
 		f.must(err)
 		found = append(found, one...)
 	}

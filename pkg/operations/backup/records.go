@@ -166,7 +166,7 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 	if err != nil {
 		return err
 	}
-	if err := to.RenewClaims(ctx); err != nil { // a backup has none: they are made again
+	if err := to.Claims().Renew(ctx); err != nil { // a backup has none: they are made again
 		return err
 	}
 	done := int64(0)

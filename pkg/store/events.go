@@ -7,49 +7,79 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store/access"
+	"belfry/pkg/store/driver"
 )
 
+// events makes the events and the announcements of a store.
+type events struct {
+	store    string
+	rules    *access.Rules
+	now      func() time.Time
+	carried  []string  // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
+	binaries bool      // an event says which properties hold binaries
+	live     Announcer // nil: no announcements
+}
+
+func newEvents(o *Options, rules *access.Rules, x *indexing) *events {
+	e := &events{
+		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), binaries: o.IndexBinaries, live: o.Announce,
+	}
+	if owner := rules.Owner(); owner != "" {
+		e.carried = append(e.carried, owner)
+	}
+	if o.NoEvents {
+		e.live = nil
+	}
+	return e
+}
+
 // envelope makes the event of a write. body is the object after it.
-func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, body []byte) *event.Envelope {
+func (m *events) envelope(call Call, w *write, now time.Time, revision uint64, body []byte) *event.Envelope {
 	e := &event.Envelope{
-		ID: object.NewUUID(), Event: w.name, Time: object.FormatTime(now), Store: s.opts.Name, UUID: w.uuid,
+		ID: object.NewUUID(), Event: w.name, Time: object.FormatTime(now), Store: m.store, UUID: w.uuid,
 		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx,
 	}
 	if body == nil {
 		body = w.base.Body // a deletion carries the last state
 	}
-	e.Object = s.rules.Visible(body)
-	if s.opts.IndexBinaries {
+	e.Object = m.rules.Visible(body)
+	if m.binaries {
 		e.Binaries = object.Field(body, BinariesField)
 	}
 	if w.stored != nil {
-		e.Previous = s.previous(w.stored, w.next)
+		e.Previous = m.previous(w.stored, w.next)
 	}
 	return e
 }
 
 // previous returns the former values of the fields that changed, without those
 // that never leave the server.
-func (s *Store) previous(former, next object.Object) object.Object {
+func (m *events) previous(former, next object.Object) object.Object {
 	changed := object.Object{}
 	for name, value := range former {
-		if !s.rules.Hidden(name) && !bytes.Equal(value, next[name]) {
+		if !m.rules.Hidden(name) && !bytes.Equal(value, next[name]) {
 			changed[name] = value
 		}
 	}
 	return changed
 }
 
+// pending encodes an event for its record.
+func (m *events) pending(e *event.Envelope) driver.Event {
+	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: m.encode(e)}
+}
+
 // encode encodes an event within event.MaxSize: first the object is left out,
 // then the largest previous values. The mapping worker needs the keys of
 // mappings, so they stay; for a deletion they move to the previous values.
-func (s *Store) encode(e *event.Envelope) []byte {
+func (m *events) encode(e *event.Envelope) []byte {
 	if data, fits := encodeWithin(e); fits {
 		return data
 	}
 	if e.Event == event.StoreDeleted {
 		e.Previous = object.Object{}
-		for _, key := range s.carried {
+		for _, key := range m.carried {
 			if value := object.Field(e.Object, key); value != nil {
 				e.Previous[key] = value
 			}
@@ -62,7 +92,7 @@ func (s *Store) encode(e *event.Envelope) []byte {
 		if data, fits := encodeWithin(e); fits {
 			return data
 		}
-		if !slices.Contains(s.carried, name) {
+		if !slices.Contains(m.carried, name) {
 			delete(e.Previous, name)
 			e.PreviousOmitted = true
 		}
@@ -85,13 +115,13 @@ func encodeWithin(e *event.Envelope) (data []byte, fits bool) {
 }
 
 // announces reports whether an announcement may have a subscriber.
-func (s *Store) announces(name event.Name) bool {
-	return s.opts.Announce != nil && !s.opts.NoEvents && s.opts.Announce.HasInterest(name)
+func (m *events) announces(name event.Name) bool {
+	return m.live != nil && m.live.HasInterest(name)
 }
 
 // announceWrite announces what is about to be written.
-func (s *Store) announceWrite(call Call, name event.Name, w *write) {
-	if !s.announces(name) {
+func (m *events) announceWrite(call Call, name event.Name, w *write) {
+	if !m.announces(name) {
 		return
 	}
 	w.fresh = false // others know the uuid
@@ -99,13 +129,13 @@ func (s *Store) announceWrite(call Call, name event.Name, w *write) {
 	if w.next != nil {
 		body = w.next.Encode()
 	}
-	s.announce(call, name, w.uuid, w.base.Revision, body)
+	m.announce(call, name, w.uuid, w.base.Revision, body)
 }
 
 // announce publishes an announcement about an object at a revision.
-func (s *Store) announce(call Call, name event.Name, uuid string, revision uint64, body []byte) {
-	s.opts.Announce.Live(name, s.encode(&event.Envelope{
-		ID: object.NewUUID(), Event: name, Time: object.FormatTime(s.opts.Now()), Store: s.opts.Name, UUID: uuid,
-		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx, Object: s.rules.Visible(body),
+func (m *events) announce(call Call, name event.Name, uuid string, revision uint64, body []byte) {
+	m.live.Live(name, m.encode(&event.Envelope{
+		ID: object.NewUUID(), Event: name, Time: object.FormatTime(m.now()), Store: m.store, UUID: uuid,
+		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx, Object: m.rules.Visible(body),
 	}))
 }

@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store/access"
+)
+
+// checks are what an object must meet to be written, whoever writes it: the limits of its size and its keys, values that
+// can be unique and copied, and the schema.
+type checks struct {
+	name     string // of the store
+	rules    *access.Rules
+	indexing *indexing
+	maxSize  int
+	maps     []Mapping
+	unique   []constraint
+	schema   Validator // nil: any object
+	defaults Filler    // of new objects; nil: none
+}
+
+func newChecks(o *Options, rules *access.Rules, x *indexing) *checks {
+	return &checks{
+		name: o.Name, rules: rules, indexing: x, maxSize: o.MaxSize, maps: o.Maps, unique: constraintsOf(o.Unique),
+		schema: o.Schema, defaults: o.Defaults,
+	}
+}
+
+// checkInput refuses what can't lead to an object of the largest size, before it is merged and rules are evaluated on it. Fields
+// that a patch removes count for neither, so there may be some.
+func (c *checks) checkInput(input object.Object) error { return c.checkSize(input, 2*c.maxSize) }
+
+// checkSize refuses an object of which callers have set more bytes than limit.
+func (c *checks) checkSize(o object.Object, limit int) error {
+	if size := c.size(o); size > limit {
+		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, c.name, c.maxSize)
+	}
+	return nil
+}
+
+// size returns how many bytes the fields take as JSON that belfry does not maintain.
+func (c *checks) size(o object.Object) int {
+	size := len("{") // and each field ends with a comma or with the final brace
+	for name, value := range o {
+		if !c.rules.OwnedByStore(name) {
+			size += len(`"":,`) + len(name) + len(value)
+		}
+	}
+	return max(size, len("{}"))
+}
+
+// check checks what the callers of a store are responsible for: the size,
+// the keys, the schema. stored is the object before; nil for a new one.
+func (c *checks) check(ctx context.Context, stored, next object.Object) error {
+	if err := c.checkLimits(stored, next); err != nil || c.schema == nil {
+		return err
+	}
+	return c.judge(ctx, c.schema, next)
+}
+
+// checkMutation is check for a change of some fields. What the schema sees is as before where belfry changes what it
+// maintains alone: an object that a later schema does not accept must not keep a user from being disabled.
+func (c *checks) checkMutation(ctx context.Context, stored, next, changed object.Object) error {
+	if !c.ownsAll(changed) {
+		if err := c.checkLimits(stored, next); err != nil {
+			return err
+		}
+	}
+	if c.schema == nil || !c.mayMismatch(c.schema, stored, next, changed) {
+		return nil
+	}
+	return c.judge(ctx, c.schema, next)
+}
+
+// ownsAll reports whether belfry itself maintains all fields of a mutation.
+func (c *checks) ownsAll(fields object.Object) bool {
+	for name := range fields {
+		if !c.rules.OwnedByStore(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkLimits checks the size of an object, and what of it is indexed, unique or copied. A value that is as it was is never
+// too much, whatever has been configured since it was written: a write that has nothing to do with it must not fail.
+func (c *checks) checkLimits(stored, next object.Object) error {
+	if err := c.indexing.check(stored, next); err != nil {
+		return err
+	}
+	if err := c.checkUnique(stored, next); err != nil {
+		return err
+	}
+	if err := c.checkCopied(stored, next); err != nil {
+		return err
+	}
+	return c.checkSize(next, c.maxSize)
+}
+
+// checkUnique rejects values that can't be unique, unless they were there before.
+func (c *checks) checkUnique(stored, o object.Object) error {
+	for i := range c.unique {
+		for _, field := range c.unique[i].fields {
+			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') && !isUnchanged(stored, o, field) {
+				const message = "must be a string, a number, true, false or null, since it is unique"
+				return &errs.Error{
+					Kind: errs.Invalid, Message: "the object has a value that can't be unique",
+					Fields: []errs.Field{{Pointer: object.Pointer(field), Message: message}},
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkCopied rejects values that are nested too deeply to be copied: the objects that have the copies could not be sent
+// back, nor imported, and their clients have done nothing wrong. A value that was there before it was to be copied may stay.
+func (c *checks) checkCopied(stored, o object.Object) error {
+	for i := range c.maps {
+		m := &c.maps[i]
+		for _, name := range m.Fields {
+			value := o[name]
+			if len(value) <= object.MaxCopyDepth || object.CheckCopied(value) == nil || isUnchanged(stored, o, name) {
+				continue
+			}
+			message := fmt.Sprintf("is nested more than %d levels deep, and is copied into objects of %s", object.MaxCopyDepth, m.Target)
+			return &errs.Error{
+				Kind: errs.Invalid, Message: "the object has a value that can't be copied",
+				Fields: []errs.Field{{Pointer: object.Pointer(name), Message: message}},
+			}
+		}
+	}
+	return nil
+}
+
+// isUnchanged reports whether a field has the value that it had.
+func isUnchanged(stored, next object.Object, name string) bool {
+	return stored[name] != nil && object.SameValue(stored[name], next[name])
+}
+
+// withDefaults returns a new object with the defaults of what its caller has left out. What the store maintains has none.
+func (c *checks) withDefaults(input object.Object) object.Object {
+	if c.defaults == nil {
+		return input
+	}
+	next := input.Clone()
+	c.defaults.Fill(next)
+	next.Canonicalize()
+	for name := range next {
+		_, given := input[name]
+		if !given && (name == "uuid" || c.rules.Maintains(name)) {
+			delete(next, name)
+		}
+	}
+	return next
+}

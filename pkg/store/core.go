@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/access"
+	"belfry/pkg/store/driver"
+)
+
+// core is what all parts of a store share: its name, its records, and the rules of its objects.
+type core struct {
+	name   string
+	driver driver.Store
+	rules  *access.Rules
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// find returns the record of an object: NotFound when there is none.
+func (c *core) find(ctx context.Context, uuid string) (driver.Record, error) {
+	record, found, err := c.driver.Get(ctx, uuid)
+	if err == nil && (!found || record.Deleted) {
+		err = c.missing(uuid)
+	}
+	return record, err
+}
+
+func (c *core) missing(uuid string) error {
+	return errs.New(errs.NotFound, "%s has no object %q", c.name, uuid)
+}
+
+// maxAttempts is how often a write is attempted against writers in other
+// processes.
+var maxAttempts = 10 // fewer in tests that explore every interleaving
+
+// ErrContended is in the Conflict of a write that lost every attempt to
+// concurrent writes. Retrying can succeed.
+var ErrContended = errors.New("contended")
+
+func (c *core) contended(uuid string) error {
+	return errs.Wrap(ErrContended, errs.Conflict, "concurrent writes keep changing %s %q: try again", c.name, uuid)
+}
+
+// writeGrace is how long a write continues after its caller has given up.
+const writeGrace = 5 * time.Second
+
+// put writes a record. A write that has begun is completed when its caller gives up, as a client does that
+// disconnects: ended half way, nobody would know whether it was made, and if it was, its event would
+// wait in the record for the next sweep, while later events of the object are published.
+func (c *core) put(ctx context.Context, w driver.Write) error {
+	if ctx.Done() == nil || ctx.Err() != nil {
+		return c.driver.Put(ctx, w)
+	}
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, cancel) })()
+	return c.driver.Put(writing, w)
+}
+
+// nextRevision is the clock in microseconds, and always greater than the revision
+// before: it never repeats for a uuid, not even after the record and its tombstone
+// were removed, and revisions of different objects can be compared as times.
+func nextRevision(now time.Time, before uint64) uint64 {
+	return max(RevisionAt(now), before+1)
+}
+
+// RevisionAt returns the lowest revision that a write at a time can have.
+func RevisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) }

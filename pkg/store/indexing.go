@@ -1,0 +1,146 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store/access"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/query"
+)
+
+// indexing computes the keys by which objects are indexed.
+type indexing struct {
+	mapped   []string // the distinct keys of mappings
+	binaries bool     // objects are indexed by the binaries they hold
+
+	// Those that Open made, also those that this configuration does not use: another one, of now or of later, uses them, and
+	// relies on them to have every object.
+	lists []query.Index
+}
+
+func newIndexing(o *Options, lists []query.Index) *indexing {
+	x := &indexing{binaries: o.IndexBinaries, lists: lists}
+	for _, m := range o.Maps {
+		if !slices.Contains(x.mapped, m.Key) {
+			x.mapped = append(x.mapped, m.Key)
+		}
+	}
+	return x
+}
+
+// mapIndex is the name of the driver's index over a mapped key.
+func mapIndex(key string) string { return "map." + key }
+
+// BinariesField is the internal field that says which properties of an object hold records of binaries: see Binaries.
+const BinariesField = access.BinariesField
+
+// Binaries returns the properties of an object that hold records of binaries,
+// each with the service whose binaries they are.
+func Binaries(o object.Object) map[string]string { return access.Binaries(o) }
+
+// binaryIndex is the index of objects by service and hash of the binaries they hold.
+const binaryIndex = "binary"
+
+// spec describes the indexes to a driver.
+func (x *indexing) spec(name string) driver.Spec {
+	spec := driver.Spec{Name: name, Keys: x.keys}
+	for _, key := range x.mapped {
+		spec.Indexes = append(spec.Indexes, driver.Index{Name: mapIndex(key), Parts: 1, Multi: true})
+	}
+	if x.binaries {
+		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
+	}
+	for _, i := range x.lists {
+		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
+	}
+	return spec
+}
+
+// keys computes every index key of an encoded object.
+func (x *indexing) keys(body []byte) []driver.Key {
+	var keys []driver.Key
+	if len(x.mapped) > 0 {
+		_ = object.Each(body, func(name string, value []byte) bool {
+			for _, key := range x.mapped {
+				if key != name {
+					continue
+				}
+				for _, uuid := range KeyTargets(value) {
+					keys = append(keys, driver.Key{Index: mapIndex(key), Parts: [][]byte{[]byte(uuid)}})
+				}
+			}
+			return true
+		})
+	}
+	if x.binaries {
+		keys = append(keys, binaryKeys(body)...)
+	}
+	return append(keys, query.Keys(x.lists, body)...)
+}
+
+// binaryKeys computes the keys of an encoded object in the index of binaries.
+func binaryKeys(body []byte) []driver.Key {
+	services := access.BinariesIn(object.Field(body, BinariesField))
+	if len(services) == 0 {
+		return nil
+	}
+	var keys []driver.Key
+	_ = object.Each(body, func(name string, records []byte) bool {
+		service, ok := services[name]
+		if !ok {
+			return true
+		}
+		object.Elements(records, func(record []byte) bool {
+			if hash, ok := object.Text(object.Field(record, "hash")); ok {
+				keys = append(keys, driver.Key{Index: binaryIndex, Parts: [][]byte{[]byte(service), []byte(hash)}})
+			}
+			return true
+		})
+		return true
+	})
+	return keys
+}
+
+// check rejects a key with more targets, or an array with more elements, than a caller may have one write index. Of
+// those that were there before an index or a mapping was configured, all are indexed.
+func (x *indexing) check(stored, o object.Object) error {
+	for _, key := range x.mapped {
+		if n := len(KeyTargets(o[key])); n > MaxKeyTargets && !isUnchanged(stored, o, key) {
+			message := fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeyTargets)
+			return &errs.Error{
+				Kind:    errs.Invalid,
+				Message: "the object refers to too many targets",
+				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: message}},
+			}
+		}
+	}
+	return query.CheckElements(x.lists, stored, o)
+}
+
+// keepNames leaves a mapped key as it is stored where a client gives it the same value, written in a way that names fewer
+// objects: 1.0 for 1. A rule such as input.author == object.author holds for both, and only one of them has entries.
+func (x *indexing) keepNames(stored, next object.Object) {
+	for _, key := range x.mapped {
+		before, after := stored[key], next[key]
+		if before != nil && after != nil && len(KeyTargets(after)) < len(KeyTargets(before)) && object.SameValue(before, after) {
+			next[key] = before
+		}
+	}
+}
+
+// namesByNumber reports whether a mapped key of an encoded object has a number that names an object.
+func (x *indexing) namesByNumber(body []byte) (found bool) {
+	look := func(value []byte) bool {
+		found = found || object.IsNumberNamed(value)
+		return !found
+	}
+	for _, key := range x.mapped {
+		value := object.Field(body, key)
+		look(value)
+		object.Elements(value, look)
+	}
+	return found
+}
