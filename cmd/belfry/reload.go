@@ -27,10 +27,10 @@ func (c *reloadCmd) Run(ctx context.Context, s streams) error {
 	if len(r.Changed) > 0 {
 		text = r.File + ": reloaded; changed are\n  " + strings.Join(r.Changed, "\n  ") + "\n"
 	}
-	if _, err = fmt.Fprint(s.out, text); err != nil || len(r.Missing) == 0 {
+	if _, err = fmt.Fprint(s.out, text); err != nil || len(r.Building) == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(s.err, "warning: lists read more than they need until the next start, which makes these indexes: %s\n", strings.Join(r.Missing, ", "))
+	_, err = fmt.Fprintf(s.err, "these indexes are being built in the background; lists that need one are refused until it is complete: %s\n", strings.Join(r.Building, ", "))
 	return err
 }
 

@@ -31,6 +31,22 @@ func (s *Store) IndexLag() time.Duration {
 	return 0
 }
 
+// Indexes returns the indexes of the store, which may have to be built.
+func (s *Store) Indexes() *Indexes { return s.opened.state }
+
+// Building returns which indexes are being built: the fields of those of lists, as "author,year", "key author" of those of mappings, and
+// "files". Others may have built them for some seconds.
+func (s *Store) Building(ctx context.Context) (names []string, err error) {
+	known, err := s.opened.state.recent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range known.builds {
+		names = append(names, s.indexing.describe(b.Index))
+	}
+	return names, nil
+}
+
 // Count returns roughly how many objects there are, and how many events are
 // pending.
 func (s *Store) Count(ctx context.Context) (objects, pending int64, err error) {

@@ -12,7 +12,6 @@ import (
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
 )
 
@@ -54,42 +53,29 @@ func newClaims(o *Options, c *core, records *claimRecords, x *indexing) *Claims 
 // claimRecords are where a store keeps its claims.
 type claimRecords struct {
 	driver     driver.Store
-	generation string      // of the records: another one after they were lost, or restored
-	complete   atomic.Bool // every object has its claims: new ones can be trusted
+	generation atomic.Pointer[string] // of the records: another one after they were lost, restored, or not kept up to date
+	complete   atomic.Bool            // every object has its claims: new ones can be trusted
 }
 
 // claimSuffix ends the name of a driver's store with claims. It has a dot, which the names of others have not.
 const claimSuffix = ".claims"
-
-// generationUUID is the record of the generation. Those of claims are 64 hexadecimal digits.
-const generationUUID = "generation"
 
 // ClaimsOf returns the store whose claims a store of a backend has; false for one that has objects.
 func ClaimsOf(name string) (store string, isOf bool) {
 	return strings.CutSuffix(name, claimSuffix)
 }
 
-func openClaims(ctx context.Context, backend driver.Backend, name string) (*claimRecords, error) {
+func openClaims(ctx context.Context, backend driver.Backend, name string, unique []string, lapsed func(constraint string) bool) (*claimRecords, error) {
 	d, err := backend.Open(ctx, driver.Spec{Name: name + claimSuffix})
 	if err != nil {
 		return nil, err
 	}
-	for {
-		record, found, err := d.Get(ctx, generationUUID)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			return &claimRecords{driver: d, generation: string(record.Body)}, nil
-		}
-		err = d.Put(ctx, driver.Write{UUID: generationUUID, Revision: 1, Body: []byte(newGeneration())})
-		if err != nil && !errors.Is(err, errs.Mismatch) {
-			return nil, err
-		}
+	c := &claimRecords{driver: d}
+	if err := c.open(ctx, unique, lapsed); err != nil || len(unique) == 0 {
+		return nil, err
 	}
+	return c, nil
 }
-
-func newGeneration() string { return `"` + object.NewUUID() + `"` }
 
 // claim is the right of an object to a value.
 type claim struct {

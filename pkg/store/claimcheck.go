@@ -30,8 +30,11 @@ func (s *Claims) Fields() [][]string {
 }
 
 // Generation identifies the records of the claims: it is another one after they were lost or
-// left behind, as by a restore.
-func (s *Claims) Generation() string { return s.records.generation }
+// left behind, as by a restore, and after one of the constraints was not configured for a while.
+func (s *Claims) Generation() string { return *s.records.generation.Load() }
+
+// ReadGeneration reads the generation again, which another process may have replaced.
+func (s *Claims) ReadGeneration(ctx context.Context) (string, error) { return s.records.read(ctx) }
 
 // Renew begins another generation of claims, before records are copied that may have no claims. It does nothing for a store
 // without unique fields, whose Claims are nil.
@@ -39,18 +42,7 @@ func (s *Claims) Renew(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	record, _, err := s.records.driver.Get(ctx, generationUUID)
-	if err != nil {
-		return err
-	}
-	next := newGeneration()
-	err = s.records.driver.Put(ctx, driver.Write{
-		UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(next),
-	})
-	if err == nil {
-		s.records.generation = next
-	}
-	return err
+	return s.records.renew(ctx)
 }
 
 // Trust says whether every object has its claims, so that a value without a claim is nobody's. Until then no
@@ -169,7 +161,7 @@ func (s *Claims) Sweep(ctx context.Context, remove bool) (all, stale int64, err 
 		if err != nil {
 			return all, stale, err
 		}
-		if record.UUID == generationUUID {
+		if !isClaim(record.UUID) {
 			continue
 		}
 		all++

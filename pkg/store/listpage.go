@@ -17,11 +17,19 @@ func (l *lister) list(ctx context.Context, o ListOptions) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	list, err := l.answer(ctx, r)
-	if l.unindexed && query.Needed(err) != nil {
-		return l.answerUnindexed(ctx, r, err)
+	complete, building, err := l.complete(ctx)
+	if err != nil {
+		return List{}, err
 	}
-	return list, err
+	list, err := complete.answer(ctx, r)
+	switch {
+	case query.Needed(err) == nil:
+		return list, err
+	case l.unindexed:
+		return complete.answerUnindexed(ctx, r, building, err)
+	default:
+		return List{}, l.whyUnsupported(ctx, r, building, err)
+	}
 }
 
 // answer makes the page that a request asks for.

@@ -11,10 +11,10 @@ import (
 
 // Reloaded is what a reload did.
 type Reloaded struct {
-	File    string   `json:"file"`              // the configuration
-	Changed []string `json:"changed,omitempty"` // keys that changed, and keys of files whose content did; none: nothing was done
-	Missing []string `json:"missing,omitempty"` // indexes that only a restart makes, as Books.user; lists work without them, and take longer
-	Refused []string `json:"refused,omitempty"` // problems because of which nothing was changed
+	File     string   `json:"file"`               // the configuration
+	Changed  []string `json:"changed,omitempty"`  // keys that changed, and keys of files whose content did; none: nothing was done
+	Building []string `json:"building,omitempty"` // indexes that are being built in the background, as Books.user; lists that need one are refused until then
+	Refused  []string `json:"refused,omitempty"`  // problems because of which nothing was changed
 }
 
 // Reload has the process that serves a data folder read its configuration again. Errors: Invalid when that refuses

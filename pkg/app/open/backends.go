@@ -93,13 +93,23 @@ func closeAll[T io.Closer](all map[string]T, kind string) error {
 // opener opens one store in its backend.
 type opener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
 
-// StoreOnce opens one store, without waiting for its backend.
+// StoreOnce opens one store, without waiting for its backend. It builds the indexes that are not complete.
 func StoreOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	s, err := store.Open(ctx, b, o)
+	return s, inBackend(backend, err)
+}
+
+// StoreOnline is StoreOnce for a process that serves: it builds indexes later, in the background.
+func StoreOnline(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	s, err := store.OpenOnline(ctx, b, o)
+	return s, inBackend(backend, err)
+}
+
+func inBackend(backend string, err error) error {
 	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
+		return errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
 	}
-	return s, nil
+	return nil
 }
 
 // Stores opens every store, that of the key for sealing first; complete adds the options that only a running

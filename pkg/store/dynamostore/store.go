@@ -10,17 +10,22 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// store is a handle of a store.
-type store struct {
-	b             *Backend
-	table         string
-	own           []index
-	indexes       map[string]index // own, by name
-	computeKeys   func(body []byte) []driver.Key
-	first         *driver.FirstWrite
+// memory is what a process remembers of a table, for all handles of the store.
+type memory struct {
 	snapshots     snapshots
 	indexedWrites indexedWrites
 	count         counter
+}
+
+// store is a handle of a store.
+type store struct {
+	b           *Backend
+	table       string
+	own         []index
+	indexes     map[string]index // own, by name
+	computeKeys func(body []byte) []driver.Key
+	first       *driver.FirstWrite
+	*memory
 }
 
 var (
@@ -29,11 +34,20 @@ var (
 )
 
 func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
-	s := &store{b: b, table: table, own: own, indexes: make(map[string]index), computeKeys: computeKeys, first: driver.NewFirstWrite()}
+	s := &store{
+		b: b, table: table, own: own, indexes: make(map[string]index), computeKeys: computeKeys, first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+	}
 	for _, ix := range own {
 		s.indexes[ix.Name] = ix
 	}
 	return s
+}
+
+// memoryOf returns what is remembered of a table.
+func (b *Backend) memoryOf(table string) *memory {
+	fresh := &memory{}
+	known, _ := b.memories.LoadOrStore(table, fresh)
+	return known.(*memory)
 }
 
 // Get implements driver.Store.
