@@ -37,7 +37,7 @@ stores:
 	p.want(a, "POST", "/books", `{"uuid":"b1","year":1815}`, http.StatusCreated)
 	p.write("belfry.yaml", strings.Replace(text, "indexes:", "policy: owner, owner: by, indexes:", 1))
 	r, err := a.Reload(t.Context())
-	if err != nil || !slices.Contains(r.Missing, "Books.by") {
+	if err != nil || !slices.Contains(r.Building, "Books.by") {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	p.want(a, "GET", "/books/b1", "", http.StatusUnauthorized)

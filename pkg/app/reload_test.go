@@ -230,7 +230,7 @@ stores:
 
 	p.write("belfry.yaml", strings.Replace(text, "object.public", "object.free", 1))
 	r, err := a.Reload(t.Context())
-	if err != nil || !slices.Equal(r.Missing, []string{"Books.free"}) {
+	if err != nil || !slices.Equal(r.Building, []string{"Books.free"}) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if status, list := p.do(a, "GET", "/books", ""); status != http.StatusOK || strings.Contains(list, "b1") {
@@ -243,7 +243,7 @@ stores:
 	p.want(a, "POST", "/books", `{"uuid":"b2","public":true,"free":true}`, http.StatusCreated)
 	p.want(a, "PATCH", "/books/b1", `{"public":false}`, http.StatusOK)
 	p.write("belfry.yaml", text)
-	if r, err = a.Reload(t.Context()); err != nil || len(r.Missing) > 0 {
+	if r, err = a.Reload(t.Context()); err != nil || len(r.Building) > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK || !strings.Contains(list, "b2") || strings.Contains(list, "b1") {

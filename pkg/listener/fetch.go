@@ -109,8 +109,8 @@ func newSubscription(r *runner, fail context.CancelCauseFunc) (*subscription, er
 	return s, nil
 }
 
-// limitPending sets how many messages and bytes of a subscription may be pending; negative: any number. After an error it ends
-// the subscription: nobody else knows of it, and the bus would deliver to it until the connection is closed.
+// limitPending sets how many messages and bytes of a subscription may be pending; negative: any number. After an error
+// it ends the subscription: nobody else knows of it, and the bus would deliver to it until the connection is closed.
 func limitPending(sub *nats.Subscription, limit int) error {
 	err := sub.SetPendingLimits(limit, limit)
 	if err != nil {

@@ -24,7 +24,8 @@ const (
 	maxPause = 50 * time.Millisecond
 )
 
-// pauseAfter returns how long to wait after a round: as long as it took, so that half of the time is left to everything else.
+// pauseAfter returns how long to wait after a round: as long as it took, so that half of the time is left to everything
+// else.
 func pauseAfter(took time.Duration) time.Duration {
 	if took <= minPause {
 		return 0
@@ -32,10 +33,10 @@ func pauseAfter(took time.Duration) time.Duration {
 	return min(took, maxPause)
 }
 
-// A Pace bounds what rounds on large targets take of a process together. Each reads, computes and writes the whole target, so
-// with many targets their memory is a multiple of all of them, and their processor time and writes leave nothing to requests.
-// So the targets of the rounds that run, and of those that have ended and pause, have a limited number of bytes; others wait for
-// their turn. Targets that are not large are not counted, and wait for nothing.
+// A Pace bounds what rounds on large targets take of a process together. Each reads, computes and writes the whole
+// target, so with many targets their memory is a multiple of all of them, and their processor time and writes leave
+// nothing to requests. So the targets of the rounds that run, and of those that have ended and pause, have a limited
+// number of bytes; others wait for their turn. Targets that are not large are not counted, and wait for nothing.
 //
 // It decides when a round begins and nothing else, so convergence does not depend on it.
 type Pace struct {
@@ -49,7 +50,8 @@ type Pace struct {
 // targetID identifies a target.
 type targetID struct{ store, uuid string }
 
-// NewPace returns a pace for large targets of so many bytes together, one at least; 0: as many as this machine should have.
+// NewPace returns a pace for large targets of so many bytes together, one at least; 0: as many as this machine should
+// have.
 func NewPace(bytes int) *Pace {
 	if bytes == 0 {
 		bytes = max(minPace, runtime.GOMAXPROCS(0)*bytesPerProcessor)
@@ -89,8 +91,8 @@ type Turn struct {
 	began time.Time
 }
 
-// Begin waits until a round on a target may begin: at once, unless the target is known to be large. Whoever has several sources
-// for the target collects them meanwhile, and reconciles all that there are then. The turn must be ended.
+// Begin waits until a round on a target may begin: at once, unless the target is known to be large. Whoever has several
+// sources for the target collects them meanwhile, and reconciles all that there are then. The turn must be ended.
 func (r *Reconciler) Begin(ctx context.Context, m *store.Mapping, target string) (*Turn, error) {
 	t := &Turn{r: r, m: m, target: target, pace: r.pace, began: time.Now()}
 	if t.pace == nil || m.Array == "" {
@@ -112,8 +114,8 @@ func (t *Turn) acquire(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// admit is called with the size of the target once it is read. It reports whether it has waited: the target is then to be read
-// again, as it was not kept in memory.
+// admit is called with the size of the target once it is read. It reports whether it has waited: the target is then to
+// be read again, as it was not kept in memory.
 func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
 	if t.pace == nil {
 		return false, nil
@@ -127,18 +129,18 @@ func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
 
 // Reconcile is Reconciler.Reconcile within the turn.
 //
-// With fence, no round that has read the target before can write to it once this one returns: an older entry of these sources
-// does not come back, not even for a moment. So it writes the target even if that changes nothing but the revision. A request
-// that waits for the entries of its write needs it.
+// With fence, no round that has read the target before can write to it once this one returns: an older entry of these
+// sources does not come back, not even for a moment. So it writes the target even if that changes nothing but the
+// revision. A request that waits for the entries of its write needs it.
 //
-// If another process has written the target during a round, the round is repeated, unless onConflict returns an error. Then
-// that error is returned, and what the sources need may not have been written. onConflict may be nil.
+// If another process has written the target during a round, the round is repeated, unless onConflict returns an error.
+// Then that error is returned, and what the sources need may not have been written. onConflict may be nil.
 func (t *Turn) Reconcile(ctx context.Context, sources []string, fence bool, onConflict func() error) error {
 	return t.r.reconcile(ctx, t, sources, fence, onConflict)
 }
 
-// End ends the turn, and returns how long the pause is that follows it; a target that is not large has none. It does not wait for
-// that.
+// End ends the turn, and returns how long the pause is that follows it; a target that is not large has none. It does
+// not wait for that.
 func (t *Turn) End() time.Duration {
 	held := t.held
 	if held == 0 {

@@ -85,9 +85,11 @@ func (s *Store) SchemaMismatch(ctx context.Context, stored Stored) (*FailingObje
 	return s.checks.mismatch(ctx, s.opts.Schema, stored)
 }
 
-// CheckSchema reads all objects, and validates them by a schema as their next update would. Nothing is written. Of fields
-// that never leave the server the report says only that they do not fit. After each page of objects it calls
+// CheckSchema reads all objects, and validates them by a schema as their next update would. Nothing is written. Of
+// fields that never leave the server the report says only that they do not fit. After each page of objects it calls
 // progress, unless that is nil, with the report so far, which must not be modified; an error of it ends the check.
-func (s *Store) CheckSchema(ctx context.Context, schema Validator, progress func(SchemaReport) error) (*SchemaReport, error) {
+func (s *Store) CheckSchema(
+	ctx context.Context, schema Validator, progress func(SchemaReport) error,
+) (*SchemaReport, error) {
 	return s.checks.report(ctx, s.core.driver, schema, progress)
 }

@@ -127,7 +127,7 @@ func (c *Causes) All() []Cause {
 	return append([]Cause(nil), c.all...)
 }
 
-func collect(ctx context.Context, cause Cause) {
+func addCause(ctx context.Context, cause Cause) {
 	if c, ok := ctx.Value(causesKey{}).(*Causes); ok {
 		c.mu.Lock()
 		c.all = append(c.all, cause)

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/store/access"
 )
 
-// checks are what an object must meet to be written, whoever writes it: the limits of its size and its keys, values that
-// can be unique and copied, and the schema.
+// checks are what an object must meet to be written, whoever writes it: the limits of its size and its keys, values
+// that can be unique and copied, and the schema.
 type checks struct {
 	name     string // of the store
 	rules    *access.Rules
@@ -29,8 +29,8 @@ func newChecks(o *Options, rules *access.Rules, x *indexing) *checks {
 	}
 }
 
-// checkInput refuses what can't lead to an object of the largest size, before it is merged and rules are evaluated on it. Fields
-// that a patch removes count for neither, so there may be some.
+// checkInput refuses what can't lead to an object of the largest size, before it is merged and rules are evaluated on
+// it. Fields that a patch removes count for neither, so there may be some.
 func (c *checks) checkInput(input object.Object) error { return c.checkSize(input, 2*c.maxSize) }
 
 // checkSize refuses an object of which callers have set more bytes than limit.
@@ -58,7 +58,7 @@ func (c *checks) check(ctx context.Context, stored, next object.Object) error {
 	if err := c.checkLimits(stored, next); err != nil || c.schema == nil {
 		return err
 	}
-	return c.judge(ctx, c.schema, next)
+	return c.validate(ctx, c.schema, next)
 }
 
 // checkMutation is check for a change of some fields. What the schema sees is as before where belfry changes what it
@@ -72,7 +72,7 @@ func (c *checks) checkMutation(ctx context.Context, stored, next, changed object
 	if c.schema == nil || !c.mayMismatch(c.schema, stored, next, changed) {
 		return nil
 	}
-	return c.judge(ctx, c.schema, next)
+	return c.validate(ctx, c.schema, next)
 }
 
 // ownsAll reports whether belfry itself maintains all fields of a mutation.
@@ -85,8 +85,9 @@ func (c *checks) ownsAll(fields object.Object) bool {
 	return true
 }
 
-// checkLimits checks the size of an object, and what of it is indexed, unique or copied. A value that is as it was is never
-// too much, whatever has been configured since it was written: a write that has nothing to do with it must not fail.
+// checkLimits checks the size of an object, and what of it is indexed, unique or copied. A value that is as it was is
+// never too much, whatever has been configured since it was written: a write that has nothing to do with it must not
+// fail.
 func (c *checks) checkLimits(stored, next object.Object) error {
 	if err := c.indexing.check(stored, next); err != nil {
 		return err
@@ -116,8 +117,9 @@ func (c *checks) checkUnique(stored, o object.Object) error {
 	return nil
 }
 
-// checkCopied rejects values that are nested too deeply to be copied: the objects that have the copies could not be sent
-// back, nor imported, and their clients have done nothing wrong. A value that was there before it was to be copied may stay.
+// checkCopied rejects values that are nested too deeply to be copied: the objects that have the copies could not be
+// sent back, nor imported, and their clients have done nothing wrong. A value that was there before it was to be copied
+// may stay.
 func (c *checks) checkCopied(stored, o object.Object) error {
 	for i := range c.maps {
 		m := &c.maps[i]
@@ -126,7 +128,8 @@ func (c *checks) checkCopied(stored, o object.Object) error {
 			if len(value) <= object.MaxCopyDepth || object.CheckCopied(value) == nil || isUnchanged(stored, o, name) {
 				continue
 			}
-			message := fmt.Sprintf("is nested more than %d levels deep, and is copied into objects of %s", object.MaxCopyDepth, m.Target)
+			message := fmt.Sprintf("is nested more than %d levels deep, and is copied into objects of %s",
+				object.MaxCopyDepth, m.Target)
 			return &errs.Error{
 				Kind: errs.Invalid, Message: "the object has a value that can't be copied",
 				Fields: []errs.Field{{Pointer: object.Pointer(name), Message: message}},
@@ -141,7 +144,8 @@ func isUnchanged(stored, next object.Object, name string) bool {
 	return stored[name] != nil && object.SameValue(stored[name], next[name])
 }
 
-// withDefaults returns a new object with the defaults of what its caller has left out. What the store maintains has none.
+// withDefaults returns a new object with the defaults of what its caller has left out. What the store maintains has
+// none.
 func (c *checks) withDefaults(input object.Object) object.Object {
 	if c.defaults == nil {
 		return input

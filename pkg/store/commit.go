@@ -50,7 +50,9 @@ type writer struct {
 func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Record, error) {
 	now := w.now()
 	before := max(made.base.Revision, made.minRevision) + uint64(len(made.extraEvents))
-	out := driver.Write{UUID: made.uuid, IfRevision: made.base.Revision, Fresh: made.fresh, Revision: nextRevision(now, before)}
+	out := driver.Write{
+		UUID: made.uuid, IfRevision: made.base.Revision, Fresh: made.fresh, Revision: nextRevision(now, before),
+	}
 	if made.exactRevision != 0 {
 		out.Revision = made.exactRevision
 	}
@@ -64,7 +66,7 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 	} else if owner := w.rules.Owner(); owner != "" {
 		out.Owner = ownerOf(owner, made.uuid, made.base.Body)
 	}
-	claimed, err := w.claims.claim(ctx, made.base, &out)
+	claimed, err := w.claims.reserve(ctx, made.base, &out)
 	if err != nil {
 		return driver.Record{}, err
 	}
@@ -80,7 +82,7 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 		out.ExtraEvents = append(out.ExtraEvents, w.events.pending(&extra))
 	}
 	err = w.put(ctx, out)
-	w.claims.settle(ctx, claimed, out.Revision, err)
+	w.claims.finish(ctx, claimed, out.Revision, err)
 	if err != nil {
 		return driver.Record{}, err
 	}
@@ -89,14 +91,16 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 			w.outbox.Committed(w.name, p)
 		}
 	}
-	collect(ctx, Cause{ID: e.ID, Event: made.name, Store: w.name, Origin: call.Origin})
+	addCause(ctx, Cause{ID: e.ID, Event: made.name, Store: w.name, Origin: call.Origin})
 	return driver.Record{UUID: made.uuid, Revision: out.Revision, Body: out.Body}, nil
 }
 
 // commitWithoutEvents writes a record without an event.
-func (w *writer) commitWithoutEvents(ctx context.Context, claimed *pledge, out driver.Write) (driver.Record, error) {
+func (w *writer) commitWithoutEvents(
+	ctx context.Context, claimed *reservation, out driver.Write,
+) (driver.Record, error) {
 	err := w.put(ctx, out)
-	w.claims.settle(ctx, claimed, out.Revision, err)
+	w.claims.finish(ctx, claimed, out.Revision, err)
 	if err != nil {
 		return driver.Record{}, err
 	}

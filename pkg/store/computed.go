@@ -26,10 +26,10 @@ func (w *writer) miscomputed(o Stored) (fields []string, err error) {
 	}
 	right := stored.Clone()
 	_ = w.computed.Set(right)
-	return differing(names, stored, right), nil
+	return differingFields(names, stored, right), nil
 }
 
-func differing(names []string, a, b object.Object) (fields []string) {
+func differingFields(names []string, a, b object.Object) (fields []string) {
 	for _, name := range names {
 		if !bytes.Equal(a[name], b[name]) {
 			fields = append(fields, name)
@@ -49,7 +49,7 @@ func (w Worker) Recompute(ctx context.Context, base Stored) (bool, error) {
 	}
 	next := stored.Clone()
 	w.writer.compute(ctx, base.UUID, next)
-	if len(differing(w.writer.computed.Names(), stored, next)) == 0 {
+	if len(differingFields(w.writer.computed.Names(), stored, next)) == 0 {
 		return false, nil
 	}
 	_, err = w.replace(ctx, base, &write{stored: stored, next: next, computed: true})

@@ -53,16 +53,17 @@ func ParseCount(text string) (CountMode, error) {
 // counting returns a scan of all that the list has.
 func (p *listPage) counting() *listScan {
 	of := &p.scan
-	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: listRule{scope: of.rule.scope, selection: of.rule.selection}, limit: MaxPage}
+	rule := listRule{scope: of.rule.scope, selection: of.rule.selection}
+	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: rule, limit: MaxPage}
 	if p.backward {
-		c.plan = p.other
+		c.plan = p.reversePlan
 	}
 	c.open()
 	return c
 }
 
-// count counts what the list has. Under a rule that is evaluated for each object only objects are counted for which it holds,
-// whatever the mode: any other number would tell of objects that the caller may not see.
+// count counts what the list has. Under a rule that is evaluated for each object only objects are counted for which it
+// holds, whatever the mode: any other number would tell of objects that the caller may not see.
 func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
 	if l.rule.perObject() {
 		return l.countObjects(ctx)
@@ -85,7 +86,8 @@ func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
 	}
 }
 
-// estimate returns the number of all objects as the backend has it; false if not all are counted, or it is not known at once.
+// estimate returns the number of all objects as the backend has it; false if not all are counted, or it is not known at
+// once.
 func (l *listScan) estimate(ctx context.Context) (int64, bool) {
 	reads := l.plan.Reads()
 	if len(reads) != 1 || !l.plan.Countable() {
@@ -117,7 +119,8 @@ func (l *listScan) countKeys(ctx context.Context, counter driver.KeyCounter, lim
 	return &Count{int64(total), Exact}, nil
 }
 
-// countCommon counts what ranges have in common with other indexes by comparing their keys, as many as the limit for all ranges.
+// countCommon counts what ranges have in common with other indexes by comparing their keys, as many as the limit for
+// all ranges.
 func (l *listScan) countCommon(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
 	count, reads := &Count{0, Exact}, l.plan.Reads()
 	for _, r := range reads {
@@ -132,9 +135,11 @@ func (l *listScan) countCommon(ctx context.Context, counter driver.KeyCounter, l
 	return count, nil
 }
 
-// countRead counts what one range has in common with other indexes, if it is intersected with some. If all is false there are at
-// least n.
-func (l *listScan) countRead(ctx context.Context, counter driver.KeyCounter, r query.Read, limit int) (n int, all bool, err error) {
+// countRead counts what one range has in common with other indexes, if it is intersected with some. If all is false
+// there are at least n.
+func (l *listScan) countRead(
+	ctx context.Context, counter driver.KeyCounter, r query.Read, limit int,
+) (n int, all bool, err error) {
 	q, _ := r.Query()
 	if conditions := r.Conditions(); len(conditions) > 0 {
 		return l.lister.driver.(driver.Intersecter).CountCommon(ctx, q, conditions, limit)
@@ -151,14 +156,14 @@ func (l *listScan) countObjects(ctx context.Context) (*Count, error) {
 	for {
 		found, next, err := l.find(ctx, 0)
 		switch {
-		case errors.Is(err, policy.ErrBudget), err == nil && found == foundNothing:
+		case errors.Is(err, policy.ErrBudget), err == nil && found == limitReached:
 			count.Accuracy = AtLeast
 			return count, nil
 		case err != nil:
 			return nil, err
-		case found == foundEnd:
+		case found == endOfList:
 			return count, nil
-		case found == foundListed:
+		case found == listedObject:
 			count.Value++
 		}
 		l.pop(next.record())

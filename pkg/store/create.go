@@ -93,7 +93,9 @@ func (w *writer) checkCreate(ctx context.Context, o object.Object, uuid string) 
 
 // prepareCreate authorizes and validates a new object, and returns what of it is
 // stored. chosen says that the caller chose the uuid.
-func (w *writer) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string, chosen bool) (object.Object, error) {
+func (w *writer) prepareCreate(
+	ctx context.Context, call Call, o object.Object, uuid string, chosen bool,
+) (object.Object, error) {
 	input := w.rules.Settable(call.caller(), o)
 	if err := w.checks.checkInput(input); err != nil {
 		return nil, err
@@ -111,8 +113,11 @@ func (w *writer) prepareCreate(ctx context.Context, call Call, o object.Object, 
 			return nil, err
 		}
 		if chosen && !call.Trusted && !w.rules.ClientsChooseUUIDs() {
-			return nil, &errs.Error{Kind: errs.Invalid, Message: "the server chooses the uuids of new objects of " + w.name + ": leave the uuid out",
-				Fields: []errs.Field{{Pointer: "/uuid", Message: "must be left out"}}}
+			return nil, &errs.Error{
+				Kind:    errs.Invalid,
+				Message: "the server chooses the uuids of new objects of " + w.name + ": leave the uuid out",
+				Fields:  []errs.Field{{Pointer: "/uuid", Message: "must be left out"}},
+			}
 		}
 	}
 	next["uuid"] = object.AppendString(nil, uuid)

@@ -22,7 +22,7 @@ func (l *listScan) place() []byte {
 	case l.plan.HasPlaces() && l.last != nil:
 		return placeAt(l.plan.PlaceOf(l.last).Encode())
 	case l.plan.HasPlaces():
-		return placeAt(l.began)
+		return placeAt(l.start)
 	}
 	var place []byte
 	for _, r := range l.ranges {
@@ -43,9 +43,9 @@ func placeAt(encoded []byte) []byte {
 	return append([]byte{atPlace}, encoded...)
 }
 
-// turn returns where a list in the other direction, whose ranges are in the reverse order, has what comes before the next
-// objects of the ranges. first has the first one of these; nil: there is none.
-func (l *listScan) turn(first *rangeScan) []byte {
+// reversePlace returns where a list in the other direction, whose ranges are in the reverse order, has what comes
+// before the next objects of the ranges. first has the first one of these; nil: there is none.
+func (l *listScan) reversePlace(first *rangeScan) []byte {
 	if l.plan.HasPlaces() {
 		if first == nil {
 			return placeAt(nil)
@@ -119,7 +119,7 @@ func (l *listScan) resumeAt(place []byte) error {
 	if err != nil {
 		return err
 	}
-	l.began = place[1:]
+	l.start = place[1:]
 	for _, r := range l.ranges {
 		if _, only := r.read.Only(); only {
 			r.from = &at
@@ -171,6 +171,6 @@ func (l *lister) place(p *query.Plan, cursor string) ([]byte, error) {
 	return p.After(cursor)
 }
 
-// cursorPurpose is that of another form of places in another version of belfry: a process that shares the key with one of
-// that version must not take its places for others.
+// cursorPurpose is that of another form of places in another version of belfry: a process that shares the key with one
+// of that version must not take its places for others.
 func (l *lister) cursorPurpose() string { return "cursor 2 of " + l.name }

@@ -100,8 +100,8 @@ func (m *events) encode(e *event.Envelope) []byte {
 	return e.Append(nil)
 }
 
-// encodeWithin encodes an event, and reports whether it is within event.MaxSize. One with an array that is many times as large
-// is not encoded to find that out.
+// encodeWithin encodes an event, and reports whether it is within event.MaxSize. One with an array that is many times
+// as large is not encoded to find that out.
 func encodeWithin(e *event.Envelope) (data []byte, fits bool) {
 	least := len(e.Object)
 	for _, value := range e.Previous {

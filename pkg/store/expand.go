@@ -12,10 +12,10 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Expansion is a field whose values name objects of another store, which are returned with the objects of a page. In the
-// field expandedField of an object they have the name of the field: the object that it names, or an array of those. The
-// name begins with an underscore as those of all fields that no object of a client has, and that are ignored in what
-// clients send back.
+// Expansion is a field whose values name objects of another store, which are returned with the objects of a page. In
+// the field expandedField of an object they have the name of the field: the object that it names, or an array of those.
+// The name begins with an underscore as those of all fields that no object of a client has, and that are ignored in
+// what clients send back.
 type Expansion struct {
 	Field string
 	From  *Store
@@ -43,9 +43,11 @@ func ParseExpand(text string, known map[string]*Store) (all []Expansion, err err
 		name = strings.TrimSpace(name)
 		switch {
 		case known[name] == nil && len(known) == 0:
-			return nil, errs.New(errs.Invalid, "expand: this store has no field that names objects which can be read: none is the key of a mapping to a store whose objects can be read")
+			return nil, errs.New(errs.Invalid, "expand: this store has no field that names objects which can be read: none "+
+				"is the key of a mapping to a store whose objects can be read")
 		case known[name] == nil:
-			return nil, errs.New(errs.Invalid, "expand: %.64q can't be expanded; what can be is %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return nil, errs.New(errs.Invalid, "expand: %.64q can't be expanded; what can be is %s",
+				name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case slices.ContainsFunc(all, func(e Expansion) bool { return e.Field == name }):
 			return nil, errs.New(errs.Invalid, "expand: %s is named twice", name)
 		}
@@ -70,16 +72,16 @@ type expander struct {
 	limit       int // bytes that the page may have
 }
 
-// newExpander returns nil when nothing is to be expanded, and the projection of the objects themselves: of a field that is
-// expanded it has the value, as its parts are chosen of the object that it names.
+// newExpander returns nil when nothing is to be expanded, and the projection of the objects themselves: of a field that
+// is expanded it has the value, as its parts are chosen of the object that it names.
 func newExpander(expansions []Expansion, p *Projection, limit int) (*expander, *Projection) {
 	if len(expansions) == 0 {
 		return nil, p
 	}
 	e := &expander{expansions: expansions, found: map[reference][]byte{}, limit: limit}
 	for _, one := range expansions {
-		e.projections = append(e.projections, p.within(one.Field))
-		p = p.whole(one.Field)
+		e.projections = append(e.projections, p.nested(one.Field))
+		p = p.withWhole(one.Field)
 	}
 	return e, p
 }
@@ -107,8 +109,9 @@ func (e *expander) unread(others, references []reference, seen map[reference]boo
 
 // fetchAll reads references that have not been read, until they are too large.
 func (e *expander) fetchAll(ctx context.Context, all []reference) error {
-	for unread := e.unread(nil, all, map[reference]bool{}); len(unread) > 0 && e.bytes <= e.limit && e.read.bytes <= maxExpandBytes; {
-		n := min(e.chunk(), len(unread))
+	unread := e.unread(nil, all, map[reference]bool{})
+	for len(unread) > 0 && e.bytes <= e.limit && e.read.bytes <= maxExpandBytes {
+		n := min(e.chunkSize(), len(unread))
 		if err := e.fetch(ctx, unread[:n]); err != nil {
 			return err
 		}
@@ -117,8 +120,8 @@ func (e *expander) fetchAll(ctx context.Context, all []reference) error {
 	return nil
 }
 
-// has reports whether all references have been read.
-func (e *expander) has(all []reference) bool {
+// isComplete reports whether all references have been read.
+func (e *expander) isComplete(all []reference) bool {
 	return !slices.ContainsFunc(all, func(r reference) bool { _, read := e.found[r]; return !read })
 }
 
@@ -166,14 +169,14 @@ func (e Expansion) allows(uuid string) (bool, error) {
 		return true, nil
 	}
 	err := e.Allow(uuid)
-	if err != nil && isRefusal(err) {
+	if err != nil && isRefused(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// chunk returns how many objects to read next: about as many as the page still takes, and few where they are large.
-func (e *expander) chunk() int {
+// chunkSize returns how many objects to read next: about as many as the page still takes, and few where they are large.
+func (e *expander) chunkSize() int {
 	n := e.read.next()
 	if e.bytes > 0 {
 		n = min(n, max(0, e.limit-e.bytes)*e.read.objects/e.bytes)
@@ -181,8 +184,8 @@ func (e *expander) chunk() int {
 	return max(1, n)
 }
 
-// add returns an encoded object with what it names.
-func (e *expander) add(body []byte, references []reference, whole []byte) []byte {
+// appendExpanded returns an encoded object with what it names.
+func (e *expander) appendExpanded(body []byte, references []reference, whole []byte) []byte {
 	out := append(slices.Clone(body[:len(body)-1]), `,"`+expandedField+`":{`...)
 	first := true
 	for i, one := range e.expansions {
@@ -218,8 +221,8 @@ func (e *expander) add(body []byte, references []reference, whole []byte) []byte
 	return append(out, "}}"...)
 }
 
-// one expands a single object, of which whole is what its reader sees.
-func (e *expander) one(ctx context.Context, o Stored, whole []byte) (Stored, error) {
+// expandObject expands a single object, of which whole is what its reader sees.
+func (e *expander) expandObject(ctx context.Context, o Stored, whole []byte) (Stored, error) {
 	references := e.references(whole)
 	if len(references) > MaxExpandReads {
 		return Stored{}, errTooManyReads(o.UUID)
@@ -227,7 +230,7 @@ func (e *expander) one(ctx context.Context, o Stored, whole []byte) (Stored, err
 	if err := e.fetchAll(ctx, references); err != nil {
 		return Stored{}, err
 	}
-	if o.Body = e.add(o.Body, references, whole); !e.has(references) || len(o.Body) > e.limit {
+	if o.Body = e.appendExpanded(o.Body, references, whole); !e.isComplete(references) || len(o.Body) > e.limit {
 		return Stored{}, e.tooLarge(o.UUID)
 	}
 	return o, nil
@@ -240,8 +243,8 @@ type unexpanded struct {
 	place      []byte // of the list, before the object
 }
 
-// expand adds what the objects of a page name. The page ends before the object for which more would be read than may be, or
-// with which it would be too large.
+// expand adds what the objects of a page name. The page ends before the object for which more would be read than may
+// be, or with which it would be too large.
 func (p *listPage) expand(ctx context.Context) error {
 	e, objects := p.expander, p.list.Objects
 	size := p.empty
@@ -249,34 +252,34 @@ func (p *listPage) expand(ctx context.Context) error {
 		end, unread, seen := next, []reference(nil), map[reference]bool{}
 		for ; end < len(objects); end++ {
 			more := e.unread(unread, p.unexpanded[end].references, seen)
-			if end > next && len(more) > e.chunk() || e.read.objects+len(more) > MaxExpandReads {
+			if end > next && len(more) > e.chunkSize() || e.read.objects+len(more) > MaxExpandReads {
 				break
 			}
 			unread = more
 		}
 		if end == next {
-			return p.cut(next, errTooManyReads(objects[next].UUID))
+			return p.endBefore(next, errTooManyReads(objects[next].UUID))
 		}
 		if err := e.fetchAll(ctx, unread); err != nil {
 			if errors.Is(err, policy.ErrBudget) {
-				return p.cut(next, err)
+				return p.endBefore(next, err)
 			}
 			return err
 		}
 		for ; next < end; next++ {
 			o, of := &objects[next], p.unexpanded[next]
 			alone := len(o.Body) > e.limit // it is a page alone, whatever its size
-			o.Body, o.Viewed = e.add(o.Body, of.references, of.whole), true
-			if !e.has(of.references) || !size.add(*o) || len(o.Body) > e.limit && !alone {
-				return p.cut(next, e.tooLarge(o.UUID))
+			o.Body, o.Viewed = e.appendExpanded(o.Body, of.references, of.whole), true
+			if !e.isComplete(of.references) || !size.add(*o) || len(o.Body) > e.limit && !alone {
+				return p.endBefore(next, e.tooLarge(o.UUID))
 			}
 		}
 	}
 	return nil
 }
 
-// cut ends a page before one of its objects. For the first one the error is returned.
-func (p *listPage) cut(at int, err error) error {
+// endBefore ends a page before one of its objects. For the first one the error is returned.
+func (p *listPage) endBefore(at int, err error) error {
 	if at == 0 {
 		return err
 	}
@@ -285,13 +288,16 @@ func (p *listPage) cut(at int, err error) error {
 }
 
 func errTooManyReads(uuid string) error {
-	return errs.New(errs.Invalid, "expand: the object %s alone names more than %d objects: expand fewer fields", uuid, MaxExpandReads)
+	return errs.New(errs.Invalid, "expand: the object %s alone names more than %d objects: expand fewer fields",
+		uuid, MaxExpandReads)
 }
 
 // tooLarge returns the error of an object that is too large with those that it names.
 func (e *expander) tooLarge(uuid string) error {
 	if e.bytes <= e.limit && e.read.bytes > maxExpandBytes {
-		return errs.New(errs.TooLarge, "expand: the objects that %s names have more than %d bytes, which is more than one request reads: get them one by one", uuid, maxExpandBytes)
+		return errs.New(errs.TooLarge, "expand: the objects that %s names have more than %d bytes, which is more than one "+
+			"request reads: get them one by one", uuid, maxExpandBytes)
 	}
-	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose fields of these, as in fields=author.name", uuid, e.limit)
+	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose "+
+		"fields of these, as in fields=author.name", uuid, e.limit)
 }

@@ -16,9 +16,11 @@ import (
 const maxConcurrentIntercepts = 16
 
 // getMany returns what the caller would get of objects, by their uuids, and what a projection keeps of that: nothing of
-// those that do not exist, that the policy denies, or that an interceptor refuses. Their gets are not announced. bytes are
-// those of the objects as they are stored.
-func (r *reader) getMany(ctx context.Context, uuids []string, p *Projection) (found map[string][]byte, bytes int, err error) {
+// those that do not exist, that the policy denies, or that an interceptor refuses. Their gets are not announced. bytes
+// are those of the objects as they are stored.
+func (r *reader) getMany(
+	ctx context.Context, uuids []string, p *Projection,
+) (found map[string][]byte, bytes int, err error) {
 	if err := r.expanding.Acquire(ctx, 1); err != nil {
 		return nil, 0, err
 	}
@@ -40,7 +42,7 @@ func (r *reader) getMany(ctx context.Context, uuids []string, p *Projection) (fo
 		group.Go(func() error {
 			o, err := r.getAllowed(ctx, call, record)
 			if err != nil {
-				if isRefusal(err) {
+				if isRefused(err) {
 					return nil
 				}
 				return err
@@ -65,8 +67,9 @@ func (r *reader) getAllowed(ctx context.Context, call Call, record driver.Record
 	return r.amended(ctx, call, record)
 }
 
-// isRefusal reports whether an error of a get says that the caller does not get the object, not that it could not be decided.
-func isRefusal(err error) bool {
+// isRefused reports whether an error of a get says that the caller does not get the object, not that it could not be
+// decided.
+func isRefused(err error) bool {
 	if errors.Is(err, policy.ErrBudget) {
 		return false
 	}

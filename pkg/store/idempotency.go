@@ -62,7 +62,8 @@ var (
 // Superseded returns the Conflict with ErrSuperseded about an object.
 func Superseded(store, uuid string) error {
 	return errs.Wrap(ErrSuperseded, errs.Conflict,
-		"%s %q was deleted after this request was first made, and the request may or may not have been executed: read the object, and use a new key", store, uuid)
+		"%s %q was deleted after this request was first made, and the request may or may not have been executed: "+
+			"read the object, and use a new key", store, uuid)
 }
 
 func errStale(store, uuid string) error {

@@ -32,6 +32,9 @@ type Indexes struct {
 	asking  chan struct{}
 	known   atomic.Pointer[indexBuilds]
 	percent atomic.Int64 // of the objects; 0: not known
+
+	// young says that requests of the configuration before still write, with other indexes; old, that those of the next one do.
+	young, old atomic.Bool
 }
 
 // indexBuilds is what the driver has said.
@@ -45,9 +48,23 @@ func (b *indexBuilds) has(index string) bool {
 	return slices.ContainsFunc(b.builds, func(b driver.Build) bool { return b.Index == index })
 }
 
-func newIndexes(store string, d driver.Store) *Indexes {
-	return &Indexes{store: store, driver: d, asking: make(chan struct{}, 1)}
+func newIndexes(store string, d driver.Store, young bool) *Indexes {
+	x := &Indexes{store: store, driver: d, asking: make(chan struct{}, 1)}
+	x.young.Store(young)
+	return x
 }
+
+// Succeed says that the stores of another configuration, whose indexes are next, serve from now on. Lists that have begun before are
+// answered by the indexes that were complete then: what is written from now on they need not have. Both may be the same.
+func (x *Indexes) Succeed(next *Indexes) {
+	if x != next {
+		x.old.Store(true)
+	}
+}
+
+// Settle says that the configuration before is not in use any more. Until then it may write without an index at any time, so each
+// list asks the backend which are complete.
+func (x *Indexes) Settle() { x.young.Store(false) }
 
 // Building returns the builds of the indexes that are not complete now.
 func (x *Indexes) Building(ctx context.Context) ([]driver.Build, error) {
@@ -79,8 +96,19 @@ func (x *Indexes) Release(ctx context.Context) error { return x.driver.Release(c
 // SetProgress says which part of the objects is reindexed, in percent, for those who wait for that.
 func (x *Indexes) SetProgress(percent int) { x.percent.Store(int64(percent)) }
 
+// ofLists returns what the driver has said lately, for lists.
+func (x *Indexes) ofLists(ctx context.Context) (*indexBuilds, error) {
+	if known := x.known.Load(); known != nil && x.old.Load() {
+		return known, nil
+	}
+	return x.recent(ctx)
+}
+
 // recent returns what the driver has said lately.
 func (x *Indexes) recent(ctx context.Context) (*indexBuilds, error) {
+	if x.young.Load() {
+		return x.since(ctx, time.Now())
+	}
 	age := completeFor
 	if known := x.known.Load(); known != nil && len(known.builds) > 0 {
 		age = buildingFor
@@ -155,7 +183,7 @@ func (x *Indexes) complete(ctx context.Context, index string, exact bool, found 
 
 // complete returns a lister without the indexes that are being built, and these.
 func (l *lister) complete(ctx context.Context) (*lister, []query.Index, error) {
-	known, err := l.state.recent(ctx)
+	known, err := l.state.ofLists(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,7 +199,7 @@ func (l *lister) complete(ctx context.Context) (*lister, []query.Index, error) {
 		return l, nil, nil
 	}
 	other := *l
-	other.use(use)
+	other.setIndexes(use)
 	return &other, building, nil
 }
 

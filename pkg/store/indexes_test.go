@@ -88,14 +88,14 @@ func build(t *testing.T, s *store.Store) {
 	}
 }
 
-func indexesOf(fields ...string) (all []query.Index) {
+func indexesOn(fields ...string) (all []query.Index) {
 	for _, f := range fields {
 		all = append(all, query.NewIndex(strings.Split(f, ",")))
 	}
 	return all
 }
 
-func listed(t *testing.T, s *store.Store, o store.ListOptions) []string {
+func indexedUUIDs(t *testing.T, s *store.Store, o store.ListOptions) []string {
 	t.Helper()
 	l, err := s.List(t.Context(), o)
 	if err != nil {
@@ -115,11 +115,11 @@ func wantBuilding(t *testing.T, err error, says string) {
 
 func TestAListWhoseIndexIsBeingBuiltIsUnavailable(t *testing.T) {
 	f := newShelf(t)
-	former := f.open(store.Open, store.Options{Indexes: indexesOf("author")})
+	former := f.open(store.Open, store.Options{Indexes: indexesOn("author")})
 	for i := range 6 {
 		save(t, former, fmt.Sprint("b", i), fmt.Sprintf(`{"author":"a%d","year":%d,"title":"t"}`, i%2, 2000-i))
 	}
-	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOf("author", "year", "author,year")})
+	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOn("author", "year", "author,year")})
 	byYear := store.ListOptions{Sort: "year"}
 	_, err := s.List(t.Context(), byYear)
 	wantBuilding(t, err, "the index year of Books is being built: lists by it are possible when it is complete")
@@ -134,18 +134,18 @@ func TestAListWhoseIndexIsBeingBuiltIsUnavailable(t *testing.T) {
 		t.Errorf("%q are being built, %v", names, err)
 	}
 	// Others are served, also by another index.
-	if got := listed(t, s, store.ListOptions{}); len(got) != 6 {
+	if got := indexedUUIDs(t, s, store.ListOptions{}); len(got) != 6 {
 		t.Errorf("all: %v", got)
 	}
-	if got := listed(t, s, store.ListOptions{Filter: `author == "a1"`}); !slices.Equal(got, []string{"b1", "b3", "b5"}) {
+	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "a1"`}); !slices.Equal(got, []string{"b1", "b3", "b5"}) {
 		t.Errorf("by author: %v", got)
 	}
 	save(t, s, "b6", `{"author":"a1","year":1990}`)
 	build(t, s)
-	if got := listed(t, s, byYear); !slices.Equal(got, []string{"b6", "b5", "b4", "b3", "b2", "b1", "b0"}) {
+	if got := indexedUUIDs(t, s, byYear); !slices.Equal(got, []string{"b6", "b5", "b4", "b3", "b2", "b1", "b0"}) {
 		t.Errorf("by year: %v", got)
 	}
-	if got := listed(t, s, store.ListOptions{Filter: `author == "a1"`, Sort: "year"}); !slices.Equal(got, []string{"b6", "b5", "b3", "b1"}) {
+	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "a1"`, Sort: "year"}); !slices.Equal(got, []string{"b6", "b5", "b3", "b1"}) {
 		t.Errorf("by author and year: %v", got)
 	}
 }
@@ -157,7 +157,7 @@ func TestARuleWhoseIndexIsBeingBuiltIsEvaluatedForEachObject(t *testing.T) {
 	for i := range 9 {
 		save(t, former, fmt.Sprint("b", i), fmt.Sprintf(`{"public":%t}`, i%3 == 0))
 	}
-	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOf("public"), Policy: compile(t, policy.Rules{List: "object.public == true"})})
+	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOn("public"), Policy: compile(t, policy.Rules{List: "object.public == true"})})
 	for range 2 {
 		l, err := s.List(as(t.Context(), "ada"), store.ListOptions{Explain: true})
 		if err != nil || !slices.Equal(listedUUIDs(l), []string{"b0", "b3", "b6"}) {
@@ -175,7 +175,7 @@ func TestInDevelopmentAListWhoseIndexIsBeingBuiltReadsAllObjects(t *testing.T) {
 	former := f.open(store.Open, store.Options{})
 	save(t, former, "b", `{"year":1}`)
 	save(t, former, "a", `{"year":2}`)
-	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOf("year"), Unindexed: true})
+	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOn("year"), Unindexed: true})
 	l, err := s.List(t.Context(), store.ListOptions{Sort: "year"})
 	if err != nil || !slices.Equal(listedUUIDs(l), []string{"b", "a"}) || !strings.Contains(l.Warning, "is being built") {
 		t.Errorf("%v, %q, %v", listedUUIDs(l), l.Warning, err)
@@ -241,13 +241,13 @@ func TestObjectsAreNotFoundByAnIndexThatIsBeingBuilt(t *testing.T) {
 func TestWhatOtherProcessesDoToAnIndexIsNoticed(t *testing.T) {
 	store.AskIndexesAlways(t)
 	f := newShelf(t)
-	s := f.open(store.Open, store.Options{Indexes: indexesOf("year")})
+	s := f.open(store.Open, store.Options{Indexes: indexesOn("year")})
 	save(t, s, "a", `{"year":1}`)
 	save(t, f.open(store.OpenOnline, store.Options{}), "b", `{"year":2}`)
 	_, err := s.List(t.Context(), store.ListOptions{Sort: "year"})
 	wantBuilding(t, err, "the index year of Books is being built")
-	build(t, f.open(store.OpenOnline, store.Options{Indexes: indexesOf("year")}))
-	if got := listed(t, s, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a", "b"}) {
+	build(t, f.open(store.OpenOnline, store.Options{Indexes: indexesOn("year")}))
+	if got := indexedUUIDs(t, s, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a", "b"}) {
 		t.Error(got)
 	}
 }
@@ -256,13 +256,13 @@ func TestWhatOtherProcessesDoToAnIndexIsNoticed(t *testing.T) {
 func TestIndexesAreAskedForRarely(t *testing.T) {
 	f := newShelf(t)
 	var asked atomic.Int64
-	s, err := store.Open(t.Context(), askedBackend{f, &asked}, store.Options{Name: "Books", Outbox: &outbox{}, Indexes: indexesOf("year")})
+	s, err := store.Open(t.Context(), askedBackend{f, &asked}, store.Options{Name: "Books", Outbox: &outbox{}, Indexes: indexesOn("year")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := asked.Load()
 	for range 100 {
-		listed(t, s, store.ListOptions{Sort: "year"})
+		indexedUUIDs(t, s, store.ListOptions{Sort: "year"})
 	}
 	if n := asked.Load() - before; n > 1 {
 		t.Errorf("100 lists have asked %d times", n)
@@ -291,29 +291,32 @@ func (s askedStore) Building(ctx context.Context) ([]driver.Build, error) {
 
 func TestReconfiguredChangesIndexes(t *testing.T) {
 	f := newShelf(t)
-	s := f.open(store.Open, store.Options{Indexes: indexesOf("author", "year")})
+	s := f.open(store.Open, store.Options{Indexes: indexesOn("author", "year")})
 	save(t, s, "a", `{"author":"lem","year":1961}`)
 	opened := f.opened
-	same := f.reconfigured(s, store.Options{Indexes: indexesOf("year", "author"), MaxSize: 1000})
+	same := f.reconfigured(s, store.Options{Indexes: indexesOn("year", "author"), MaxSize: 1000})
 	if f.opened != opened || same.Indexes() != s.Indexes() {
 		t.Error("the same indexes are opened again")
 	}
 	other := f.reconfigured(same, store.Options{
-		Indexes: indexesOf("year", "title"), IndexBinaries: true, Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author"}},
+		Indexes: indexesOn("year", "title"), IndexBinaries: true, Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author"}},
 	})
 	if names, err := other.Building(t.Context()); err != nil || !slices.Equal(names, []string{"key author", "files", "title"}) {
 		t.Errorf("%q are being built, %v", names, err)
 	}
-	if got := listed(t, other, store.ListOptions{Sort: "year"}); len(got) != 1 {
+	if got := indexedUUIDs(t, other, store.ListOptions{Sort: "year"}); len(got) != 1 {
 		t.Errorf("by an index that stays: %v", got)
 	}
 	// Requests in flight go on with the former one, and both write.
+	_, _ = s.Building(t.Context())
+	s.Indexes().Succeed(same.Indexes())
+	s.Indexes().Succeed(other.Indexes())
 	save(t, s, "b", `{"author":"lem","year":1962}`)
 	save(t, other, "c", `{"author":"lem","year":1963}`)
 	if _, err := s.Update(t.Context(), parse(t, `{"year":1964}`), store.UpdateOptions{UUID: "c", Patch: true}); err != nil {
 		t.Error(err)
 	}
-	if got := listed(t, s, store.ListOptions{Filter: `author == "lem"`}); len(got) < 2 {
+	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "lem"`}); len(got) < 2 {
 		t.Errorf("by the index that is removed: %v", got)
 	}
 	build(t, other)
@@ -323,22 +326,22 @@ func TestReconfiguredChangesIndexes(t *testing.T) {
 	if err := other.Indexes().Release(t.Context()); err != nil {
 		t.Error(err)
 	}
-	again := f.reconfigured(other, store.Options{Indexes: indexesOf("author", "year")})
+	again := f.reconfigured(other, store.Options{Indexes: indexesOn("author", "year")})
 	_, err := again.List(t.Context(), store.ListOptions{Sort: "author"})
 	wantBuilding(t, err, "the index author of Books is being built")
 	build(t, again)
-	if got := listed(t, again, store.ListOptions{Sort: "author"}); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := indexedUUIDs(t, again, store.ListOptions{Sort: "author"}); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Error(got)
 	}
 }
 
 func TestReconfiguredFailsAndChangesNothing(t *testing.T) {
 	f := newShelf(t)
-	s := f.open(store.Open, store.Options{Indexes: indexesOf("year"), Unique: [][]string{{"slug"}}})
+	s := f.open(store.Open, store.Options{Indexes: indexesOn("year"), Unique: [][]string{{"slug"}}})
 	s.Claims().Trust(true)
 	save(t, s, "a", `{"year":1,"slug":"a"}`)
 	f.refuses = true
-	for _, o := range []store.Options{{Indexes: indexesOf("author"), Unique: [][]string{{"slug"}}}, {Indexes: indexesOf("year"), Unique: [][]string{{"title"}}}} {
+	for _, o := range []store.Options{{Indexes: indexesOn("author"), Unique: [][]string{{"slug"}}}, {Indexes: indexesOn("year"), Unique: [][]string{{"title"}}}} {
 		o.Name = "Books"
 		if _, err := s.Reconfigured(t.Context(), f, o); !errors.Is(err, errs.Unavailable) {
 			t.Errorf("the backend is down: %v", err)
@@ -349,7 +352,7 @@ func TestReconfiguredFailsAndChangesNothing(t *testing.T) {
 	if _, err := s.Save(t.Context(), parse(t, `{"slug":"a"}`), "c"); !errors.Is(err, errs.Taken) {
 		t.Errorf("a value is taken: %v", err)
 	}
-	if got := listed(t, s, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a", "b"}) {
+	if got := indexedUUIDs(t, s, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a", "b"}) {
 		t.Error(got)
 	}
 }
@@ -358,33 +361,32 @@ func TestReconfiguredFailsAndChangesNothing(t *testing.T) {
 func TestAStoreThatIsNotUsedLeavesIndexesComplete(t *testing.T) {
 	store.AskIndexesAlways(t)
 	f := newShelf(t)
-	s := f.open(store.Open, store.Options{Indexes: indexesOf("year")})
+	s := f.open(store.Open, store.Options{Indexes: indexesOn("year")})
 	save(t, s, "a", `{"year":1}`)
 	f.reconfigured(s, store.Options{})
-	if got := listed(t, s, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a"}) {
+	if got := indexedUUIDs(t, s, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a"}) {
 		t.Error(got)
 	}
 }
 
-// The claims of a constraint that was not configured for a while are not those of the objects: they belong to another generation.
-func TestClaimsOfAConstraintThatWasAwayAreNotTrusted(t *testing.T) {
+// The claims of a constraint that is added, removed, or comes back are not trusted before they are collected. Those of the same
+// constraints stay trusted.
+func TestReconfiguredChangesUniqueFields(t *testing.T) {
 	f := newShelf(t)
 	slug, both := [][]string{{"slug"}}, [][]string{{"isbn"}, {"slug"}}
 	s := f.open(store.Open, store.Options{Unique: both})
 	s.Claims().Trust(true)
 	save(t, s, "a", `{"slug":"x","isbn":"1"}`)
-	generation := s.Claims().Generation()
-	if same := f.reconfigured(s, store.Options{Unique: [][]string{{"slug"}, {"isbn"}}}); same.Claims().Generation() != generation || !same.Claims().Trusted() {
+	if !f.reconfigured(s, store.Options{Unique: [][]string{{"slug"}, {"isbn"}}}).Claims().Trusted() {
 		t.Error("the same constraints are not trusted")
 	}
 	fewer := f.reconfigured(s, store.Options{Unique: slug})
-	if fewer.Claims().Trusted() || fewer.Claims().Generation() == generation {
+	if fewer.Claims().Trusted() {
 		t.Error("the claims are trusted although a constraint was removed")
 	}
-	// Nothing claims this value meanwhile.
-	save(t, fewer, "b", `{"isbn":"2"}`)
+	save(t, fewer, "b", `{"isbn":"2"}`) // which nothing claims
 	again := f.reconfigured(fewer, store.Options{Unique: both})
-	if g := again.Claims().Generation(); again.Claims().Trusted() || g == generation {
+	if again.Claims().Trusted() {
 		t.Error("claims are trusted that were not kept up to date")
 	}
 	if _, err := again.Save(t.Context(), parse(t, `{"isbn":"2"}`), "c"); !errors.Is(err, errs.Unavailable) {
@@ -399,34 +401,11 @@ func TestClaimsOfAConstraintThatWasAwayAreNotTrusted(t *testing.T) {
 	if _, err := again.Save(t.Context(), parse(t, `{"isbn":"2"}`), "c"); !errors.Is(err, errs.Taken) {
 		t.Errorf("a value is given twice: %v", err)
 	}
-	// All are removed, and added again by another start.
-	before := again.Claims().Generation()
-	if none := f.reconfigured(again, store.Options{}); none.Claims() != nil {
+	none := f.reconfigured(again, store.Options{})
+	if none.Claims() != nil {
 		t.Error("there are claims without constraints")
 	}
-	if g := f.open(store.Open, store.Options{Unique: both}).Claims().Generation(); g == before {
-		t.Error("the generation is the same")
-	}
-}
-
-// A constraint is added where another process has recorded it: this one has written without it.
-func TestClaimsOfAConstraintThatThisProcessHasWrittenWithoutAreNotTrusted(t *testing.T) {
-	f := newShelf(t)
-	both, slug := [][]string{{"isbn"}, {"slug"}}, [][]string{{"slug"}}
-	s := f.open(store.Open, store.Options{Unique: slug})
-	other := f.open(store.OpenOnline, store.Options{Unique: both})
-	before := other.Claims().Generation()
-	s.Claims().Trust(true)
-	save(t, s, "a", `{"slug":"x","isbn":"1"}`)
-	after := f.reconfigured(s, store.Options{Unique: both}).Claims().Generation()
-	if after == before {
-		t.Error("the generation is the same")
-	}
-	if read, err := other.Claims().ReadGeneration(t.Context()); err != nil || read != after || other.Claims().Generation() != after {
-		t.Errorf("another process reads %s, %v; want %s", read, err, after)
-	}
-	// Whoever sweeps claims takes what is beside them for none.
-	if all, stale, err := other.Claims().Sweep(t.Context(), true); err != nil || all != 1 || stale != 0 {
-		t.Errorf("%d claims, %d stale, %v", all, stale, err)
+	if f.reconfigured(none, store.Options{Unique: both}).Claims().Trusted() {
+		t.Error("claims are trusted that were not kept up to date")
 	}
 }

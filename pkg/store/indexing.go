@@ -17,8 +17,8 @@ type indexing struct {
 	mapped   []string // the distinct keys of mappings
 	binaries bool     // objects are indexed by the binaries they hold
 
-	// Those that Open made, also those that this configuration does not use: another one, of now or of later, uses them, and
-	// relies on them to have every object.
+	// Those that Open made, also those that this configuration does not use: another one, of now or of later, uses them,
+	// and relies on them to have every object.
 	lists []query.Index
 }
 
@@ -137,12 +137,14 @@ func (x *indexing) check(stored, o object.Object) error {
 	return query.CheckElements(x.lists, stored, o)
 }
 
-// keepNames leaves a mapped key as it is stored where a client gives it the same value, written in a way that names fewer
-// objects: 1.0 for 1. A rule such as input.author == object.author holds for both, and only one of them has entries.
+// keepNames leaves a mapped key as it is stored where a client gives it the same value, written in a way that names
+// fewer objects: 1.0 for 1. A rule such as input.author == object.author holds for both, and only one of them has
+// entries.
 func (x *indexing) keepNames(stored, next object.Object) {
 	for _, key := range x.mapped {
 		before, after := stored[key], next[key]
-		if before != nil && after != nil && len(KeyTargets(after)) < len(KeyTargets(before)) && object.SameValue(before, after) {
+		if before != nil && after != nil && len(KeyTargets(after)) < len(KeyTargets(before)) &&
+			object.SameValue(before, after) {
 			next[key] = before
 		}
 	}

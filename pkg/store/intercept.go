@@ -29,19 +29,21 @@ type Interceptor interface {
 
 // interception asks the interceptor of a store.
 type interception struct {
-	store  string
-	arrays []string
-	by     Interceptor // nil: none
-	rules  *access.Rules
-	checks *checks // of what it has amended
+	store       string
+	arrays      []string
+	interceptor Interceptor // nil: none
+	rules       *access.Rules
+	checks      *checks // of what it has amended
 }
 
 // applies reports whether the interceptor is asked about operations of a call.
-func (i *interception) applies(call Call) bool { return i.by != nil && call.Client }
+func (i *interception) applies(call Call) bool { return i.interceptor != nil && call.Client }
 
 // write asks about an operation of a client, and returns the
 // object with the interceptor's patch, which can set what a trusted client can.
-func (i *interception) write(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
+func (i *interception) write(
+	ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte,
+) (object.Object, error) {
 	if !i.applies(call) {
 		return next, nil
 	}
@@ -52,7 +54,7 @@ func (i *interception) write(ctx context.Context, call Call, op, uuid string, ne
 	if stored != nil {
 		r.Stored = i.rules.Visible(stored)
 	}
-	patch, err := i.by.Intercept(ctx, r)
+	patch, err := i.interceptor.Intercept(ctx, r)
 	if err != nil || len(patch) == 0 || next == nil {
 		return next, err
 	}
@@ -79,7 +81,7 @@ func (i *interception) read(ctx context.Context, call Call, o Stored) (Stored, e
 	if !i.applies(call) {
 		return o, nil
 	}
-	patch, err := i.by.Intercept(ctx, InterceptRequest{
+	patch, err := i.interceptor.Intercept(ctx, InterceptRequest{
 		Op: "get", Store: i.store, UUID: o.UUID, Object: o.Body, Arrays: i.arrays, Call: call,
 	})
 	if err != nil || len(patch) == 0 {

@@ -156,7 +156,7 @@ func TestClosedSchemasOfOthers(t *testing.T) {
 			}
 			whole := parse(t, c.instance)
 			whole["uuid"] = []byte(`"u"`)
-			judge := store.Judge(store.Options{Schema: compiled, Policy: compile(t, policy.Rules{Owner: true}), Arrays: []string{"copies"}, Binaries: []string{"files"}, Computed: total(t)})
+			judge := store.InputValidator(store.Options{Schema: compiled, Policy: compile(t, policy.Rules{Owner: true}), Arrays: []string{"copies"}, Binaries: []string{"files"}, Computed: total(t)})
 			if err := judge.Validate(t.Context(), whole.Encode()); err != nil {
 				t.Errorf("a judge: %v", err)
 			}

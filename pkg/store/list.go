@@ -48,9 +48,11 @@ type List struct {
 	Warning string // "": none; else which index to declare, see Options.Unindexed
 }
 
-// Encode writes {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...}, "warning": "..."}, without what there is not.
+// Encode writes {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...}, "warning": "..."},
+// without what there is not.
 func (l List) Encode(name string) []byte {
-	size := len(`{"":[],"cursor":"","before":"","count":{"value":,"accuracy":"estimate"}}`) + len(name) + len(l.Next) + len(l.Back) + 20
+	const frame = `{"":[],"cursor":"","before":"","count":{"value":,"accuracy":"estimate"}}`
+	size := len(frame) + len(name) + len(l.Next) + len(l.Back) + 20
 	for _, o := range l.Objects {
 		size += len(o.Body) + 1
 	}
@@ -95,14 +97,15 @@ type lister struct {
 
 func newLister(o *Options, c *core, r *reader, state *Indexes) *lister {
 	l := &lister{
-		core: c, reader: r, state: state, unindexed: o.Unindexed, search: o.Search, searcher: o.Searcher, searchRule: o.SearchRule, sealer: o.Sealer,
+		core: c, reader: r, state: state, unindexed: o.Unindexed,
+		search: o.Search, searcher: o.Searcher, searchRule: o.SearchRule, sealer: o.Sealer,
 	}
-	l.use(o.Indexes)
+	l.setIndexes(o.Indexes)
 	return l
 }
 
-// use sets the indexes of lists.
-func (l *lister) use(indexes []query.Index) {
+// setIndexes sets the indexes of lists.
+func (l *lister) setIndexes(indexes []query.Index) {
 	isInternal := func(i query.Index) bool { return slices.ContainsFunc(i.TopFields(), access.IsInternal) }
 	l.indexes, l.exposed = indexes, slices.DeleteFunc(slices.Clone(indexes), isInternal)
 }

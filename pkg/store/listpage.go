@@ -21,19 +21,19 @@ func (l *lister) list(ctx context.Context, o ListOptions) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	list, err := complete.answer(ctx, r)
+	list, err := complete.makePage(ctx, r)
 	switch {
-	case query.Needed(err) == nil:
+	case query.MissingIndexes(err) == nil:
 		return list, err
 	case l.unindexed:
-		return complete.answerUnindexed(ctx, r, building, err)
+		return complete.makeUnindexedPage(ctx, r, building, err)
 	default:
 		return List{}, l.whyUnsupported(ctx, r, building, err)
 	}
 }
 
-// answer makes the page that a request asks for.
-func (l *lister) answer(ctx context.Context, r *listRequest) (List, error) {
+// makePage makes the page that a request asks for.
+func (l *lister) makePage(ctx context.Context, r *listRequest) (List, error) {
 	plan, err := l.plan(ctx, r)
 	if err != nil {
 		return List{}, err
@@ -49,13 +49,16 @@ func (l *lister) answer(ctx context.Context, r *listRequest) (List, error) {
 	if limit < 1 || limit > MaxPage {
 		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, limit)
 	}
-	p := &listPage{scan: listScan{lister: l, call: r.call, plan: plan, limit: limit}, fields: r.fields, size: newPageBytes(r.MaxBytes)}
+	p := &listPage{
+		scan:   listScan{lister: l, call: r.call, plan: plan, limit: limit},
+		fields: r.fields, size: newPageBytes(r.MaxBytes),
+	}
 	if p.scan.rule.scope, err = l.authorize(ctx, r.call); err != nil {
 		return List{}, err
 	}
 	p.empty = p.size
 	p.expander, p.projection = newExpander(r.Expand, projection, p.size.limit)
-	if err := p.begin(ctx, r.Cursor, r.Before); err != nil {
+	if err := p.prepare(ctx, r.Cursor, r.Before); err != nil {
 		return List{}, err
 	}
 	if err := p.read(ctx); err != nil {
@@ -90,9 +93,9 @@ type listPage struct {
 	unexpanded []unexpanded // the objects of the page, if something is
 	empty      pageBytes    // size before the page had an object
 
-	backward bool        // the plan of scan is the reverse of what was asked for
-	other    *query.Plan // in the other direction; nil: the page is the first
-	turned   []byte      // place where the other direction continues
+	backward     bool        // the plan of scan is the reverse of what was asked for
+	reversePlan  *query.Plan // in the other direction; nil: the page is the first
+	reversePlace []byte      // place where the other direction continues
 }
 
 // pageState is how far a page is.
@@ -105,8 +108,8 @@ const (
 	complete                   // it is the last one
 )
 
-// begin plans what is read.
-func (p *listPage) begin(ctx context.Context, cursor, before string) error {
+// prepare plans what is read.
+func (p *listPage) prepare(ctx context.Context, cursor, before string) error {
 	l := &p.scan
 	if err := l.narrow(ctx); err != nil {
 		return err
@@ -118,9 +121,9 @@ func (p *listPage) begin(ctx context.Context, cursor, before string) error {
 	case cursor != "" && before != "":
 		return errs.New(errs.Invalid, "before: a page is after a cursor or before one: give one of both")
 	case before != "":
-		l.plan, p.other, p.backward, cursor = l.plan.Reversed(), l.plan, true, before
+		l.plan, p.reversePlan, p.backward, cursor = l.plan.Reversed(), l.plan, true, before
 	case cursor != "":
-		p.other = l.plan.Reversed()
+		p.reversePlan = l.plan.Reversed()
 	}
 	l.open()
 	if len(l.ranges) == 0 && (l.rule.scope == allowsValues || l.rule.scope == allowsNone) {
@@ -136,12 +139,12 @@ func (p *listPage) begin(ctx context.Context, cursor, before string) error {
 // read reads the page, in the order that was asked for. In the direction in which it is read it has a cursor if it is
 // continued. In the other direction it has one when it was read from a cursor.
 func (p *listPage) read(ctx context.Context) error {
-	if p.other != nil {
+	if p.reversePlan != nil {
 		first, err := p.scan.next(ctx, 0)
 		if err != nil {
 			return err
 		}
-		p.turned = p.scan.turn(first)
+		p.reversePlace = p.scan.reversePlace(first)
 	}
 	if err := p.fill(ctx); err != nil {
 		return err
@@ -151,8 +154,8 @@ func (p *listPage) read(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.other != nil {
-		p.list.Back = p.scan.lister.cursor(p.other, p.turned)
+	if p.reversePlan != nil {
+		p.list.Back = p.scan.lister.cursor(p.reversePlan, p.reversePlace)
 	}
 	if p.backward {
 		slices.Reverse(p.list.Objects)
@@ -161,11 +164,11 @@ func (p *listPage) read(ctx context.Context) error {
 	return nil
 }
 
-// fill reads until the page is continued or complete. Rules that have cost too much end it where it is, unless nothing was
-// read: the next page would begin at the same object.
+// fill reads until the page is continued or complete. Rules that have cost too much end it where it is, unless nothing
+// was read: the next page would begin at the same object.
 func (p *listPage) fill(ctx context.Context) error {
 	for p.state != continued && p.state != complete {
-		err := p.step(ctx)
+		err := p.advance(ctx)
 		if errors.Is(err, policy.ErrBudget) && p.scan.reads > 0 {
 			p.state = continued
 			break
@@ -180,15 +183,15 @@ func (p *listPage) fill(ctx context.Context) error {
 	return nil
 }
 
-// step takes the next object, or goes past it, or ends the page.
-func (p *listPage) step(ctx context.Context) error {
-	if p.state == full && !p.scan.sifts() {
+// advance takes the next object, or goes past it, or ends the page.
+func (p *listPage) advance(ctx context.Context) error {
+	if p.state == full && !p.scan.readsUnlisted() {
 		if p.state = complete; p.scan.mayHaveMore() {
 			p.state = continued
 		}
 		return nil
 	}
-	if p.scan.rule.perObject() && p.scan.spent() {
+	if p.scan.rule.perObject() && p.scan.isAtLimit() {
 		p.state = continued
 		return nil
 	}
@@ -196,11 +199,11 @@ func (p *listPage) step(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case found == foundEnd:
+	case found == endOfList:
 		p.state = complete
-	case found == foundNothing, found == foundListed && p.state == full:
+	case found == limitReached, found == listedObject && p.state == full:
 		p.state = continued
-	case found == foundOther:
+	case found == otherObject:
 		p.scan.pop(next.record())
 	default:
 		return p.add(ctx, next)

@@ -88,8 +88,8 @@ func (l *lister) checkSearch(o ListOptions) error {
 	return nil
 }
 
-// planSearch makes the plan of a list of what has words. The fields that the caller must not read of every object are not
-// searched: what is found would tell what is in them.
+// planSearch makes the plan of a list of what has words. The fields that the caller must not read of every object are
+// not searched: what is found would tell what is in them.
 func (l *lister) planSearch(ctx context.Context, r *listRequest) (*query.Plan, error) {
 	closed, err := l.rules.ClosedFields(ctx, r.fields)
 	if err != nil {
@@ -98,7 +98,8 @@ func (l *lister) planSearch(ctx context.Context, r *listRequest) (*query.Plan, e
 	isClosed := func(field string) bool { return closed[topField(field)] }
 	fields := slices.DeleteFunc(slices.Clone(l.search), isClosed)
 	if len(fields) == 0 {
-		return nil, l.rules.ErrClosed(r.call.caller(), "q: the text of this store's objects can't be searched", topField(l.search[0]))
+		const what = "q: the text of this store's objects can't be searched"
+		return nil, l.rules.ErrClosed(r.call.caller(), what, topField(l.search[0]))
 	}
 	// A filter needs no index here, so it could name any field.
 	for _, name := range r.asked.Fields() {

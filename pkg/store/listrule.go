@@ -85,13 +85,14 @@ func (l *listScan) selected(ctx context.Context) (*policy.Selection, error) {
 	}
 	only, err := l.lister.searchRule.Select(ctx, l.lister.rules.Input(l.call.caller(), nil, nil))
 	if err == nil && only.Terms() > maxSelected {
-		err = errs.New(errs.Invalid, "q: the rule of this store allows you objects with more than %d values: too many to search", maxSelected)
+		err = errs.New(errs.Invalid, "q: the rule of this store allows you objects with more than %d values: too many to "+
+			"search", maxSelected)
 	}
 	return &only, err
 }
 
-// allows reports whether the rule allows an object. Only a denial leaves an object out: any other error would make the page
-// appear complete when it is not.
+// allows reports whether the rule allows an object. Only a denial leaves an object out: any other error would make the
+// page appear complete when it is not.
 func (l *listScan) allows(ctx context.Context, o object.Object) (bool, error) {
 	if !l.rule.perObject() {
 		return true, nil

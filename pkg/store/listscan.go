@@ -33,7 +33,7 @@ type listScan struct {
 	reads  int           // objects that were popped
 	bytes  int           // of their bodies
 	last   object.Object // the last one that was popped; nil: none
-	began  []byte        // if the plan has places: that where the scan began; nil: at the start
+	start  []byte        // if the plan has places: that where the scan began; nil: at the start
 }
 
 // open opens the ranges of the plan.
@@ -47,62 +47,63 @@ func (l *listScan) open() {
 	}
 	for _, r := range reads {
 		l.ranges = append(l.ranges, &rangeScan{
-			lister: l.lister, plan: l.plan, read: r, conditions: r.Conditions(), more: true, hits: hits{selection: l.rule.selection},
+			lister: l.lister, plan: l.plan, read: r, conditions: r.Conditions(), more: true,
+			hits:  hits{selection: l.rule.selection},
 			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads), growsTo: most,
 		})
 	}
 }
 
-// sifts reports whether objects are read that the list does not have, or several times.
-func (l *listScan) sifts() bool {
-	return l.rule.perObject() || l.plan.Sifts() || l.plan.Intersects() || len(l.plan.Reads()) > 1
+// readsUnlisted reports whether objects are read that the list does not have, or several times.
+func (l *listScan) readsUnlisted() bool {
+	return l.rule.perObject() || l.plan.ReadsUnmatched() || l.plan.Intersects() || len(l.plan.Reads()) > 1
 }
 
-// spent reports whether as much was read as one list may.
-func (l *listScan) spent() bool { return l.reads >= maxListReads || l.bytes >= maxReadBytes }
+// isAtLimit reports whether as much was read as one list may.
+func (l *listScan) isAtLimit() bool { return l.reads >= maxListReads || l.bytes >= maxReadBytes }
 
 // mayHaveMore reports whether there may be another object.
 func (l *listScan) mayHaveMore() bool {
 	return slices.ContainsFunc(l.ranges, func(r *rangeScan) bool { return r.state() != exhausted })
 }
 
-// finding is what a scan finds next.
-type finding uint8
+// scanResult is what a scan finds next.
+type scanResult uint8
 
 const (
-	foundListed  finding = iota // an object of the list
-	foundOther                  // one that the filter or the rule leaves out
-	foundEnd                    // no object
-	foundNothing                // whether there is another object is not known: the scan has read as much as it may
+	listedObject scanResult = iota // an object of the list
+	otherObject                    // one that the filter or the rule leaves out
+	endOfList                      // no object
+	limitReached                   // whether there is another object is not known: the scan has read as much as it may
 )
 
-// find returns what comes next, and the range whose head it is. The scan stays there until it is popped. objects are those
-// that the page has.
-func (l *listScan) find(ctx context.Context, objects int) (finding, *rangeScan, error) {
-	if l.spent() && l.mayHaveMore() {
-		return foundNothing, nil, nil
+// find returns what comes next, and the range whose head it is. The scan stays there until it is popped. objects are
+// those that the page has.
+func (l *listScan) find(ctx context.Context, objects int) (scanResult, *rangeScan, error) {
+	if l.isAtLimit() && l.mayHaveMore() {
+		return limitReached, nil, nil
 	}
 	first, err := l.next(ctx, objects)
 	switch {
 	case err != nil:
-		return foundNothing, nil, err
+		return limitReached, nil, err
 	case first != nil:
 	case slices.ContainsFunc(l.ranges, func(r *rangeScan) bool { return r.state() == stopped }):
-		return foundNothing, nil, nil
+		return limitReached, nil, nil
 	default:
-		return foundEnd, nil, nil
+		return endOfList, nil, nil
 	}
 	if !l.plan.Match(first.head) || l.plan.InTurn() && !l.plan.Takes(first.read, first.head) {
-		return foundOther, first, nil
+		return otherObject, first, nil
 	}
 	allowed, err := l.allows(ctx, first.head)
 	if err != nil {
-		return foundNothing, nil, err
+		return limitReached, nil, err
 	}
 	if !allowed {
-		return foundOther, first, nil
+		return otherObject, first, nil
 	}
-	return foundListed, first, nil
+	return listedObject, first, nil
 }
 
 // next returns the range that has the next object, nil at the end and when a range has stopped.
@@ -165,7 +166,7 @@ func (l *listScan) fetchSize(objects int) int {
 		merged = 1
 	}
 	switch {
-	case !l.sifts():
+	case !l.readsUnlisted():
 		return l.limit - objects
 	case merged > severalRanges && l.plan.HasPlaces():
 		return max(leastFetch, missing/merged+1)

@@ -119,7 +119,8 @@ func KeyTargets(value []byte) []string {
 	return targets
 }
 
-// WhyUnnamed says why a key's value, or an element of it, refers to nothing although it is there; "" when all of it does.
+// WhyUnnamed says why a key's value, or an element of it, refers to nothing although it is there; "" when all of it
+// does.
 func WhyUnnamed(value []byte) (why string) {
 	if len(value) == 0 || value[0] != '[' {
 		return object.WhyUnnamed(value)
@@ -131,9 +132,9 @@ func WhyUnnamed(value []byte) (why string) {
 	return why
 }
 
-// Entry returns the copy of a source object for the array of a target, or nil
-// when the object does not refer to that target, has not its owner although the
-// mapping asks for that, does not meet the condition, or the copy is larger than MaxEntry. body is the encoded object, nil when there is none.
+// Entry returns the copy of a source object for the array of a target, or nil when the object does not refer to that
+// target, has not its owner although the mapping asks for that, does not meet the condition, or the copy is larger than
+// MaxEntry. body is the encoded object, nil when there is none.
 func (m *Mapping) Entry(uuid string, body []byte, target Target) []byte {
 	entry := m.copyOf(uuid, body, target)
 	if m.IsTooLarge(entry) {
@@ -154,8 +155,8 @@ func (m *Mapping) TooLarge(uuid string, body []byte, target Target) bool {
 	return len(m.copyOf(uuid, body, target)) > m.MaxEntry
 }
 
-// FitsNow reports whether an encoded object has no entry by the size that releases before have counted, of its strings as a client
-// has escaped them, and has one by that of Copy.
+// FitsNow reports whether an encoded object has no entry by the size that releases before have counted, of its strings
+// as a client has escaped them, and has one by that of Copy.
 func (m *Mapping) FitsNow(uuid string, body []byte) bool {
 	if m.Array == "" || m.MaxEntry == 0 || len(body)+512 < m.MaxEntry {
 		return false
@@ -178,8 +179,8 @@ func (m *Mapping) copyOf(uuid string, body []byte, target Target) []byte {
 	return m.Copy(uuid, body)
 }
 
-// Copy returns what an entry of a source object is, which is the same in all arrays. Entry says in which the object has one.
-// Its strings have one form, also where those of an old record do not.
+// Copy returns what an entry of a source object is, which is the same in all arrays. Entry says in which the object has
+// one. Its strings have one form, also where those of an old record do not.
 func (m *Mapping) Copy(uuid string, body []byte) []byte {
 	values := object.Values(body, m.Fields)
 	for i, value := range values {

@@ -64,7 +64,9 @@ func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, erro
 
 // Explain explains what the rules decide about an operation of the caller on an object; input is what a
 // creation or an update would send. Values of private fields are left out. Errors: NotFound.
-func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (access.Explanation, error) {
+func (s *Store) Explain(
+	ctx context.Context, op policy.Op, uuid string, input object.Object,
+) (access.Explanation, error) {
 	return s.reader.explain(ctx, op, uuid, input)
 }
 
@@ -90,10 +92,9 @@ func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, 
 	return s.reader.writeStatus(ctx, uuid, id)
 }
 
-// Save stores a new object. Its uuid is the one given, else the object's own
-// field uuid, else a new UUIDv7. It returns the object as stored, to a client what
-// a get would return: the right to write is no right to read. Where a get would be refused, a client receives the uuid and the
-// revision alone.
+// Save stores a new object. Its uuid is the one given, else the object's own field uuid, else a new UUIDv7. It returns
+// the object as stored, to a client what a get would return: the right to write is no right to read. Where a get would
+// be refused, a client receives the uuid and the revision alone.
 //
 // Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is
 // taken, Taken when another object has a value that must be unique,
@@ -121,14 +122,15 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 	return s.writer.update(ctx, o, opts)
 }
 
-// CheckUpdate returns the error that Update would return by the rules, the schema and the limits, without updating anything.
-// It finds no value that another object has (Taken), and asks no interceptor. The uuid is that of the options.
+// CheckUpdate returns the error that Update would return by the rules, the schema and the limits, without updating
+// anything. It finds no value that another object has (Taken), and asks no interceptor. The uuid is that of the
+// options.
 func (s *Store) CheckUpdate(ctx context.Context, o object.Object, opts UpdateOptions) error {
 	return s.writer.checkUpdate(ctx, o, opts)
 }
 
-// Delete removes an object. The extra events get the last state of the object. Errors: NotFound; Mismatch when ifRevision, if not
-// 0, does not hold; Unauthenticated or Denied; Conflict; Unavailable.
+// Delete removes an object. The extra events get the last state of the object. Errors: NotFound; Mismatch when
+// ifRevision, if not 0, does not hold; Unauthenticated or Denied; Conflict; Unavailable.
 func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64, also ...ExtraEvent) error {
 	return s.writer.delete(ctx, uuid, ifRevision, also)
 }

@@ -18,11 +18,11 @@ const (
 // Projection is a choice of fields of objects: title, or address.city for a field of the object in a field and of
 // each object in an array. It keeps the uuid always. nil keeps everything.
 type Projection struct {
-	fields []projected
+	fields []projectedField
 }
 
-// projected is a field that a projection keeps.
-type projected struct {
+// projectedField is a field that a projection keeps.
+type projectedField struct {
 	name string
 	subs []string // the fields of the object in it; nil: the whole value
 }
@@ -36,7 +36,7 @@ func ParseProjection(text string) (*Projection, error) {
 	if len(text) > maxProjection || !utf8.ValidString(text) {
 		return nil, errs.New(errs.Invalid, "fields: at most %d bytes of UTF-8 are allowed", maxProjection)
 	}
-	p := &Projection{fields: []projected{{name: "uuid"}}}
+	p := &Projection{fields: []projectedField{{name: "uuid"}}}
 	count := 0
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
@@ -45,7 +45,8 @@ func ParseProjection(text string) (*Projection, error) {
 		case top == "" || nested && sub == "":
 			return nil, errs.New(errs.Invalid, `fields: a name is missing; for instance "title,author.name" is expected`)
 		case strings.Contains(sub, "."):
-			return nil, errs.New(errs.Invalid, "fields: %s: only one level below a field can be chosen, as in address.city", name)
+			return nil, errs.New(errs.Invalid, "fields: %s: only one level below a field can be chosen, as in address.city",
+				name)
 		case count > maxProjectionFields:
 			return nil, errs.New(errs.Invalid, "fields: more than %d are named", maxProjectionFields)
 		}
@@ -56,12 +57,12 @@ func ParseProjection(text string) (*Projection, error) {
 
 // add adds a field; one that is added whole stays so.
 func (p *Projection) add(top, sub string) {
-	at := slices.IndexFunc(p.fields, func(f projected) bool { return f.name == top })
+	at := slices.IndexFunc(p.fields, func(f projectedField) bool { return f.name == top })
 	switch {
 	case at < 0 && sub == "":
-		p.fields = append(p.fields, projected{name: top})
+		p.fields = append(p.fields, projectedField{name: top})
 	case at < 0:
-		p.fields = append(p.fields, projected{name: top, subs: []string{sub}})
+		p.fields = append(p.fields, projectedField{name: top, subs: []string{sub}})
 	case sub == "":
 		p.fields[at].subs = nil
 	case p.fields[at].subs != nil:
@@ -69,14 +70,14 @@ func (p *Projection) add(top, sub string) {
 	}
 }
 
-// within returns the projection of the object that a field names: its parts, where these are chosen.
-func (p *Projection) within(field string) *Projection {
+// nested returns the projection of the object that a field names: its parts, where these are chosen.
+func (p *Projection) nested(field string) *Projection {
 	if p == nil {
 		return nil
 	}
 	for _, f := range p.fields {
 		if f.name == field && f.subs != nil {
-			inner := &Projection{fields: []projected{{name: "uuid"}}}
+			inner := &Projection{fields: []projectedField{{name: "uuid"}}}
 			for _, sub := range f.subs {
 				inner.add(sub, "")
 			}
@@ -86,9 +87,9 @@ func (p *Projection) within(field string) *Projection {
 	return nil
 }
 
-// whole returns the projection with the whole value of a field, if it has parts of it.
-func (p *Projection) whole(field string) *Projection {
-	if p.within(field) == nil {
+// withWhole returns the projection with the whole value of a field, if it has parts of it.
+func (p *Projection) withWhole(field string) *Projection {
+	if p.nested(field) == nil {
 		return p
 	}
 	changed := &Projection{fields: slices.Clone(p.fields)}
@@ -103,8 +104,8 @@ func (p *Projection) Apply(body []byte) []byte {
 	}
 	out := append(make([]byte, 0, 256), '{')
 	_ = object.Each(body, func(name string, value []byte) bool {
-		if at := slices.IndexFunc(p.fields, func(f projected) bool { return f.name == name }); at >= 0 {
-			if value = p.fields[at].of(value); value != nil {
+		if at := slices.IndexFunc(p.fields, func(f projectedField) bool { return f.name == name }); at >= 0 {
+			if value = p.fields[at].project(value); value != nil {
 				out = appendField(out, name, value)
 			}
 		}
@@ -113,13 +114,13 @@ func (p *Projection) Apply(body []byte) []byte {
 	return append(out, '}')
 }
 
-// of returns what is kept of the field's value; nil for nothing.
-func (f projected) of(value []byte) []byte {
+// project returns what is kept of the field's value; nil for nothing.
+func (f projectedField) project(value []byte) []byte {
 	switch {
 	case f.subs == nil:
 		return value
 	case value[0] == '{':
-		return f.ofObject(value)
+		return f.projectObject(value)
 	case value[0] != '[':
 		return nil
 	}
@@ -129,14 +130,14 @@ func (f projected) of(value []byte) []byte {
 			if len(out) > 1 {
 				out = append(out, ',')
 			}
-			out = append(out, f.ofObject(element)...)
+			out = append(out, f.projectObject(element)...)
 		}
 		return true
 	})
 	return append(out, ']')
 }
 
-func (f projected) ofObject(value []byte) []byte {
+func (f projectedField) projectObject(value []byte) []byte {
 	return object.Without(value, func(name string) bool { return !slices.Contains(f.subs, name) })
 }
 

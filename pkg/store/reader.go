@@ -83,7 +83,7 @@ func (r *reader) getView(ctx context.Context, uuid string, v View) (Stored, erro
 	if expander == nil {
 		return o, nil
 	}
-	return expander.one(ctx, o, whole)
+	return expander.expandObject(ctx, o, whole)
 }
 
 // getAuthorized: see Store.GetAuthorized.
@@ -118,24 +118,26 @@ func (r *reader) project(call Call, record driver.Record) Stored {
 	return o
 }
 
-// show returns a record as the rules let the caller see it. decoded is its body, nil if it has not been decoded. Errors:
-// those of a context that has ended and of a spent budget.
-func (r *reader) show(ctx context.Context, call Call, fields *policy.FieldReader, record driver.Record, decoded object.Object) (Stored, error) {
+// show returns a record as the rules let the caller see it. decoded is its body, nil if it has not been decoded.
+// Errors: those of a context that has ended and of a spent budget.
+func (r *reader) show(
+	ctx context.Context, call Call, fields *policy.FieldReader, record driver.Record, decoded object.Object,
+) (Stored, error) {
 	o := r.project(call, record)
 	var err error
 	o.Body, err = r.rules.Readable(ctx, fields, o.Body, record.Body, decoded)
 	return o, err
 }
 
-// amended returns what a caller who may get an object receives of it: what the rules let them see, once an interceptor has
-// amended it.
+// amended returns what a caller who may get an object receives of it: what the rules let them see, once an interceptor
+// has amended it.
 func (r *reader) amended(ctx context.Context, call Call, record driver.Record) (Stored, error) {
 	fields := r.rules.Reader(ctx, call.caller())
 	o, err := r.show(ctx, call, fields, record, nil)
 	if err != nil {
 		return Stored{}, err
 	}
-	if o, err = r.interception.read(ctx, call, o); err != nil || fields == nil || r.interception.by == nil {
+	if o, err = r.interception.read(ctx, call, o); err != nil || fields == nil || r.interception.interceptor == nil {
 		return o, err
 	}
 	// The interceptor can't show a field that the rules hide.
@@ -161,7 +163,9 @@ func (r *reader) deleted(ctx context.Context, uuid string) (t Tombstone, deleted
 }
 
 // explain: see Store.Explain.
-func (r *reader) explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (access.Explanation, error) {
+func (r *reader) explain(
+	ctx context.Context, op policy.Op, uuid string, input object.Object,
+) (access.Explanation, error) {
 	var stored object.Object
 	if op != policy.Create {
 		record, err := r.find(ctx, uuid)
@@ -176,7 +180,9 @@ func (r *reader) explain(ctx context.Context, op policy.Op, uuid string, input o
 }
 
 // hide returns NotFound in place of an error about an object that a client may know nothing of: see Rules.Hides.
-func (r *reader) hide(ctx context.Context, call Call, op policy.Op, record driver.Record, input object.Object, err error) error {
+func (r *reader) hide(
+	ctx context.Context, call Call, op policy.Op, record driver.Record, input object.Object, err error,
+) error {
 	if err != nil && r.rules.Hides(ctx, call.caller(), op, record.Body, input) {
 		return r.missing(record.UUID)
 	}

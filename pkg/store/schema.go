@@ -11,15 +11,15 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// A schema judges what callers are responsible for. What belfry maintains counts as present, and its value is not judged:
-// the schema sees the object without it.
+// A schema judges what callers are responsible for. What belfry maintains counts as present, and its value is not
+// judged: the schema sees the object without it.
 
 // PartValidator is a Validator that knows what of an object is left out.
 type PartValidator interface {
 	Validator
 
-	// ValidatePart is Validate of an object without some of its fields: those for which present holds count as being there.
-	// Of those that the object has all the same it judges the values, by what declares them, and nothing else.
+	// ValidatePart is Validate of an object without some of its fields: those for which present holds count as being
+	// there. Of those that the object has all the same it judges the values, by what declares them, and nothing else.
 	ValidatePart(ctx context.Context, doc []byte, present func(name string) bool) error
 
 	// Declares reports whether the schema declares a field by its name, and Knows whether it says anything of it, by a
@@ -28,8 +28,8 @@ type PartValidator interface {
 	Knows(name string) bool
 }
 
-// judge validates an object by a schema, as the store has it or as it will.
-func (c *checks) judge(ctx context.Context, schema Validator, o object.Object) error {
+// validate validates an object by a schema, as the store has it or as it will.
+func (c *checks) validate(ctx context.Context, schema Validator, o object.Object) error {
 	maintained := c.maintainedOf(schema, o)
 	judged := make(object.Object, len(o))
 	for name, value := range o {
@@ -45,9 +45,9 @@ func (c *checks) judge(ctx context.Context, schema Validator, o object.Object) e
 }
 
 // maintainedOf returns which fields a schema does not judge in some objects, which are states of one: those that belfry
-// maintains. A uuid that the schema declares is judged, as a client may choose it. Files that are not
-// in a property that the configuration names for them (Binaries) may be where the schema declares something else, so only
-// a property of which it says nothing is maintained while it holds files.
+// maintains. A uuid that the schema declares is judged, as a client may choose it. Files that are not in a property
+// that the configuration names for them (Binaries) may be where the schema declares something else, so only a property
+// of which it says nothing is maintained while it holds files.
 func (c *checks) maintainedOf(schema Validator, states ...object.Object) func(name string) bool {
 	part, _ := schema.(PartValidator)
 	holdsFiles := map[string]bool{}
@@ -76,17 +76,17 @@ func (c *checks) mayMismatch(schema Validator, before, after, changed object.Obj
 	return false
 }
 
-// Judge returns a validator of objects as clients send them to a store with these options: what Save does with the defaults
-// and the schema, without a store.
-func Judge(o Options) Validator {
+// InputValidator returns a validator of objects as clients send them to a store with these options: what Save does with
+// the defaults and the schema, without a store.
+func InputValidator(o Options) Validator {
 	o = o.normalized()
-	return judge{newChecks(&o, access.New(o.rules()), newIndexing(&o, nil))}
+	return inputValidator{newChecks(&o, access.New(o.rules()), newIndexing(&o, nil))}
 }
 
-type judge struct{ checks *checks }
+type inputValidator struct{ checks *checks }
 
 // Validate validates an object with its uuid.
-func (j judge) Validate(ctx context.Context, doc []byte) error {
+func (j inputValidator) Validate(ctx context.Context, doc []byte) error {
 	if j.checks.schema == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (j judge) Validate(ctx context.Context, doc []byte) error {
 	if err != nil {
 		return err
 	}
-	return j.checks.judge(ctx, j.checks.schema, j.checks.withDefaults(o))
+	return j.checks.validate(ctx, j.checks.schema, j.checks.withDefaults(o))
 }
 
 // SchemaReport says which objects of a store don't match a schema.
@@ -121,7 +121,9 @@ const (
 )
 
 // report reads all objects, and validates them by a schema as their next update would. See Store.CheckSchema.
-func (c *checks) report(ctx context.Context, from driver.Store, schema Validator, progress func(SchemaReport) error) (*SchemaReport, error) {
+func (c *checks) report(
+	ctx context.Context, from driver.Store, schema Validator, progress func(SchemaReport) error,
+) (*SchemaReport, error) {
 	report := &SchemaReport{}
 	for after := []byte(nil); ; {
 		page, err := from.Scan(ctx, after, checkPageSize)
@@ -169,7 +171,7 @@ func (c *checks) mismatch(ctx context.Context, schema Validator, stored Stored) 
 	if err != nil {
 		return nil, err
 	}
-	err = c.judge(ctx, schema, o)
+	err = c.validate(ctx, schema, o)
 	if err == nil {
 		return nil, nil
 	}
@@ -179,14 +181,14 @@ func (c *checks) mismatch(ctx context.Context, schema Validator, stored Stored) 
 	}
 	failing := &FailingObject{UUID: stored.UUID, Message: found.Message}
 	for _, f := range found.Fields {
-		f.Pointer, f.Message = bounded(f.Pointer), bounded(f.Message)
+		f.Pointer, f.Message = truncate(f.Pointer), truncate(f.Message)
 		failing.Errors = append(failing.Errors, f)
 	}
 	return failing, nil
 }
 
-// bounded returns a pointer or a message, of a long one the beginning.
-func bounded(text string) string {
+// truncate returns a pointer or a message, of a long one the beginning.
+func truncate(text string) string {
 	if len(text) <= maxReported {
 		return text
 	}

@@ -67,13 +67,16 @@ type hits struct {
 }
 
 // readPage reads the next objects that have the words of a search.
-func (h *hits) readPage(ctx context.Context, of *lister, s query.Search, after []byte, limit int) (page driver.Page, err error) {
+func (h *hits) readPage(
+	ctx context.Context, of *lister, s query.Search, after []byte, limit int,
+) (page driver.Page, err error) {
 	if len(h.unread) == 0 {
 		if of.searcher == nil {
 			return page, errs.New(errs.Unavailable, "q: nothing answers searches here")
 		}
 		h.unread, h.more, err = of.searcher.Search(ctx, of.name, TextSearch{
-			Words: s.Words, Fields: s.Fields, After: after, Backward: s.Backward, Limit: limit, Rule: of.ruleKey(), Only: h.selection,
+			Words: s.Words, Fields: s.Fields, After: after, Backward: s.Backward, Limit: limit,
+			Rule: of.ruleKey(), Only: h.selection,
 		})
 		if err != nil {
 			return page, err

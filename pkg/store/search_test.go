@@ -13,13 +13,13 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// finding is a Searcher that finds the same objects for all words, and notes the fields that were searched.
-type finding struct {
+// scanResult is a Searcher that finds the same objects for all words, and notes the fields that were searched.
+type scanResult struct {
 	uuids  []string
 	fields []string
 }
 
-func (f *finding) Search(_ context.Context, _ string, s store.TextSearch) ([]store.TextHit, bool, error) {
+func (f *scanResult) Search(_ context.Context, _ string, s store.TextSearch) ([]store.TextHit, bool, error) {
 	f.fields = s.Fields
 	from := slices.Index(f.uuids, string(s.After)) + 1
 	var hits []store.TextHit
@@ -32,7 +32,7 @@ func (f *finding) Search(_ context.Context, _ string, s store.TextSearch) ([]sto
 // What a search finds is a list: a field is searched for those who may read it of every object, and the rule decides about
 // each object that is found.
 func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
-	found := &finding{uuids: []string{"gone", "c", "a", "b", "d"}}
+	found := &scanResult{uuids: []string{"gone", "c", "a", "b", "d"}}
 	s, _ := open(t, store.Options{
 		Policy: compile(t, policy.Rules{OwnerField: "user", List: "object.public == true || isOwner"}), ClientUUIDs: true, Indexes: noteIndexes,
 		Fields:   fieldsOf(t, map[string]policy.FieldRule{"secret": {Read: "isOwner"}, "note": {Read: "user != null"}}),
@@ -103,7 +103,7 @@ func TestASearchOfWhoMaySeeNothingIsNotMade(t *testing.T) {
 			if !own && rule == "user.uuid in object.tags" {
 				continue // it names no values of an index of lists
 			}
-			found := &finding{uuids: []string{"a"}}
+			found := &scanResult{uuids: []string{"a"}}
 			o := store.Options{
 				Policy: compile(t, policy.Rules{OwnerField: "user", List: rule}), ClientUUIDs: true, Indexes: noteIndexes, Search: []string{"title"}, Searcher: found,
 			}

@@ -90,7 +90,8 @@ func (s *Set) Workers(c Cause) []string {
 	}
 	var workers []string
 	into := s.MappingsInto(c.Store)
-	changes := c.Event == event.StoreSaved && len(into) > 0 || c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)
+	changes := c.Event == event.StoreSaved && len(into) > 0 ||
+		c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)
 	if len(s.MappingsFrom(c.Store)) > 0 || changes {
 		workers = append(workers, event.OriginMapping)
 	}

@@ -37,8 +37,8 @@ func (s Shared[T]) Get(ctx context.Context) (value T, revision uint64, err error
 	return value, o.Revision, nil
 }
 
-// Put stores a value in place of the one that had a revision, and returns the next revision. The error is errs.Mismatch or
-// errs.Exists if another process has stored one since.
+// Put stores a value in place of the one that had a revision, and returns the next revision. The error is errs.Mismatch
+// or errs.Exists if another process has stored one since.
 func (s Shared[T]) Put(ctx context.Context, value T, revision uint64) (next uint64, err error) {
 	data, err := json.Marshal(value)
 	if err != nil {

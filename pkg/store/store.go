@@ -102,10 +102,10 @@ type Options struct {
 	Binaries      []string         // properties that hold nothing but records of binaries
 	IndexBinaries bool             // objects are indexed by the binaries they hold
 	Indexes       []query.Index    // for listing
-	Unindexed     bool             // for development: a list without an index reads up to 10,000 objects, and says which one to declare
+	Unindexed     bool             // for development: a list without an index reads all of up to 10,000 objects
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
-	SearchRule    *policy.Selector // of the rule of lists, so that a search goes through no object that the caller may not list; nil: it goes through all
+	SearchRule    *policy.Selector // of the rule of lists: a search goes through what it allows; nil: through all objects
 	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer   // nil: no announcements
@@ -146,8 +146,9 @@ func (o Options) normalized() Options {
 // rules returns the options of the rules, without an interceptor.
 func (o *Options) rules() access.Options {
 	return access.Options{
-		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields, Private: o.Private, ReadOnly: o.ReadOnly,
-		Reserved: o.Reserved, Maintained: o.Maintained, Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
+		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields,
+		Private: o.Private, ReadOnly: o.ReadOnly, Reserved: o.Reserved, Maintained: o.Maintained,
+		Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
 		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
 }
@@ -194,11 +195,11 @@ func OpenOnline(ctx context.Context, backend driver.Backend, o Options) (*Store,
 func open(ctx context.Context, backend driver.Backend, o Options, online bool) (*Store, error) {
 	o.Indexes = query.Prepare(o.Indexes)
 	made := opened{indexes: o.Indexes, expanding: semaphore.NewWeighted(maxExpandReaders)}
-	if err := made.openRecords(ctx, backend, &o, online); err != nil {
+	if err := made.openRecords(ctx, backend, &o, online, false); err != nil {
 		return nil, err
 	}
 	if len(o.Unique) > 0 {
-		if err := made.openClaims(ctx, backend, &o, func(string) bool { return false }); err != nil {
+		if err := made.openClaims(ctx, backend, o.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -206,20 +207,20 @@ func open(ctx context.Context, backend driver.Backend, o Options, online bool) (
 }
 
 // openRecords opens the driver's store of the objects.
-func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Options, online bool) (err error) {
+func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Options, online, young bool) (err error) {
 	spec := newIndexing(o, m.indexes).spec(o.Name)
 	spec.Online = online
 	if m.driver, err = backend.Open(ctx, spec); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
-	m.spec, m.state = spec.Indexes, newIndexes(o.Name, m.driver)
+	m.spec, m.state = spec.Indexes, newIndexes(o.Name, m.driver, young)
 	return nil
 }
 
 // openClaims opens the driver's store of the claims.
-func (m *opened) openClaims(ctx context.Context, backend driver.Backend, o *Options, lapsed func(constraint string) bool) (err error) {
-	if m.claims, err = openClaims(ctx, backend, o.Name, constraintNames(o.Unique), lapsed); err != nil {
-		return errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
+func (m *opened) openClaims(ctx context.Context, backend driver.Backend, name string) (err error) {
+	if m.claims, err = openClaims(ctx, backend, name); err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", name)
 	}
 	return nil
 }
@@ -235,7 +236,9 @@ func newStore(o Options, made opened) *Store {
 	checked := newChecks(&o, c.rules, x)
 	*r = reader{
 		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
-		interception: &interception{store: o.Name, arrays: o.Arrays, by: o.Interceptor, rules: c.rules, checks: checked},
+		interception: &interception{
+			store: o.Name, arrays: o.Arrays, interceptor: o.Interceptor, rules: c.rules, checks: checked,
+		},
 	}
 	claims := newClaims(&o, c, made.claims, x)
 	return &Store{
@@ -269,17 +272,28 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 
 	made.indexes = now.Indexes
 	if !sameIndexes(newIndexing(&now, made.indexes).spec(now.Name).Indexes, made.spec) {
-		if err := made.openRecords(ctx, backend, &now, true); err != nil {
+		if err := made.openRecords(ctx, backend, &now, true, true); err != nil {
 			return nil, err
 		}
 	}
-	if before := constraintNames(s.opts.Unique); !slices.Equal(before, constraintNames(now.Unique)) {
-		lapsed := func(constraint string) bool { return !slices.Contains(before, constraint) }
-		if err := made.openClaims(ctx, backend, &now, lapsed); err != nil {
+	switch {
+	case len(now.Unique) == 0:
+		made.claims = nil
+	case !slices.Equal(constraintNames(s.opts.Unique), constraintNames(now.Unique)):
+		if err := made.openClaims(ctx, backend, now.Name); err != nil {
 			return nil, err
 		}
 	}
 	return newStore(now, made), nil
+}
+
+// constraintNames returns the names of constraints, sorted.
+func constraintNames(unique [][]string) (names []string) {
+	for _, c := range constraintsOf(unique) {
+		names = append(names, c.name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // sameIndexes reports whether indexes are the same, in whatever order.

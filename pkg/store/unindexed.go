@@ -30,10 +30,12 @@ var (
 // unindexedAtOnce bounds the memory: a list without an index has all objects there.
 var unindexedAtOnce = make(chan struct{}, 2)
 
-// answerUnindexed makes the list that cause refuses because there is no index: it reads all objects, and from there on does
-// what it would with the index, under the same rules and limits. It returns cause where no index would help, or where there
-// are too many objects. building are indexes that the list does not use since they are not complete.
-func (l *lister) answerUnindexed(ctx context.Context, r *listRequest, building []query.Index, cause error) (List, error) {
+// makeUnindexedPage makes the list that cause refuses because there is no index: it reads all objects, and from there
+// on does what it would with the index, under the same rules and limits. It returns cause where no index would help, or
+// where there are too many objects. building are indexes that the list does not use since they are not complete.
+func (l *lister) makeUnindexedPage(
+	ctx context.Context, r *listRequest, building []query.Index, cause error,
+) (List, error) {
 	missing, err := l.missingIndexes(ctx, r, cause)
 	if err != nil {
 		return List{}, err
@@ -55,7 +57,7 @@ func (l *lister) answerUnindexed(ctx context.Context, r *listRequest, building [
 	inMemory := *l.core
 	inMemory.driver = records
 	with.core = &inMemory
-	list, err := with.answer(ctx, r)
+	list, err := with.makePage(ctx, r)
 	if err != nil {
 		return List{}, err
 	}
@@ -71,17 +73,17 @@ func (l *lister) answerUnindexed(ctx context.Context, r *listRequest, building [
 		return list, nil
 	}
 	indexes := "[" + strings.Join(declared, ", ") + "]"
-	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` allows, "+
-		"up to %d; elsewhere it is refused. Declare stores.%s.indexes: %s", maxUnindexed, l.name, indexes)
-	l.log.WarnContext(ctx, "a list has no index and read all objects of its store, which only `development: true` allows: declare it",
-		"store", l.name, "indexes", indexes)
+	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` "+
+		"allows, up to %d; elsewhere it is refused. Declare stores.%s.indexes: %s", maxUnindexed, l.name, indexes)
+	const read = "a list has no index and read all objects of its store, which only `development: true` allows: declare it"
+	l.log.WarnContext(ctx, read, "store", l.name, "indexes", indexes)
 	return list, nil
 }
 
 // with returns a lister that has further indexes.
 func (l *lister) with(missing []query.Index) *lister {
 	other := *l
-	other.use(append(slices.Clone(l.indexes), query.Prepare(missing)...))
+	other.setIndexes(append(slices.Clone(l.indexes), query.Prepare(missing)...))
 	return &other
 }
 
@@ -90,7 +92,7 @@ func (l *lister) missingIndexes(ctx context.Context, r *listRequest, cause error
 	err = cause
 	for {
 		added := false
-		for _, index := range query.Needed(err) {
+		for _, index := range query.MissingIndexes(err) {
 			if !l.mayDeclare(index) {
 				return nil, cause
 			}
@@ -108,8 +110,8 @@ func (l *lister) missingIndexes(ctx context.Context, r *listRequest, cause error
 	}
 }
 
-// mayDeclare reports whether an index can be declared. Who may filter by a field can find out its value; and elements of
-// mapped arrays are objects, which are not compared.
+// mayDeclare reports whether an index can be declared. Who may filter by a field can find out its value; and elements
+// of mapped arrays are objects, which are not compared.
 func (l *lister) mayDeclare(index query.Index) bool {
 	for i, name := range index.TopFields() {
 		isOfArray := strings.HasSuffix(index.Fields[i], "[]") && l.rules.IsArray(name)
@@ -120,8 +122,8 @@ func (l *lister) mayDeclare(index query.Index) bool {
 	return true
 }
 
-// scanned is a store of which all records were read. It finds them by keys that it has computed itself.
-type scanned struct {
+// scannedStore is a store of which all records were read. It finds them by keys that it has computed itself.
+type scannedStore struct {
 	driver.Store
 
 	records []driver.Record
@@ -135,8 +137,8 @@ type scannedEntry struct {
 }
 
 // scan reads all records, for a list that cause refuses without an index.
-func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause error) (*scanned, error) {
-	s := &scanned{Store: from, entries: map[string][]scannedEntry{}}
+func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause error) (*scannedStore, error) {
+	s := &scannedStore{Store: from, entries: map[string][]scannedEntry{}}
 	size, keys := 0, 0
 	for r, err := range driver.Records(ctx, from, MaxPage) {
 		if err != nil {
@@ -145,7 +147,9 @@ func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause e
 		found := query.Keys(indexes, r.Body)
 		size, keys = size+len(r.Body), keys+len(found)
 		if len(s.records) == maxUnindexed || size > maxUnindexedBytes || keys > maxUnindexedKeys {
-			return nil, errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d objects, %d MiB, or %d elements of arrays", errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20, maxUnindexedKeys)
+			return nil, errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d "+
+				"objects, %d MiB, or %d elements of arrays",
+				errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20, maxUnindexedKeys)
 		}
 		for _, key := range found {
 			s.entries[key.Index] = append(s.entries[key.Index], scannedEntry{key.Parts, len(s.records)})
@@ -164,7 +168,7 @@ type scannedPosition struct {
 	uuid string
 }
 
-func (s *scanned) position(e scannedEntry) scannedPosition {
+func (s *scannedStore) position(e scannedEntry) scannedPosition {
 	return scannedPosition{e.key, s.records[e.record].UUID}
 }
 
@@ -203,7 +207,7 @@ func decodePosition(text []byte) (p scannedPosition, ok bool) {
 }
 
 // Query implements driver.Store.
-func (s *scanned) Query(_ context.Context, q driver.Query) (driver.Page, error) {
+func (s *scannedStore) Query(_ context.Context, q driver.Query) (driver.Page, error) {
 	var page driver.Page
 	var after scannedPosition
 	if q.After != nil {
@@ -219,7 +223,7 @@ func (s *scanned) Query(_ context.Context, q driver.Query) (driver.Page, error) 
 		if q.Descending {
 			e = all[len(all)-1-i]
 		}
-		if !selects(q, e.key) || e.record == last {
+		if !matchesKey(q, e.key) || e.record == last {
 			continue
 		}
 		at := s.position(e)
@@ -234,8 +238,8 @@ func (s *scanned) Query(_ context.Context, q driver.Query) (driver.Page, error) 
 	return page, nil
 }
 
-// selects reports whether a query finds a key.
-func selects(q driver.Query, key [][]byte) bool {
+// matchesKey reports whether a query finds a key.
+func matchesKey(q driver.Query, key [][]byte) bool {
 	if len(key) < len(q.Equal) {
 		return false
 	}
@@ -252,6 +256,6 @@ func selects(q driver.Query, key [][]byte) bool {
 }
 
 // Position implements driver.Store.
-func (s *scanned) Position(_ string, key [][]byte, uuid string) []byte {
+func (s *scannedStore) Position(_ string, key [][]byte, uuid string) []byte {
 	return scannedPosition{key, uuid}.encode()
 }

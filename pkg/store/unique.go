@@ -51,22 +51,23 @@ func (c *constraint) id(body []byte) string {
 
 // errTaken is what a caller receives whose object has values of others. It does not say of which: the caller may
 // have no right to know of these objects.
-func (s *Claims) errTaken(all []*constraint) error {
+func (c *Claims) errTaken(all []*constraint) error {
 	e := &errs.Error{Kind: errs.Taken}
 	same := make([]string, len(all))
-	for i, c := range all {
-		same[i] = "the same " + enumerate(c.declared)
-		for _, field := range c.declared {
+	for i, on := range all {
+		same[i] = "the same " + enumerate(on.declared)
+		for _, field := range on.declared {
 			message := "must be unique"
-			if others := slices.DeleteFunc(slices.Clone(c.declared), func(f string) bool { return f == field }); len(others) > 0 {
+			isField := func(f string) bool { return f == field }
+			if others := slices.DeleteFunc(slices.Clone(on.declared), isField); len(others) > 0 {
 				message += " together with " + enumerate(others)
 			}
 			e.Fields = append(e.Fields, errs.Field{Pointer: object.Pointer(field), Message: message})
 		}
 	}
-	subject := "another object of " + s.name + " has "
+	subject := "another object of " + c.name + " has "
 	if len(all) > 1 {
-		subject = "other objects of " + s.name + " have "
+		subject = "other objects of " + c.name + " have "
 	}
 	e.Message = subject + strings.Join(same, ", or ")
 	return e

@@ -58,7 +58,9 @@ func (w *writer) update(ctx context.Context, o object.Object, opts UpdateOptions
 }
 
 // prepareUpdate authorizes and validates an update of a record, and returns the object before and after it.
-func (w *writer) prepareUpdate(ctx context.Context, call Call, record driver.Record, given object.Object, opts UpdateOptions) (stored, next object.Object, err error) {
+func (w *writer) prepareUpdate(
+	ctx context.Context, call Call, record driver.Record, given object.Object, opts UpdateOptions,
+) (stored, next object.Object, err error) {
 	if stored, err = object.Decode(record.Body); err != nil {
 		return nil, nil, err
 	}
@@ -67,7 +69,7 @@ func (w *writer) prepareUpdate(ctx context.Context, call Call, record driver.Rec
 	if err = w.checks.checkInput(input); err != nil {
 		return nil, nil, err
 	}
-	if next, err = merge(stored, input, opts.Patch); err != nil {
+	if next, err = mergeFields(stored, input, opts.Patch); err != nil {
 		return nil, nil, err
 	}
 	if call.Client {
@@ -81,7 +83,7 @@ func (w *writer) prepareUpdate(ctx context.Context, call Call, record driver.Rec
 			return nil, nil, err
 		}
 	}
-	if err := isAt(record, opts.If); err != nil {
+	if err := checkRevision(record, opts.If); err != nil {
 		return nil, nil, err
 	}
 	if err := w.checks.check(ctx, stored, next); err != nil {
@@ -116,10 +118,11 @@ func (w *writer) mayDelete(ctx context.Context, call Call, record driver.Record)
 	if !call.Client {
 		return nil
 	}
-	return w.reader.hide(ctx, call, policy.Delete, record, nil, w.rules.Allow(ctx, call.caller(), policy.Delete, record.Body, nil))
+	denial := w.rules.Allow(ctx, call.caller(), policy.Delete, record.Body, nil)
+	return w.reader.hide(ctx, call, policy.Delete, record, nil, denial)
 }
 
-func merge(stored, input object.Object, patch bool) (object.Object, error) {
+func mergeFields(stored, input object.Object, patch bool) (object.Object, error) {
 	if patch {
 		return object.MergePatch(stored, input)
 	}
@@ -133,7 +136,7 @@ func (w *writer) delete(ctx context.Context, uuid string, ifRevision uint64, als
 		if err := w.mayDelete(ctx, call, record); err != nil {
 			return nil, err
 		}
-		if err := isAt(record, ifRevision); err != nil {
+		if err := checkRevision(record, ifRevision); err != nil {
 			return nil, err
 		}
 		if _, err := w.interception.write(ctx, call, "delete", uuid, nil, record.Body); err != nil {
@@ -154,9 +157,9 @@ func (w *writer) delete(ctx context.Context, uuid string, ifRevision uint64, als
 	return err
 }
 
-// isAt returns Mismatch unless a record has the revision that a caller expects; 0: any. The policy is asked first: a
-// Mismatch reveals the revision.
-func isAt(record driver.Record, expected uint64) error {
+// checkRevision returns Mismatch unless a record has the revision that a caller expects; 0: any. The policy is asked
+// first: a Mismatch reveals the revision.
+func checkRevision(record driver.Record, expected uint64) error {
 	if expected == 0 || record.Revision == expected {
 		return nil
 	}
@@ -166,7 +169,9 @@ func isAt(record driver.Record, expected uint64) error {
 // rewrite reads an object, asks change what to write, and writes it if the
 // record is still as read; otherwise it starts over. When change returns nil,
 // nothing is written. It returns the record after the write.
-func (w *writer) rewrite(ctx context.Context, uuid string, change func(driver.Record) (*write, error)) (driver.Record, error) {
+func (w *writer) rewrite(
+	ctx context.Context, uuid string, change func(driver.Record) (*write, error),
+) (driver.Record, error) {
 	unlock, err := w.locker.Lock(ctx, uuid)
 	if err != nil {
 		return driver.Record{}, err

@@ -48,8 +48,8 @@ func (w Worker) replace(ctx context.Context, base Stored, change *write) (Stored
 	return s.reader.project(CallOf(ctx), written), nil
 }
 
-// Reindex writes an object as it was read, with all keys that this release computes for the indexes: a release before may
-// have computed fewer for the same object. Nothing else changes but the revision, and there is no event.
+// Reindex writes an object as it was read, with all keys that this release computes for the indexes: a release before
+// may have computed fewer for the same object. Nothing else changes but the revision, and there is no event.
 //
 // Errors: Mismatch when the object has another revision; Unavailable.
 func (w Worker) Reindex(ctx context.Context, o Stored) error {
@@ -60,7 +60,8 @@ func (w Worker) Reindex(ctx context.Context, o Stored) error {
 	}
 	defer unlock()
 	return s.put(ctx, driver.Write{
-		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.now(), o.Revision), Body: o.Body, Keys: s.indexing.keys(o.Body),
+		UUID: o.UUID, IfRevision: o.Revision, Revision: nextRevision(s.now(), o.Revision),
+		Body: o.Body, Keys: s.indexing.keys(o.Body),
 	})
 }
 
@@ -110,7 +111,8 @@ func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []drive
 			return false, nil
 		}
 		if here.Revision > r.Revision {
-			return false, errs.New(errs.Conflict, "%s already has %q at a newer revision: something else writes to it", s.name, r.UUID)
+			return false, errs.New(errs.Conflict, "%s already has %q at a newer revision: something else writes to it",
+				s.name, r.UUID)
 		}
 	}
 	return false, s.contended(r.UUID)
@@ -146,8 +148,8 @@ func (w *writer) nextCopy(r driver.Record, pending []driver.Pending, here driver
 	return next
 }
 
-// GetMany returns objects by their distinct uuids, those that exist, in one request to the backend. It returns false where
-// the backend has no such request. Each read is as strong as that of Get.
+// GetMany returns objects by their distinct uuids, those that exist, in one request to the backend. It returns false
+// where the backend has no such request. Each read is as strong as that of Get.
 func (w Worker) GetMany(ctx context.Context, uuids []string) (found map[string]Stored, ok bool, err error) {
 	many, ok := w.writer.driver.(driver.ManyGetter)
 	if !ok {

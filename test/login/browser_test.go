@@ -31,6 +31,10 @@ func (w *fixture) browser() *browser {
 	return b
 }
 
+// connections are those of browsers. The servers of other tests close the idle ones of http.DefaultTransport when they end, also one that
+// a request has just begun to use.
+var connections = &http.Transport{}
+
 // RoundTrip records what belfry receives and sends.
 func (b *browser) RoundTrip(req *http.Request) (*http.Response, error) {
 	toBelfry := strings.HasPrefix(req.URL.String(), b.url+"/")
@@ -40,7 +44,7 @@ func (b *browser) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Header[name] = values
 		}
 	}
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := connections.RoundTrip(req)
 	if err != nil || !toBelfry {
 		return res, err
 	}

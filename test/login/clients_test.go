@@ -66,7 +66,7 @@ func (a *applications) must(err error) {
 // do sends a request, whose reply is not followed.
 func (a *applications) do(req *http.Request, want int) http.Header {
 	a.Helper()
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := connections.RoundTrip(req)
 	a.must(err)
 	a.must(res.Body.Close())
 	if res.StatusCode != want {

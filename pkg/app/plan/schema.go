@@ -30,7 +30,7 @@ func Judge(c *config.Config, name string) (store.Validator, error) {
 	o.Arrays = computed.MappedArrays(c, name)
 	p.Stores = []store.Options{o}
 	p.placeBinaries()
-	return store.Judge(p.Stores[0]), nil
+	return store.InputValidator(p.Stores[0]), nil
 }
 
 // maintainedFields returns the properties that logins maintain in a store.

@@ -9,12 +9,12 @@ import (
 	"belfry/pkg/store"
 )
 
-// claimsAtOnce is how many objects are read at once for their claims: writes are refused until all are done, so a fill that
-// ends sooner is worth more than one that nobody notices.
+// claimsAtOnce is how many objects are read at once for their claims: writes are refused until all are done, so a fill
+// that ends sooner is worth more than one that nobody notices.
 const claimsAtOnce = 16
 
-// Claims returns the claims of stores with unique fields. A store trusts its claims only once every object has its own: until
-// then a value without a claim may be that of an object, so no write can give an object such a value.
+// Claims returns the claims of stores with unique fields. A store trusts its claims only once every object has its own:
+// until then a value without a claim may be that of an object, so no write can give an object such a value.
 func Claims(set *store.Set) Works {
 	all := map[string]*work{}
 	for name, s := range set.Stores() {

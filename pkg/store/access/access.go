@@ -6,9 +6,10 @@
 //	sets                no maintained  nor hidden and      nor read-only ones, nor those
 //	                    ones           reserved ones       whose write rule does not hold
 //
-// Hidden fields never leave the server: private ones, and internal ones, whose names begin with an underscore. Maintained
-// fields are belfry's own: the times, arrays of mappings, computed fields, records of binaries. What a caller sends for a
-// field that it can't set is ignored, so that what was read can be written back; what a write rule denies is refused.
+// Hidden fields never leave the server: private ones, and internal ones, whose names begin with an underscore.
+// Maintained fields are belfry's own: the times, arrays of mappings, computed fields, records of binaries. What a
+// caller sends for a field that it can't set is ignored, so that what was read can be written back; what a write rule
+// denies is refused.
 //
 // Operations and their order are those of package store. Nothing here reads or writes a record.
 package access
@@ -159,7 +160,8 @@ func (r *Rules) Evaluate(ctx context.Context, op policy.Op, in policy.Input) err
 	return err
 }
 
-// AllowList evaluates the rule of lists if it does not depend on the object. Otherwise it has to be evaluated for each one.
+// AllowList evaluates the rule of lists if it does not depend on the object. Otherwise it has to be evaluated for each
+// one.
 func (r *Rules) AllowList(ctx context.Context, c Caller) (perObject bool, err error) {
 	switch {
 	case !c.isRestricted() || r.opts.Policy == nil || r.opts.Policy.Open(policy.List):

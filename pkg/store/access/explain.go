@@ -22,8 +22,10 @@ func (e *Explanation) Granted() bool {
 
 // FieldAccess explains which rules decide about one field of an object.
 type FieldAccess struct {
-	Field string                `json:"field"`
-	Read  *policy.FieldDecision `json:"read,omitempty"` // nil: the operation shows no object, or the object has no such field
+	Field string `json:"field"`
+
+	// Read is nil if the operation shows no object, or the object has no such field.
+	Read  *policy.FieldDecision `json:"read,omitempty"`
 	Write *policy.FieldDecision `json:"write,omitempty"`
 
 	Given   bool `json:"given,omitempty"`   // the input has it
@@ -35,8 +37,8 @@ func (f FieldAccess) Refused() bool {
 	return f.Given && f.Write != nil && !f.Write.Allowed && !f.Ignored
 }
 
-// Explain explains what the rules decide about an operation of the caller on a stored object, nil for a creation; input is
-// what a creation or an update would send. Values of private fields are left out.
+// Explain explains what the rules decide about an operation of the caller on a stored object, nil for a creation; input
+// is what a creation or an update would send. Values of private fields are left out.
 func (r *Rules) Explain(ctx context.Context, c Caller, op policy.Op, stored, input object.Object) (Explanation, error) {
 	in := policy.Input{User: c.User, Session: c.Session, Object: stored, Now: r.opts.Now()}
 	switch op {
@@ -60,7 +62,9 @@ func (r *Rules) Explain(ctx context.Context, c Caller, op policy.Op, stored, inp
 
 // explainFields explains the rules of the fields that the object or the input has, and of those that have a write rule.
 // sent is the input with what is ignored in it.
-func (r *Rules) explainFields(ctx context.Context, c Caller, op policy.Op, in policy.Input, sent object.Object) ([]FieldAccess, error) {
+func (r *Rules) explainFields(
+	ctx context.Context, c Caller, op policy.Op, in policy.Input, sent object.Object,
+) ([]FieldAccess, error) {
 	reads, writes := op != policy.Create, op == policy.Create || op == policy.Update
 	names := map[string]bool{}
 	for name := range in.Object {
@@ -77,7 +81,8 @@ func (r *Rules) explainFields(ctx context.Context, c Caller, op policy.Op, in po
 		if err != nil {
 			return nil, err
 		}
-		if gets = (policy.FieldDecision{Allowed: d.Allowed, Rule: "the rule of " + string(d.Operation) + ": " + d.Rule, Reason: d.Reason}); c.NoGet {
+		rule := "the rule of " + string(d.Operation) + ": " + d.Rule
+		if gets = (policy.FieldDecision{Allowed: d.Allowed, Rule: rule, Reason: d.Reason}); c.NoGet {
 			gets = policy.FieldDecision{Rule: "expose.restrict.get"}
 		}
 	}
@@ -109,7 +114,9 @@ func readOp(op policy.Op) policy.Op {
 	return policy.Get
 }
 
-func (r *Rules) explainRead(ctx context.Context, name string, gets policy.FieldDecision, in policy.Input) (policy.FieldDecision, error) {
+func (r *Rules) explainRead(
+	ctx context.Context, name string, gets policy.FieldDecision, in policy.Input,
+) (policy.FieldDecision, error) {
 	switch {
 	case IsInternal(name):
 		return policy.FieldDecision{Rule: "kept by the server"}, nil
@@ -129,7 +136,7 @@ func (r *Rules) explainWrite(ctx context.Context, c Caller, op policy.Op, f *Fie
 		}
 		return nil
 	}
-	if why := r.ignores(c, f.Field, in.Object); why != "" {
+	if why := r.whyIgnored(c, f.Field, in.Object); why != "" {
 		f.Write, f.Ignored = &policy.FieldDecision{Rule: why}, true
 		return nil
 	}
@@ -148,8 +155,8 @@ func (r *Rules) explainWrite(ctx context.Context, c Caller, op policy.Op, f *Fie
 	return err
 }
 
-// ignores says why what the caller sends for a field of an object is ignored; "": it is not.
-func (r *Rules) ignores(c Caller, name string, stored object.Object) string {
+// whyIgnored says why what the caller sends for a field of an object is ignored; "": it is not.
+func (r *Rules) whyIgnored(c Caller, name string, stored object.Object) string {
 	_, holdsFiles := Binaries(stored)[name]
 	switch {
 	case r.opts.Computed.Has(name):

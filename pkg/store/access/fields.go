@@ -87,7 +87,8 @@ func (r *Rules) Maintains(name string) bool {
 func (r *Rules) Settable(c Caller, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {
-		if name == "uuid" || name == Created || name == Updated || r.arrays[name] || r.binaries[name] || r.opts.Computed.Has(name) {
+		if name == "uuid" || name == Created || name == Updated ||
+			r.arrays[name] || r.binaries[name] || r.opts.Computed.Has(name) {
 			continue
 		}
 		if c.Client && (IsInternal(name) || r.reserved[name] || r.fields.Ignores(name, c.Trusted)) {
@@ -106,7 +107,9 @@ func (r *Rules) SettableByInterceptor(o object.Object) object.Object {
 
 // SettableByAnonymous returns the fields of a new object that a client who is not
 // logged in may set. Denied when the write rule of one of them does not hold.
-func (r *Rules) SettableByAnonymous(ctx context.Context, budget *policy.Budget, o object.Object) (object.Object, error) {
+func (r *Rules) SettableByAnonymous(
+	ctx context.Context, budget *policy.Budget, o object.Object,
+) (object.Object, error) {
 	c := Caller{Client: true, Budget: budget}
 	given := r.Settable(c, o)
 	err := r.AllowFields(ctx, c, policy.Create, nil, given, given)

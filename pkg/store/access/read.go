@@ -53,7 +53,9 @@ func (r *Rules) Reader(ctx context.Context, c Caller) *policy.FieldReader {
 }
 
 // FieldReader returns what decides which fields a user may read, nil for nobody in particular.
-func (r *Rules) FieldReader(ctx context.Context, user object.Object, session *policy.Session, budget *policy.Budget) *policy.FieldReader {
+func (r *Rules) FieldReader(
+	ctx context.Context, user object.Object, session *policy.Session, budget *policy.Budget,
+) *policy.FieldReader {
 	in := policy.Input{User: user, Session: session, Now: r.opts.Now(), Budget: budget}
 	return r.fields.For(in, func(failed *policy.Denial) {
 		r.opts.Logger.DebugContext(ctx, "a read rule of a field could not be evaluated, so the field is hidden",
@@ -63,7 +65,9 @@ func (r *Rules) FieldReader(ctx context.Context, user object.Object, session *po
 
 // Readable returns a body without the fields that a reader must not see of a stored object, which decoded is, or nil.
 // Errors: those of a context that has ended and of a spent budget.
-func (r *Rules) Readable(ctx context.Context, reader *policy.FieldReader, body, stored []byte, decoded object.Object) ([]byte, error) {
+func (r *Rules) Readable(
+	ctx context.Context, reader *policy.FieldReader, body, stored []byte, decoded object.Object,
+) ([]byte, error) {
 	if reader == nil {
 		return body, nil
 	}
@@ -143,8 +147,8 @@ func (r *Rules) isShownAsIs(ctx context.Context, name string, stored object.Obje
 	return value != nil && object.SameValue(value, stored[name])
 }
 
-// ClosedFields returns the fields that a caller may not read, or not of every object. Lists by such a field would reveal
-// its values.
+// ClosedFields returns the fields that a caller may not read, or not of every object. Lists by such a field would
+// reveal its values.
 func (r *Rules) ClosedFields(ctx context.Context, reader *policy.FieldReader) (map[string]bool, error) {
 	if reader == nil {
 		return nil, nil
@@ -177,8 +181,8 @@ func (r *Rules) ErrClosed(c Caller, what, field string) error {
 	}
 }
 
-// ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it: of a field
-// that they may not read it says that it does not fit, and nothing of what is in it. stored may not fit by itself, under a
+// ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it: of a field that
+// they may not read it says that it does not fit, and nothing of what is in it. stored may not fit by itself, under a
 // schema that has changed since, and a merge patch leaves parts of it. What replaces a field is the caller's own.
 func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, input object.Object, patch bool) error {
 	if !c.Client {
@@ -197,17 +201,17 @@ func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, 
 	})
 }
 
-// Concealed returns an error of validation as it may leave the server, whoever receives it: of a field that never does it
-// says that it does not fit, and nothing of what is in it.
-func (r *Rules) Concealed(err error) error { return conceal(err, r.leaves) }
+// Concealed returns an error of validation as it may leave the server, whoever receives it: of a field that never does
+// it says that it does not fit, and nothing of what is in it.
+func (r *Rules) Concealed(err error) error { return conceal(err, r.isExposed) }
 
 // ConcealedFields is Concealed for the violations of an error.
 func (r *Rules) ConcealedFields(found []errs.Field) []errs.Field {
-	return concealFields(found, r.leaves)
+	return concealFields(found, r.isExposed)
 }
 
-// leaves reports whether a field may leave the server.
-func (r *Rules) leaves(name string) bool { return !r.Hidden(name) }
+// isExposed reports whether a field may leave the server.
+func (r *Rules) isExposed(name string) bool { return !r.Hidden(name) }
 
 // conceal returns an error of validation without what it says of fields that may not be known, other than that they
 // do not fit.

@@ -107,8 +107,8 @@ type Write struct {
 	// a live record exists at this revision.
 	IfRevision uint64
 
-	// Fresh says that UUID is a random one which was generated for this write, and which nobody else knows yet: no record and no
-	// other write has it. A driver need not check that. IfRevision is 0.
+	// Fresh says that UUID is a random one which was generated for this write, and which nobody else knows yet: no record
+	// and no other write has it. A driver need not check that. IfRevision is 0.
 	Fresh bool
 
 	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record
@@ -293,8 +293,8 @@ type KeyCounter interface {
 	CountKeys(ctx context.Context, q Query, limit int) (n int, all bool, err error)
 }
 
-// KeyCondition is met by a record that has one of a few keys besides the one by which a query finds it: a key of
-// Index that begins with one of Equal and ends with the parts that follow Query.Equal in the key that was found. So these
+// KeyCondition is met by a record that has one of a few keys besides the one by which a query finds it: a key of Index
+// that begins with one of Equal and ends with the parts that follow Query.Equal in the key that was found. So these
 // records have the same order in both indexes. Index may be one with Index.Multi, whatever parts are given.
 type KeyCondition struct {
 	Index string
@@ -304,13 +304,13 @@ type KeyCondition struct {
 // Intersecter is implemented by a store that finds what several indexes have in common by their keys, without reading
 // other records, and for which moving to a key in an index costs not much more than reading the next one does.
 type Intersecter interface {
-	// Intersect is Query, for the records that meet all conditions. It reads few others, and compares at most about two keys
-	// for each that the smallest of the indexes has there. A page ends after about maxKeys keys were compared, and then may
-	// have no record: only Next says whether there may be more. Positions are those of Query.
+	// Intersect is Query, for the records that meet all conditions. It reads few others, and compares at most about two
+	// keys for each that the smallest of the indexes has there. A page ends after about maxKeys keys were compared, and
+	// then may have no record: only Next says whether there may be more. Positions are those of Query.
 	Intersect(ctx context.Context, q Query, conditions []KeyCondition, maxKeys int) (Page, error)
 
-	// CountCommon returns how many records all pages of Intersect have, as of one moment; or, if all is false, how many were
-	// found when maxKeys keys had been compared. Limit, After and Descending of the query do not matter.
+	// CountCommon returns how many records all pages of Intersect have, as of one moment; or, if all is false, how many
+	// were found when maxKeys keys had been compared. Limit, After and Descending of the query do not matter.
 	CountCommon(ctx context.Context, q Query, conditions []KeyCondition, maxKeys int) (n int, all bool, err error)
 }
 
@@ -330,3 +330,22 @@ type Checkpointer interface {
 	// another checkpoint exists.
 	Checkpoint(ctx context.Context) (folder string, release func() error, err error)
 }
+
+// Backends that compare bytes store a key as its escaped parts, each with a
+// terminator. In this form keys sort like their lists of parts, and no key is a
+// prefix of another. The encoding is part of the on-disk format of these
+// backends.
+
+// AppendPart appends a part of a key without its terminator.
+func AppendPart(dst, part []byte) []byte {
+	for _, c := range part {
+		dst = append(dst, c)
+		if c == 0x00 {
+			dst = append(dst, 0xff)
+		}
+	}
+	return dst
+}
+
+// AppendPartEnd appends the terminator of a part.
+func AppendPartEnd(dst []byte) []byte { return append(dst, 0x00, 0x01) }

@@ -92,5 +92,5 @@ func (b *Backend) backoffUnprocessed(ctx context.Context, attempt int, table str
 	if attempt >= maxAttempts {
 		return b.unavailable(nil, "%s throttles the table %s", b.where, table)
 	}
-	return pause(ctx, attempt)
+	return waitToRetry(ctx, attempt)
 }

@@ -26,7 +26,7 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 	}
 	byRecord := make(map[string][]uint64)
 	for _, e := range events {
-		if err := s.ready(ctx, e.UUID); err != nil {
+		if err := s.checkUUID(ctx, e.UUID); err != nil {
 			return err
 		}
 		byRecord[e.UUID] = append(byRecord[e.UUID], e.Revision)
@@ -84,7 +84,7 @@ func (s *store) clearLast(ctx context.Context, uuid string, revisions []uint64) 
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	_, err = s.b.client.UpdateItem(ctx, in)
 	if conditionFailed(err) {
-		return false, itemThere(err), nil
+		return false, conflictingItem(err), nil
 	}
 	return err == nil, nil, s.b.wrapError(ctx, err, s.table)
 }

@@ -99,7 +99,7 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	}
 	b.creds, b.where = cfg.Credentials, "DynamoDB in "+cfg.Region
 	b.client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.HTTPClient = oneWrite{o.HTTPClient}
+		o.HTTPClient = singleWriteClient{o.HTTPClient}
 		if opts.Endpoint != "" {
 			o.BaseEndpoint = aws.String(opts.Endpoint)
 		}
@@ -148,7 +148,7 @@ func newRetryer() aws.Retryer {
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return backoff.Delay(attempt, minBackoff, maxBackoff), nil
 		})
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(cutShort), retry.IsErrorRetryableFunc(conflicts))
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(retryTruncated), retry.IsErrorRetryableFunc(conflicts))
 	})
 }
 

@@ -116,8 +116,8 @@ func operation(err error) string {
 	return "a request"
 }
 
-// cutShort makes truncated replies retryable.
-func cutShort(err error) aws.Ternary {
+// retryTruncated makes truncated replies retryable.
+func retryTruncated(err error) aws.Ternary {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return aws.TrueTernary
 	}
@@ -130,9 +130,9 @@ func conditionFailed(err error) bool {
 	return errors.As(err, &failed)
 }
 
-// itemThere returns the item that did not meet the condition of a write, if the request asked
+// conflictingItem returns the item that did not meet the condition of a write, if the request asked
 // for it and the server supports that.
-func itemThere(err error) item {
+func conflictingItem(err error) item {
 	if failed := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &failed) && len(failed.Item) > 0 {
 		return failed.Item
 	}
@@ -145,14 +145,14 @@ func tooLarge(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "Item size")
 }
 
-// certainlyNotMade reports whether a failed request certainly changed nothing.
-func certainlyNotMade(err error) bool {
+// isCertainlyUnwritten reports whether a failed request certainly changed nothing.
+func isCertainlyUnwritten(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && (api.ErrorFault() == smithy.FaultClient || throttles.IsErrorThrottle(err) == aws.TrueTernary)
 }
 
-// pause waits before another attempt at a request.
-func pause(ctx context.Context, attempt int) error {
+// waitToRetry waits before another attempt at a request.
+func waitToRetry(ctx context.Context, attempt int) error {
 	if err := backoff.Sleep(ctx, backoff.Delay(attempt, minBackoff, maxBackoff)); err != nil {
 		return errCanceled(err)
 	}

@@ -26,7 +26,7 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 	sp.high = driver.AppendPart(nil, sp.high)
 	readers := s.readers(sp, allShards(), batchReads)
 	for removed < limit {
-		places, more, err := take(ctx, readers, min(limit-removed, batchReads))
+		places, more, err := mergeReaders(ctx, readers, min(limit-removed, batchReads))
 		if err != nil {
 			return removed, err
 		}

@@ -28,7 +28,7 @@ func errMismatch() error {
 
 // Put implements driver.Store.
 func (s *store) Put(ctx context.Context, w driver.Write) error {
-	if err := s.ready(ctx, w.UUID); err != nil {
+	if err := s.checkUUID(ctx, w.UUID); err != nil {
 		return err
 	}
 	if w.IfRevision != 0 && w.FirstRevision() <= w.IfRevision {
@@ -157,18 +157,18 @@ func (s *store) writeRecord(ctx context.Context, p *plan) (outcome, *snapshot, e
 		switch {
 		case err == nil:
 			return made, s.replaced(old), nil
-		case conditionFailed(err) && insert && mayBeReplaced(p, itemThere(err)):
+		case conditionFailed(err) && insert && mayBeReplaced(p, conflictingItem(err)):
 			insert, attempt = false, 0
 			continue
 		case conditionFailed(err):
-			result, err := s.checkOutcome(ctx, p, itemThere(err), open)
+			result, err := s.checkOutcome(ctx, p, conflictingItem(err), open)
 			return result, nil, err
 		case tooLarge(err):
 			return full, nil, nil
 		}
-		open = open || !certainlyNotMade(err)
+		open = open || !isCertainlyUnwritten(err)
 		last := attempt == maxAttempts || ctx.Err() != nil || !s.b.retryer.IsErrorRetryable(err)
-		if !last && pause(ctx, attempt) == nil {
+		if !last && waitToRetry(ctx, attempt) == nil {
 			continue
 		}
 		result := refused
@@ -213,7 +213,7 @@ func (s *store) checkOutcome(ctx context.Context, p *plan, there item, open bool
 		return unknown, err
 	case err != nil:
 		return refused, err
-	case r != nil && p.made(r):
+	case r != nil && p.wrote(r):
 		return made, nil
 	case r != nil && p.base != nil && !r.deleted && r.revision == p.w.IfRevision:
 		return stale, nil
@@ -234,8 +234,8 @@ func (s *store) itemOf(ctx context.Context, uuid string, there item) (*record, e
 	return s.decode(there)
 }
 
-// made reports whether the record was written by the plan.
-func (p *plan) made(r *record) bool {
+// wrote reports whether the record was written by the plan.
+func (p *plan) wrote(r *record) bool {
 	event, pending := r.events[p.w.FirstRevision()]
 	return r.value.tag == p.tag || pending && event.tag == p.tag
 }

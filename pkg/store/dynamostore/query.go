@@ -86,7 +86,7 @@ func allShards() []int {
 // page reads the records at the next positions, without those that no longer have the
 // key.
 func (s *store) page(ctx context.Context, readers []*reader, limit, maxBytes int) (page driver.Page, err error) {
-	positions, more, err := take(ctx, readers, limit)
+	positions, more, err := mergeReaders(ctx, readers, limit)
 	if err != nil {
 		return page, err
 	}

@@ -82,9 +82,9 @@ func (s *store) readers(sp *span, shards []int, limit int) []*reader {
 	return list
 }
 
-// take merges the readers and returns the first positions, at most limit, and whether
+// mergeReaders merges the readers and returns the first positions, at most limit, and whether
 // there are more.
-func take(ctx context.Context, readers []*reader, limit int) (list []entryPosition, more bool, err error) {
+func mergeReaders(ctx context.Context, readers []*reader, limit int) (list []entryPosition, more bool, err error) {
 	group, gctx := errgroup.WithContext(ctx)
 	for _, r := range readers {
 		group.Go(func() error { return r.fill(gctx) })

@@ -1,9 +1,12 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -17,18 +20,18 @@ import (
 // item of a tombstone with its pending events.
 func (s *store) send(ctx context.Context, p *plan, insert bool) (replaced item, err error) {
 	if insert {
-		_, err := s.b.client.PutItem(ctx, s.insertInput(p), once)
+		_, err := s.b.client.PutItem(ctx, s.insertInput(p), withoutRetries)
 		return nil, err
 	}
-	out, err := s.b.client.UpdateItem(ctx, s.updateInput(p), once)
+	out, err := s.b.client.UpdateItem(ctx, s.updateInput(p), withoutRetries)
 	if err != nil {
 		return nil, err
 	}
 	return out.Attributes, nil
 }
 
-// once disables the retries of the SDK.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+// withoutRetries disables the retries of the SDK.
+func withoutRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // attributes returns the attributes that a write sets, without its events.
 func (p *plan) attributes() item {
@@ -118,4 +121,27 @@ func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
 		in.ConditionExpression = aws.String("r = :if AND attribute_not_exists(d) AND begins_with(v, :was)")
 	}
 	return in
+}
+
+// writeBuffer is the size of the buffer of a connection for what it sends. Most requests fit
+// in it.
+const writeBuffer = 16 << 10
+
+// singleWriteClient is an HTTP client that sends a request that fits in the buffer of its connection
+// by one write. net/http sends the header of a request by itself unless it recognizes that
+// the body is in memory, and the SDK wraps its bodies.
+type singleWriteClient struct{ dynamodb.HTTPClient }
+
+func (c singleWriteClient) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.ContentLength > 0 && r.ContentLength < writeBuffer {
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, err
+		}
+		if err := r.Body.Close(); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return c.HTTPClient.Do(r)
 }

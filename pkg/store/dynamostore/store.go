@@ -52,7 +52,7 @@ func (b *Backend) memoryOf(table string) *memory {
 
 // Get implements driver.Store.
 func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	if err := s.ready(ctx, uuid); err != nil {
+	if err := s.checkUUID(ctx, uuid); err != nil {
 		return driver.Record{}, false, err
 	}
 	r, err := s.read(ctx, uuid)
@@ -66,7 +66,7 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 // maxUUID is the maximum length of a UUID that fits in all keys.
 const maxUUID = 500
 
-func (s *store) ready(ctx context.Context, uuid string) error {
+func (s *store) checkUUID(ctx context.Context, uuid string) error {
 	if err := ctx.Err(); err != nil {
 		return errCanceled(err)
 	}

@@ -48,7 +48,7 @@ func (b *Backend) ensureTable(ctx context.Context, table string) error {
 		if time.Now().After(deadline) {
 			return b.unavailable(nil, "%s is still creating the table %s after %s", b.where, table, tableTimeout)
 		}
-		if err := pause(ctx, attempt); err != nil {
+		if err := waitToRetry(ctx, attempt); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (b *Backend) createTable(ctx context.Context, table string) error {
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		}},
 	})
-	return b.unlessMade(ctx, err, table)
+	return b.ignoreExists(ctx, err, table)
 }
 
 func (b *Backend) createIndex(ctx context.Context, table string) error {
@@ -111,11 +111,11 @@ func (b *Backend) createIndex(ctx context.Context, table string) error {
 			},
 		}},
 	})
-	return b.unlessMade(ctx, err, table)
+	return b.ignoreExists(ctx, err, table)
 }
 
-// unlessMade ignores that another process has created the table or index.
-func (b *Backend) unlessMade(ctx context.Context, err error, table string) error {
+// ignoreExists ignores that another process has created the table or index.
+func (b *Backend) ignoreExists(ctx context.Context, err error, table string) error {
 	if inUse := (*types.ResourceInUseException)(nil); errors.As(err, &inUse) {
 		return nil
 	}

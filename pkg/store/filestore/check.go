@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Check reports whether Open would succeed on a folder that exists, and writes nothing into it. Its errors are those of Open,
-// and errs.NotFound for a folder that no Backend has used.
+// Check reports whether Open would succeed on a folder that exists, and writes nothing into it. Its errors are those of
+// Open, and errs.NotFound for a folder that no Backend has used.
 func Check(folder string, opts Options) (err error) {
 	opts.setDefaults()
 	b := &Backend{health: newHealth(opts.Logger), folder: folder, files: opts.FS}

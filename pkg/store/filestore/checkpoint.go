@@ -72,8 +72,8 @@ func wrapCheckpointError(err error) error {
 	return errs.Wrap(err, errs.Unavailable, "a checkpoint of the data folder can't be written or removed")
 }
 
-// spare reports whether a file belongs to a checkpoint. A write of it that fails, on a
+// isOfCheckpoint reports whether a file belongs to a checkpoint. A write of it that fails, on a
 // full disk for instance, is an error of the checkpoint alone.
-func (d disk) spare(name string) bool {
+func (d disk) isOfCheckpoint(name string) bool {
 	return d.checkpoint != "" && (name == d.checkpoint || strings.HasPrefix(name, d.checkpoint+string(filepath.Separator)))
 }

@@ -21,10 +21,10 @@ type disk struct {
 // Unwrap implements vfs.FS.
 func (d disk) Unwrap() vfs.FS { return d.FS }
 
-// try makes a write, and returns its result if it succeeded, or if Pebble is being
+// retryWhileFull makes a write, and returns its result if it succeeded, or if Pebble is being
 // closed and can still report it. While Pebble is being opened it tries again
 // when there may be space.
-func (h *health) try(write func() error) error {
+func (h *health) retryWhileFull(write func() error) error {
 	for {
 		err := write()
 		if err == nil || h.closing.Load() {
@@ -35,12 +35,12 @@ func (h *health) try(write func() error) error {
 				continue
 			}
 		}
-		h.block(err)
+		h.blockForever(err)
 	}
 }
 
-// block makes the backend unusable, and does not return.
-func (h *health) block(err error) {
+// blockForever makes the backend unusable, and does not return.
+func (h *health) blockForever(err error) {
 	h.halted.Store(true)
 	_ = h.fail(err)
 	h.stall(err)
@@ -50,7 +50,7 @@ func (h *health) block(err error) {
 // open makes a write that returns a file.
 func (d disk) open(write func() (vfs.File, error)) (vfs.File, error) {
 	var f vfs.File
-	err := d.h.try(func() (err error) {
+	err := d.h.retryWhileFull(func() (err error) {
 		f, err = write()
 		return err
 	})
@@ -62,7 +62,7 @@ func (d disk) open(write func() (vfs.File, error)) (vfs.File, error) {
 
 // Create implements vfs.FS.
 func (d disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if d.spare(name) {
+	if d.isOfCheckpoint(name) {
 		return d.FS.Create(name, category)
 	}
 	return d.open(func() (vfs.File, error) { return d.FS.Create(name, category) })
@@ -80,7 +80,7 @@ func (d disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ..
 
 // OpenDir implements vfs.FS. A directory is opened to be synced.
 func (d disk) OpenDir(name string) (vfs.File, error) {
-	if d.spare(name) {
+	if d.isOfCheckpoint(name) {
 		return d.FS.OpenDir(name)
 	}
 	return d.open(func() (vfs.File, error) { return d.FS.OpenDir(name) })
@@ -88,18 +88,18 @@ func (d disk) OpenDir(name string) (vfs.File, error) {
 
 // Link implements vfs.FS.
 func (d disk) Link(from, to string) error {
-	if d.spare(to) {
+	if d.isOfCheckpoint(to) {
 		return d.FS.Link(from, to)
 	}
-	return d.h.try(func() error { return d.FS.Link(from, to) })
+	return d.h.retryWhileFull(func() error { return d.FS.Link(from, to) })
 }
 
 // Rename implements vfs.FS.
 func (d disk) Rename(from, to string) error {
-	if d.spare(to) {
+	if d.isOfCheckpoint(to) {
 		return d.FS.Rename(from, to)
 	}
-	return d.h.try(func() error { return d.FS.Rename(from, to) })
+	return d.h.retryWhileFull(func() error { return d.FS.Rename(from, to) })
 }
 
 // file is an open file of a disk.
@@ -110,7 +110,7 @@ type file struct {
 
 // Write implements vfs.File.
 func (f file) Write(p []byte) (n int, err error) {
-	err = f.h.try(func() error {
+	err = f.h.retryWhileFull(func() error {
 		m, err := f.File.Write(p[n:])
 		n += m
 		return err
@@ -120,7 +120,7 @@ func (f file) Write(p []byte) (n int, err error) {
 
 // WriteAt implements vfs.File.
 func (f file) WriteAt(p []byte, offset int64) (n int, err error) {
-	err = f.h.try(func() error {
+	err = f.h.retryWhileFull(func() error {
 		m, err := f.File.WriteAt(p[n:], offset+int64(n))
 		n += m
 		return err
@@ -128,26 +128,26 @@ func (f file) WriteAt(p []byte, offset int64) (n int, err error) {
 	return n, err
 }
 
-// once is the result of an operation that must not be tried again: after a sync that
-// failed the next one may succeed without the data.
-func (f file) once(err error) error {
+// blockAfterFailure returns the error of an operation, and blocks if there is one: it must not be retried, since after
+// a sync that failed the next one may succeed without the data.
+func (f file) blockAfterFailure(err error) error {
 	if err != nil && !f.h.closing.Load() {
-		f.h.block(err)
+		f.h.blockForever(err)
 	}
 	return err
 }
 
 // Sync implements vfs.File.
-func (f file) Sync() error { return f.once(f.File.Sync()) }
+func (f file) Sync() error { return f.blockAfterFailure(f.File.Sync()) }
 
 // SyncData implements vfs.File.
-func (f file) SyncData() error { return f.once(f.File.SyncData()) }
+func (f file) SyncData() error { return f.blockAfterFailure(f.File.SyncData()) }
 
 // SyncTo implements vfs.File.
 func (f file) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)
-	return full, f.once(err)
+	return full, f.blockAfterFailure(err)
 }
 
 // Close implements vfs.File.
-func (f file) Close() error { return f.once(f.File.Close()) }
+func (f file) Close() error { return f.blockAfterFailure(f.File.Close()) }

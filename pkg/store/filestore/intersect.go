@@ -12,8 +12,8 @@ import (
 
 var _ driver.Intersecter = (*store)(nil)
 
-// patience is twice how many records an intersection reads in vain before it compares keys. When more entries in a row than this are those of
-// records with all keys, it reads records again.
+// patience is twice how many records an intersection reads in vain before it compares keys. When more entries in a row
+// than this are those of records with all keys, it reads records again.
 const patience = 4
 
 // Intersect implements driver.Intersecter. It reads a snapshot; indexes don't lag.
@@ -74,10 +74,10 @@ func (s *store) start(ix index, parts [][]byte) []byte {
 	return appendParts(appendIndex(appendPrefix(nil, s.id, kindIndex), ix.ID), parts)
 }
 
-// intersection is the entries of a query, those of the lead, whose records also have entries in others: ones that end alike.
-// While at least two of three records do, records are read, which tell all of their entries. Else the lead and the others move
-// in turn to the first entry at or after the one where the other is, until they are at the same one (a leapfrog join), so that at most
-// about two entries are compared for each entry of the smallest of them.
+// intersection is the entries of a query, those of the lead, whose records also have entries in others: ones that end
+// alike. While at least two of three records do, records are read, which tell all of their entries. Else the lead and
+// the others move in turn to the first entry at or after the one where the other is, until they are at the same one (a
+// leapfrog join), so that at most about two entries are compared for each entry of the smallest of them.
 type intersection struct {
 	store      *store
 	ix         index
@@ -108,11 +108,11 @@ func (x *intersection) page(ctx context.Context, q driver.Query) (page driver.Pa
 		if err != nil {
 			return page, err
 		}
-		x.judge(has)
+		x.noteHit(has)
 		if has && !page.Append(record, x.position(), q.Limit, q.PageBytes()) {
 			break
 		}
-		x.pass()
+		x.markPassed()
 	}
 	if x.stopped {
 		page.Next = x.passed
@@ -129,7 +129,7 @@ func (x *intersection) count(ctx context.Context) (n int, all bool, err error) {
 			return n, !x.stopped, err
 		}
 		n++
-		x.pass()
+		x.markPassed()
 	}
 	return n, true, nil
 }
@@ -149,22 +149,22 @@ func (x *intersection) find(ctx context.Context, uncompared bool) (found bool, e
 		if uncompared {
 			return true, nil
 		}
-		at, err := x.align(ctx, x.lead.tail())
+		at, err := x.align(ctx, x.lead.suffix())
 		if err != nil || at == nil {
 			return false, err
 		}
-		if bytes.Equal(at, x.lead.tail()) {
+		if bytes.Equal(at, x.lead.suffix()) {
 			return true, nil
 		}
-		x.pass()
+		x.markPassed()
 		x.credit = -patience
 		x.lead.seek(at, x.descending)
 	}
 	return false, nil
 }
 
-// align moves the others to a tail or to the first one after it, and returns the first at which all of them may be; nil if there
-// is none.
+// align moves the others to a tail or to the first one after it, and returns the first at which all of them may be; nil
+// if there is none.
 func (x *intersection) align(ctx context.Context, tail []byte) (at []byte, err error) {
 	for _, either := range x.others {
 		if at, err = x.seek(ctx, either, tail); err != nil || !bytes.Equal(at, tail) {
@@ -183,12 +183,12 @@ func (x *intersection) seek(ctx context.Context, either anyOf, tail []byte) (fir
 			}
 			s.ok = true
 		}
-		if s.ok && (!s.placed || before(s.tail(), tail, x.descending)) {
+		if s.ok && (!s.placed || before(s.suffix(), tail, x.descending)) {
 			x.keys++
 			s.seek(tail, x.descending)
 		}
-		if s.ok && (first == nil || before(s.tail(), first, x.descending)) {
-			first = s.tail()
+		if s.ok && (first == nil || before(s.suffix(), first, x.descending)) {
+			first = s.suffix()
 		}
 	}
 	return first, nil
@@ -209,7 +209,7 @@ func (x *intersection) record() (record driver.Record, has bool, err error) {
 		return record, false, wrapReadError(err)
 	}
 	r, err := decodeRecord(value)
-	if parts := x.lead.tail(); err == nil && x.inOthers(r.entries, parts[:len(parts)-len(uuid)]) {
+	if parts := x.lead.suffix(); err == nil && x.inOthers(r.entries, parts[:len(parts)-len(uuid)]) {
 		has = true
 		record, err = liveRecord(uuid, value)
 	}
@@ -226,8 +226,8 @@ func (x *intersection) inOthers(entries, parts []byte) bool {
 	return true
 }
 
-// judge notes whether a record that was read has all entries: whether the next ones are to be read at once.
-func (x *intersection) judge(has bool) {
+// noteHit notes whether a record that was read has all entries: whether the next ones are to be read at once.
+func (x *intersection) noteHit(has bool) {
 	if has {
 		x.credit = min(x.credit+1, patience)
 	} else {
@@ -237,7 +237,7 @@ func (x *intersection) judge(has bool) {
 
 func (x *intersection) position() []byte { return x.lead.it.Key()[prefixSize:] }
 
-func (x *intersection) pass() { x.passed = append(x.passed[:0], x.position()...) }
+func (x *intersection) markPassed() { x.passed = append(x.passed[:0], x.position()...) }
 
 func (x *intersection) close() (err error) {
 	for _, either := range append(x.others, anyOf{x.lead}) {
@@ -259,8 +259,8 @@ type span struct {
 	target []byte           // of a seek
 }
 
-// tail is what follows the beginning of the current entry.
-func (s *span) tail() []byte { return s.it.Key()[len(s.start):] }
+// suffix is what follows the beginning of the current entry.
+func (s *span) suffix() []byte { return s.it.Key()[len(s.start):] }
 
 func (s *span) first(descending bool) {
 	if s.placed = true; descending {

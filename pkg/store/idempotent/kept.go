@@ -8,8 +8,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Kept bounds the bytes of the replies that are kept for each client: a request of a few bytes can have a reply of MaxReply, which is
-// kept for KeyRetention. What it knows is that of this process since it started. It is safe for concurrent use.
+// Kept bounds the bytes of the replies that are kept for each client: a request of a few bytes can have a reply of
+// MaxReply, which is kept for KeyRetention. What it knows is that of this process since it started. It is safe for
+// concurrent use.
 type Kept struct {
 	now func() time.Time
 

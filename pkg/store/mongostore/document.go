@@ -35,10 +35,10 @@ func recordFields(other string) bson.D {
 	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: ownerField, Value: 1}, {Key: other, Value: 1}}
 }
 
-// digits returns a revision as text with the same order.
-func digits(revision uint64) string { return fmt.Sprintf("%020d", revision) }
+// revisionText returns a revision as text with the same order.
+func revisionText(revision uint64) string { return fmt.Sprintf("%020d", revision) }
 
-func eventPath(revision uint64) string { return eventsField + "." + digits(revision) }
+func eventPath(revision uint64) string { return eventsField + "." + revisionText(revision) }
 
 // binary returns bytes as a value, also when there are none.
 func binary(data []byte) bson.Binary {
@@ -55,12 +55,12 @@ func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
 	if set, unset, err = s.updateKeys(w.UUID, w.Keys); err != nil {
 		return nil, nil, err
 	}
-	set = append(set, bson.E{Key: revisionField, Value: digits(w.Revision)})
+	set = append(set, bson.E{Key: revisionField, Value: revisionText(w.Revision)})
 	if w.Event.ID != "" {
 		set = append(set, bson.E{Key: pendingField, Value: w.UUID})
 	}
 	if w.Body == nil {
-		set = append(set, bson.E{Key: tombstoneField, Value: digits(w.Revision)})
+		set = append(set, bson.E{Key: tombstoneField, Value: revisionText(w.Revision)})
 		unset = append(unset, bson.E{Key: bodyField, Value: ""})
 	} else {
 		set = append(set, bson.E{Key: bodyField, Value: binary(w.Body)})
@@ -104,7 +104,7 @@ func (s *store) document(w *driver.Write) (bson.D, error) {
 	}
 	waiting := make(bson.D, len(events))
 	for i := range events {
-		waiting[i] = bson.E{Key: digits(events[i].Revision), Value: eventValue(&events[i])}
+		waiting[i] = bson.E{Key: revisionText(events[i].Revision), Value: eventValue(&events[i])}
 	}
 	return append(doc, bson.E{Key: eventsField, Value: waiting}, bson.E{Key: countField, Value: len(events)}), nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 )
 
@@ -32,7 +33,7 @@ func (b *Backend) wrapError(ctx context.Context, doing string, err error) error 
 	if errors.As(err, &known) {
 		return err
 	}
-	if ended(ctx, err) {
+	if isEndedByCaller(ctx, err) {
 		return errCanceled(err)
 	}
 	var server mongo.ServerError
@@ -78,9 +79,9 @@ func (b *Backend) unavailable(cause error, what string) error {
 	return &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(what, b.address), RetryAfter: retryAfter, Err: cause}
 }
 
-// ended reports whether the caller's context ended a command. The MongoDB driver gives
+// isEndedByCaller reports whether the caller's context ended a command. The MongoDB driver gives
 // up a little before a deadline that no reply could meet.
-func ended(ctx context.Context, err error) bool {
+func isEndedByCaller(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
@@ -90,3 +91,26 @@ func ended(ctx context.Context, err error) bool {
 
 // grace is more than a round trip takes.
 const grace = 500 * time.Millisecond
+
+// A command that the server rolled back because of a concurrent one is repeated: MongoDB
+// does that itself, servers on PostgreSQL end a deadlock by failing one of its commands.
+// The delays let the other commands end.
+const (
+	conflictAttempts = 8
+	conflictMin      = 5 * time.Millisecond
+	conflictMax      = 500 * time.Millisecond
+)
+
+// retryRolledBack executes a command until the server does not roll it back, or a few
+// times. It returns the error of the last attempt.
+func retryRolledBack(ctx context.Context, command func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := command()
+		if !rolledBack(err) || attempt == conflictAttempts {
+			return err
+		}
+		if backoff.Sleep(ctx, backoff.Delay(attempt, conflictMin, conflictMax)) != nil {
+			return err
+		}
+	}
+}

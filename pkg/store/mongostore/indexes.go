@@ -238,7 +238,7 @@ func (s *store) Reindex(ctx context.Context, uuids []string) error {
 	for some := range slices.Chunk(uuids, reindexDocuments) {
 		changes, err := s.rekeyed(ctx, some)
 		if err == nil {
-			err = s.bulk(ctx, s.collection, changes)
+			err = s.bulkWrite(ctx, s.collection, changes)
 		}
 		if err != nil {
 			return s.wrapError(ctx, "build an index of", err)
@@ -282,7 +282,7 @@ func (s *store) rekeyed(ctx context.Context, uuids []string) (changes []mongo.Wr
 		if len(change) == 0 {
 			continue
 		}
-		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: digits(r.Revision)}}
+		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: revisionText(r.Revision)}}
 		changes = append(changes, mongo.NewUpdateOneModel().SetFilter(same).SetUpdate(change))
 	}
 	return changes, cursor.Err()

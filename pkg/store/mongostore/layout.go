@@ -20,8 +20,8 @@ const (
 	versionField     = "version"
 )
 
-// checkLayout refuses a database with documents that another version of belfry wrote in a way that this one can't read. A
-// database without a layout is new, or of a release that wrote none; both have the first one.
+// checkLayout refuses a database with documents that another version of belfry wrote in a way that this one can't read.
+// A database without a layout is new, or of a release that wrote none; both have the first one.
 func (b *Backend) checkLayout(ctx context.Context) error {
 	if b.knownLayout.Load() {
 		return nil

@@ -30,7 +30,8 @@ type Options struct {
 	// Database has a collection for each store.
 	Database string
 
-	// RootCAs verify the certificates of servers, if the URL asks for TLS and names no tlsCAFile. nil means those of the system.
+	// RootCAs verify the certificates of servers, if the URL asks for TLS and names no tlsCAFile. nil means those of the
+	// system.
 	RootCAs *x509.CertPool
 }
 

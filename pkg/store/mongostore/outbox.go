@@ -42,7 +42,7 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 				return events, next, nil
 			}
 			events = append(events, e)
-			next = []byte(e.UUID + " " + digits(e.Revision))
+			next = []byte(e.UUID + " " + revisionText(e.Revision))
 		}
 	}
 	if len(docs) <= limit {
@@ -152,17 +152,17 @@ func (s *store) clearRest(ctx context.Context, records map[string]published, uui
 			changes = append(changes, clearOne(uuid, revision), clearLast(uuid, revision))
 		}
 	}
-	return s.bulk(ctx, s.writeFast, changes)
+	return s.bulkWrite(ctx, s.writeFast, changes)
 }
 
 // bulkChanges is the number of changes in a command. MongoDB allows many more, but
 // FerretDB uses a database connection for each until the command ends.
 const bulkChanges = 50
 
-// bulk makes changes in order, which must be that of UUIDs: a server on PostgreSQL makes
+// bulkWrite makes changes in order, which must be that of UUIDs: a server on PostgreSQL makes
 // those of a command in one transaction, and no two of them wait for each other. They
 // must be changes that can be repeated.
-func (s *store) bulk(ctx context.Context, in *mongo.Collection, changes []mongo.WriteModel) error {
+func (s *store) bulkWrite(ctx context.Context, in *mongo.Collection, changes []mongo.WriteModel) error {
 	for part := range slices.Chunk(changes, bulkChanges) {
 		err := retryRolledBack(ctx, func() error {
 			limited, cancel := s.b.withTimeout(ctx)
@@ -229,16 +229,16 @@ func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
 	if err != nil {
 		return 0, 0, s.wrapError(ctx, "count", err)
 	}
-	tombstones, err := s.sum(limited, tombstoneField, 1)
+	tombstones, err := s.sumOver(limited, tombstoneField, 1)
 	if err != nil {
 		return 0, 0, s.wrapError(ctx, "count", err)
 	}
-	pending, err = s.sum(limited, pendingField, "$"+countField)
+	pending, err = s.sumOver(limited, pendingField, "$"+countField)
 	return max(documents-tombstones, 0), pending, s.wrapError(ctx, "count", err)
 }
 
-// sum returns the sum of a value over the documents that have a field.
-func (s *store) sum(ctx context.Context, having string, value any) (int64, error) {
+// sumOver returns the sum of a value over the documents that have a field.
+func (s *store) sumOver(ctx context.Context, having string, value any) (int64, error) {
 	cursor, err := s.collection.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{{Key: having, Value: bson.D{{Key: "$gte", Value: ""}}}}}},
 		{{Key: "$group", Value: bson.D{{Key: idField, Value: nil}, {Key: countField, Value: bson.D{{Key: "$sum", Value: value}}}}}},

@@ -32,7 +32,7 @@ func (s *store) purge(ctx context.Context, before uint64, limit int) (int, error
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	idle := bson.D{
-		{Key: tombstoneField, Value: bson.D{{Key: "$lt", Value: digits(before)}}},
+		{Key: tombstoneField, Value: bson.D{{Key: "$lt", Value: revisionText(before)}}},
 		{Key: pendingField, Value: exists(false)},
 	}
 	docs, err := s.read(limited, idle, bson.D{{Key: idField, Value: 1}}, bson.D{{Key: tombstoneField, Value: 1}}, limit)

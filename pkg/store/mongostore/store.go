@@ -74,7 +74,7 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	}
 	err := s.wrapError(ctx, "write", s.update(ctx, &w, bson.D{
 		{Key: idField, Value: w.UUID},
-		{Key: revisionField, Value: digits(w.IfRevision)},
+		{Key: revisionField, Value: revisionText(w.IfRevision)},
 		{Key: tombstoneField, Value: exists(false)},
 	}))
 	if errors.Is(err, errs.TooLarge) {

@@ -187,8 +187,8 @@ func (c *Computed) Type(name string) string {
 	return ""
 }
 
-// Definition has the expressions, and what values depend on besides: the types of fields as which they are read, and the
-// arrays that are empty where they are absent. It can be encoded as JSON.
+// Definition has the expressions, and what values depend on besides: the types of fields as which they are read, and
+// the arrays that are empty where they are absent. It can be encoded as JSON.
 func (c *Computed) Definition() []string {
 	var all []string
 	for _, name := range c.Names() {

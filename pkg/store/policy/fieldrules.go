@@ -167,8 +167,8 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 	return e
 }
 
-// FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object, and what
-// others say of the user alone, is evaluated once. It is not safe for concurrent use.
+// FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object, and
+// what others say of the user alone, is evaluated once. It is not safe for concurrent use.
 type FieldReader struct {
 	fields *Fields
 	in     Input

@@ -22,30 +22,30 @@ type narrower struct {
 
 // neededBy returns values of which an object has at least one if an expression is true of it, and false if the
 // expression can be true of any object. An operand of || that fails does not make the other one fail.
-func (n *narrower) neededBy(e ast.Expr) ([]needed, bool) {
+func (n *narrower) neededBy(e ast.Expr) ([]neededValue, bool) {
 	if e.Kind() == ast.LiteralKind {
 		return nil, e.AsLiteral() == types.False
 	}
 	if program, ok := n.withoutObject(e); ok { // it holds for any object, or for none
-		return []needed{{steps: []step{{program: program}}}}, true
+		return []neededValue{{conditions: []userCondition{{program: program}}}}, true
 	}
 	switch e.Kind() {
 	case ast.IdentKind:
-		return []needed{n.policy.ownedByUser()}, e.AsIdent() == isOwner
+		return []neededValue{n.policy.ownedByUser()}, e.AsIdent() == isOwner
 	case ast.SelectKind:
 		field, ok := fieldOf(e, "object")
-		return []needed{{field: field, literal: []byte("true")}}, ok
+		return []neededValue{{field: field, literal: []byte("true")}}, ok
 	case ast.ComprehensionKind:
-		return n.byExists(e.AsComprehension())
+		return n.neededByExists(e.AsComprehension())
 	case ast.CallKind:
 		if call := e.AsCall(); len(call.Args()) == 2 {
-			return n.byCall(call.FunctionName(), call.Args()[0], call.Args()[1])
+			return n.neededByCall(call.FunctionName(), call.Args()[0], call.Args()[1])
 		}
 	}
 	return nil, false
 }
 
-func (n *narrower) byCall(function string, a, b ast.Expr) ([]needed, bool) {
+func (n *narrower) neededByCall(function string, a, b ast.Expr) ([]neededValue, bool) {
 	switch function {
 	case operators.LogicalOr:
 		first, ok := n.neededBy(a)
@@ -53,32 +53,32 @@ func (n *narrower) byCall(function string, a, b ast.Expr) ([]needed, bool) {
 		all := slices.Concat(first, second)
 		return all, ok && also && len(all) <= maxNeeded
 	case operators.LogicalAnd:
-		return n.byBoth(a, b)
+		return n.neededByBoth(a, b)
 	case operators.Equals:
 		if one, ok := n.equality(a, b); ok {
-			return []needed{one}, true
+			return []neededValue{one}, true
 		}
 		one, ok := n.equality(b, a)
-		return []needed{one}, ok
+		return []neededValue{one}, ok
 	case operators.In:
 		field, ok := fieldOf(a, "object")
 		of, also := n.withoutObject(b)
-		return []needed{{field: field, of: of, elements: true}}, ok && also
+		return []neededValue{{field: field, expression: of, elements: true}}, ok && also
 	default:
 		return nil, false
 	}
 }
 
-// byBoth returns what an object needs if two expressions are to hold: what one of them needs, under the other one if that
-// is about the user alone.
-func (n *narrower) byBoth(a, b ast.Expr) ([]needed, bool) {
+// neededByBoth returns what an object needs if two expressions are to hold: what one of them needs, under the other one
+// if that is about the user alone.
+func (n *narrower) neededByBoth(a, b ast.Expr) ([]neededValue, bool) {
 	first, ok := n.neededBy(a)
 	second, also := n.neededBy(b)
 	switch {
-	case ok && also && anyUnder(first) != nil:
-		return under(*anyUnder(first), second), true
-	case ok && also && anyUnder(second) != nil:
-		return under(*anyUnder(second), first), true
+	case ok && also && soleCondition(first) != nil:
+		return withCondition(*soleCondition(first), second), true
+	case ok && also && soleCondition(second) != nil:
+		return withCondition(*soleCondition(second), first), true
 	case !ok || also && len(second) < len(first):
 		return second, also
 	default:
@@ -86,28 +86,29 @@ func (n *narrower) byBoth(a, b ast.Expr) ([]needed, bool) {
 	}
 }
 
-// anyUnder returns the condition under which any object is allowed, if that is all there is.
-func anyUnder(all []needed) *step {
-	if len(all) == 1 && all[0].field == "" && len(all[0].steps) == 1 {
-		return &all[0].steps[0]
+// soleCondition returns the condition under which any object is allowed, if that is all there is.
+func soleCondition(all []neededValue) *userCondition {
+	if len(all) == 1 && all[0].field == "" && len(all[0].conditions) == 1 {
+		return &all[0].conditions[0]
 	}
 	return nil
 }
 
-// under returns values that are needed within one more step.
-func under(outer step, all []needed) []needed {
+// withCondition returns the values that are needed where one more condition on the user is met.
+func withCondition(outer userCondition, all []neededValue) []neededValue {
 	within := slices.Clone(all)
 	for i, one := range within {
-		within[i].steps = append([]step{outer}, one.steps...)
+		within[i].conditions = append([]userCondition{outer}, one.conditions...)
 	}
 	return within
 }
 
-// byExists returns what an object needs if list.exists(x, expression) is to hold, where the list is the user's.
-func (n *narrower) byExists(c ast.ComprehensionExpr) ([]needed, bool) {
+// neededByExists returns what an object needs if list.exists(x, expression) is to hold, where the list is the user's.
+func (n *narrower) neededByExists(c ast.ComprehensionExpr) ([]neededValue, bool) {
 	isAccu := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == c.AccuVar() }
 	isFalse := c.AccuInit().Kind() == ast.LiteralKind && c.AccuInit().AsLiteral() == types.False
-	if c.IterVar2() != "" || !isFalse || !isAccu(c.Result()) || c.LoopStep().Kind() != ast.CallKind || isVariable(c.IterVar()) {
+	if c.IterVar2() != "" || !isFalse || !isAccu(c.Result()) || c.LoopStep().Kind() != ast.CallKind ||
+		isVariable(c.IterVar()) {
 		return nil, false
 	}
 	body := c.LoopStep().AsCall()
@@ -119,33 +120,33 @@ func (n *narrower) byExists(c ast.ComprehensionExpr) ([]needed, bool) {
 		return nil, false
 	}
 	all, ok := n.neededBy(body.Args()[1])
-	return under(step{program: list, variable: c.IterVar()}, all), ok
+	return withCondition(userCondition{program: list, variable: c.IterVar()}, all), ok
 }
 
 // equality returns the value that object.field has if it is equal to other.
-func (n *narrower) equality(field, other ast.Expr) (needed, bool) {
+func (n *narrower) equality(field, other ast.Expr) (neededValue, bool) {
 	name, ok := fieldOf(field, "object")
 	if !ok {
-		return needed{}, false
+		return neededValue{}, false
 	}
 	if ofUser, ok := fieldOf(other, "user"); ok {
-		return needed{field: name, ofUser: ofUser}, true
+		return neededValue{field: name, userField: ofUser}, true
 	}
 	if other.Kind() == ast.LiteralKind {
 		switch value := other.AsLiteral().(type) {
 		case types.Bool, types.Int, types.Uint, types.Double, types.String:
 			literal, err := json.Marshal(value.Value())
-			return needed{field: name, literal: literal}, err == nil
+			return neededValue{field: name, literal: literal}, err == nil
 		default:
-			return needed{}, false
+			return neededValue{}, false
 		}
 	}
 	of, ok := n.withoutObject(other)
-	return needed{field: name, of: of}, ok
+	return neededValue{field: name, expression: of}, ok
 }
 
-// withoutObject returns a program of an expression that knows no object: one over the user, the session, the time and the variables of
-// loops around it.
+// withoutObject returns a program of an expression that knows no object: one over the user, the session, the time and
+// the variables of loops around it.
 func (n *narrower) withoutObject(e ast.Expr) (cel.Program, bool) {
 	for _, name := range ast.MatchDescendants(ast.NavigateExpr(n.tree, e), ast.KindMatcher(ast.IdentKind)) {
 		switch name.AsIdent() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -164,7 +165,8 @@ func (r *rule) reason(err error) string {
 func denied(op Op, in Input, cause *Denial) error {
 	e := errs.New(errs.Denied, "the store's policy does not allow you to %s this", op)
 	if in.User == nil {
-		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in; a login helps only if its rule allows your user", op)
+		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in; a login helps only "+
+			"if its rule allows your user", op)
 	}
 	e.Err = cause
 	return e
@@ -186,4 +188,32 @@ func (p *Policy) isOwner(op Op, in Input) bool {
 	}
 	theirs, ok := in.Object.Text(p.owner)
 	return ok && theirs == me
+}
+
+// Messages of the parser of CEL that say little of what is wrong.
+var (
+	reservedWord  = regexp.MustCompile(`^reserved identifier: (\w+)$|no viable alternative at input '\.\s*(in)'|mismatched input '(in)'|mismatched input '(true|false|null)' expecting IDENTIFIER`)
+	unknownSymbol = regexp.MustCompile(`^Syntax error: token recognition error at: '(=|&|\||.)`)
+)
+
+// withHint returns the message about a syntax error with what to write instead, if that is known.
+func withHint(message string) string {
+	if found := reservedWord.FindStringSubmatch(message); found != nil {
+		word := found[1] + found[2] + found[3] + found[4]
+		return fmt.Sprintf(`%s; %s is a reserved word, and a field of this name is written in brackets, as in object["%s"]`,
+			message, word, word)
+	}
+	found := unknownSymbol.FindStringSubmatch(message)
+	if found == nil {
+		return message
+	}
+	switch symbol := found[1]; {
+	case symbol == "=":
+		return message + "; write == to compare"
+	case symbol == "&" || symbol == "|":
+		return message + "; write " + symbol + symbol + " to join conditions"
+	case symbol > "\x7f":
+		return message + `; a field whose name is no plain word is written in brackets, as in object["größe"]`
+	}
+	return message
 }

@@ -120,16 +120,16 @@ func programOptions(options ...cel.ProgramOption) []cel.ProgramOption {
 
 // rule is one compiled expression.
 type rule struct {
-	expression string
-	program    cel.Program // nil: the rule is isOwner
-	tree       *ast.AST    // of the program
-	object     bool        // it refers to the stored object
-	input      bool        // it refers to the incoming object
-	isOwner    bool        // it asks who the owner is
-	session    bool        // it refers to the session
-	fields     fields
-	needed     []needed // if isNarrow, each object that the rule allows has one of these values
-	isNarrow   bool
+	expression   string
+	program      cel.Program // nil: the rule is isOwner
+	tree         *ast.AST    // of the program
+	object       bool        // it refers to the stored object
+	input        bool        // it refers to the incoming object
+	isOwner      bool        // it asks who the owner is
+	session      bool        // it refers to the session
+	fields       fields
+	neededValues []neededValue // if isNarrow, each object that the rule allows has one of these values
+	isNarrow     bool
 
 	rest  cel.Program // in which parts are variables; nil: there are none
 	parts []*userPart
@@ -138,7 +138,7 @@ type rule struct {
 func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if strings.TrimSpace(expression) == isOwner && p.owner != "" {
 		// The most frequent rule needs no program.
-		return &rule{expression: expression, isOwner: true, needed: []needed{p.ownedByUser()}, isNarrow: true}, nil
+		return &rule{expression: expression, isOwner: true, neededValues: []neededValue{p.ownedByUser()}, isNarrow: true}, nil
 	}
 	env, err := environment()
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
 	r.tree = tree.NativeRep()
 	n := narrower{policy: p, env: env, tree: r.tree}
-	r.needed, r.isNarrow = n.neededBy(n.tree.Expr())
+	r.neededValues, r.isNarrow = n.neededBy(n.tree.Expr())
 	if r.rest, r.parts, err = withoutParts(env, n.tree); err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}

@@ -43,7 +43,7 @@ func (s Selection) Terms() int {
 	return n
 }
 
-func every(holds bool) Selection { return Selection{Every: holds} }
+func selectEvery(holds bool) Selection { return Selection{Every: holds} }
 
 func anyOf(all ...Selection) Selection {
 	all = slices.DeleteFunc(slices.Clone(all), Selection.None)
@@ -72,7 +72,7 @@ func allOf(all ...Selection) Selection {
 	}
 }
 
-func not(s Selection) Selection {
+func selectNot(s Selection) Selection {
 	switch {
 	case s.Every:
 		return Selection{}
@@ -85,17 +85,18 @@ func not(s Selection) Selection {
 	}
 }
 
-// Selector divides a rule that depends on the object into terms that each object has, whoever asks, and a selection by such
-// terms for each caller: so that an index finds what a caller may see without going through what they may not. The selection
-// is of all objects that the rule allows, and of no others, but for values that the rule distinguishes and a float64 does not.
+// Selector divides a rule that depends on the object into terms that each object has, whoever asks, and a selection by
+// such terms for each caller: so that an index finds what a caller may see without going through what they may not. The
+// selection is of all objects that the rule allows, and of no others, but for values that the rule distinguishes and a
+// float64 does not.
 type Selector struct {
 	origins []origin
-	allowed choice
+	allowed callerSelection
 	key     string
 }
 
-// choice is what of a rule depends on the caller: it returns the objects for which it holds.
-type choice func(*collector) (Selection, error)
+// callerSelection is what of a rule depends on the caller: it returns the objects for which it holds.
+type callerSelection func(*collector) (Selection, error)
 
 // Key identifies the terms that objects have: other rules make others.
 func (s *Selector) Key() string { return s.key }

@@ -16,21 +16,21 @@ import (
 // termsVersion is how terms are made of objects: see Selector.Key.
 const termsVersion = 1
 
-// Selector returns that of the rule of an operation that depends on the object, or what of the rule has no terms: a part
-// that compares the object with the caller or the time in another way than by ==, != or in.
+// Selector returns that of the rule of an operation that depends on the object, or what of the rule has no terms: a
+// part that compares the object with the caller or the time in another way than by ==, != or in.
 func (p *Policy) Selector(op Op) (*Selector, *Problem) {
 	s := &Selector{}
-	c := selecting{policy: p, selector: s}
+	c := selectorCompiler{policy: p, selector: s}
 	r := p.ruleFor(op)
 	expression := ""
 	switch {
 	case r == nil && p.ownersRules:
 		public := s.add(origin{field: "public"})
-		s.allowed = either(c.owner().yes, c.has(public, always(types.True)).yes)
+		s.allowed = anySelection(c.owner().ifTrue, c.has(public, constant(types.True)).ifTrue)
 	case r == nil:
-		s.allowed = func(*collector) (Selection, error) { return every(true), nil }
+		s.allowed = func(*collector) (Selection, error) { return selectEvery(true), nil }
 	case r.tree == nil:
-		s.allowed, expression = c.owner().yes, r.expression
+		s.allowed, expression = c.owner().ifTrue, r.expression
 	default:
 		var err error
 		if c.env, err = environment(); err != nil {
@@ -41,7 +41,7 @@ func (p *Policy) Selector(op Op) (*Selector, *Problem) {
 		if !ok {
 			return nil, c.problem(p.ruleOp(op))
 		}
-		s.allowed, expression = all.yes, r.expression
+		s.allowed, expression = all.ifTrue, r.expression
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %t %q", termsVersion, p.owner, r == nil, expression))
 	s.key = hex.EncodeToString(sum[:8])
@@ -53,8 +53,8 @@ func (s *Selector) add(of origin) int {
 	return len(s.origins) - 1
 }
 
-// selecting makes a Selector of a rule.
-type selecting struct {
+// selectorCompiler makes a Selector of a rule.
+type selectorCompiler struct {
 	policy   *Policy
 	selector *Selector
 	env      *cel.Env
@@ -63,23 +63,26 @@ type selecting struct {
 	failed   ast.Expr // the first part that has no terms
 }
 
-// truth is for which objects an expression is true, and for which it is false: it is neither where it can't be evaluated.
-type truth struct {
-	yes choice
-	no  choice // nil: it is not known
+// truthSelections is for which objects an expression is true, and for which it is false: it is neither where it can't
+// be evaluated.
+type truthSelections struct {
+	ifTrue  callerSelection
+	ifFalse callerSelection // nil: it is not known
 }
 
-// given returns a value that the caller has; nil if it can't be evaluated.
-type given func(*collector) (ref.Val, error)
+// callerValue returns a value that the caller has; nil if it can't be evaluated.
+type callerValue func(*collector) (ref.Val, error)
 
-func always(value ref.Val) given { return func(*collector) (ref.Val, error) { return value, nil } }
+func constant(value ref.Val) callerValue {
+	return func(*collector) (ref.Val, error) { return value, nil }
+}
 
-func either(all ...choice) choice { return combine(anyOf, all) }
+func anySelection(all ...callerSelection) callerSelection { return combineSelections(anyOf, all) }
 
-func both(all ...choice) choice { return combine(allOf, all) }
+func allSelections(all ...callerSelection) callerSelection { return combineSelections(allOf, all) }
 
-func combine(by func(...Selection) Selection, all []choice) choice {
-	if slices.ContainsFunc(all, func(c choice) bool { return c == nil }) {
+func combineSelections(by func(...Selection) Selection, all []callerSelection) callerSelection {
+	if slices.ContainsFunc(all, func(c callerSelection) bool { return c == nil }) {
 		return nil
 	}
 	return func(c *collector) (Selection, error) {
@@ -96,7 +99,7 @@ func combine(by func(...Selection) Selection, all []choice) choice {
 }
 
 // owner is whether the object is the caller's.
-func (s *selecting) owner() truth {
+func (s *selectorCompiler) owner() truthSelections {
 	owner := s.selector.add(origin{field: s.policy.owner})
 	mine := func(c *collector) Selection {
 		me, ok := c.in.User.Text("uuid")
@@ -105,15 +108,15 @@ func (s *selecting) owner() truth {
 		}
 		return Selection{Term: termOf(owner, types.String(me))}
 	}
-	return truth{
+	return truthSelections{
 		func(c *collector) (Selection, error) { return mine(c), nil },
-		func(c *collector) (Selection, error) { return not(mine(c)), nil },
+		func(c *collector) (Selection, error) { return selectNot(mine(c)), nil },
 	}
 }
 
 // has is whether a origin has a value.
-func (*selecting) has(at int, of given) truth {
-	choose := func(found func(value ref.Val) Selection) choice {
+func (*selectorCompiler) has(at int, of callerValue) truthSelections {
+	choose := func(found func(value ref.Val) Selection) callerSelection {
 		return func(c *collector) (Selection, error) {
 			value, err := of(c)
 			if err != nil || value == nil {
@@ -122,20 +125,20 @@ func (*selecting) has(at int, of given) truth {
 			return found(value), nil
 		}
 	}
-	return truth{
+	return truthSelections{
 		choose(func(value ref.Val) Selection { return Selection{Term: termOf(at, value)} }),
-		choose(func(value ref.Val) Selection { return butNot(at, Selection{Term: termOf(at, value)}) }),
+		choose(func(value ref.Val) Selection { return knownWithout(at, Selection{Term: termOf(at, value)}) }),
 	}
 }
 
-// butNot selects the objects for which a origin has something, without others.
-func butNot(at int, others Selection) Selection {
-	return allOf(Selection{Term: knownOf(at)}, not(others))
+// knownWithout selects the objects for which a origin has something, without others.
+func knownWithout(at int, others Selection) Selection {
+	return allOf(Selection{Term: knownOf(at)}, selectNot(others))
 }
 
 // isIn is whether the value of a origin is in a list of the caller.
-func (*selecting) isIn(at int, of given) truth {
-	choose := func(found func(all Selection) Selection) choice {
+func (*selectorCompiler) isIn(at int, of callerValue) truthSelections {
+	choose := func(found func(all Selection) Selection) callerSelection {
 		return func(c *collector) (Selection, error) {
 			list, err := of(c)
 			if err != nil || !isIterable(list) {
@@ -148,24 +151,24 @@ func (*selecting) isIn(at int, of given) truth {
 			return found(anyOf(all...)), nil
 		}
 	}
-	return truth{
+	return truthSelections{
 		choose(func(all Selection) Selection { return all }),
-		choose(func(all Selection) Selection { return butNot(at, all) }),
+		choose(func(all Selection) Selection { return knownWithout(at, all) }),
 	}
 }
 
 // truthOf returns for which objects an expression is true or false; false if they have no terms for that.
-func (s *selecting) truthOf(e ast.Expr) (truth, bool) {
-	switch object, caller := s.knows(e, ""); {
+func (s *selectorCompiler) truthOf(e ast.Expr) (truthSelections, bool) {
+	switch object, caller := s.dependsOn(e, ""); {
 	case !object:
 		return s.ofCaller(e)
 	case !caller:
-		of, ok := s.program(e)
+		of, ok := s.compile(e)
 		if !ok {
-			return s.fail(e)
+			return s.noTerms(e)
 		}
 		value := s.selector.add(origin{of: of})
-		return truth{s.has(value, always(types.True)).yes, s.has(value, always(types.False)).yes}, true
+		return truthSelections{s.has(value, constant(types.True)).ifTrue, s.has(value, constant(types.False)).ifTrue}, true
 	}
 	switch e.Kind() {
 	case ast.IdentKind: // isOwner, of which knows says that it is about both
@@ -177,108 +180,109 @@ func (s *selecting) truthOf(e ast.Expr) (truth, bool) {
 	case ast.CallKind:
 		return s.ofCall(e)
 	}
-	return s.fail(e)
+	return s.noTerms(e)
 }
 
-func (s *selecting) fail(e ast.Expr) (truth, bool) {
+func (s *selectorCompiler) noTerms(e ast.Expr) (truthSelections, bool) {
 	if s.failed == nil {
 		s.failed = e
 	}
-	return truth{}, false
+	return truthSelections{}, false
 }
 
-func (s *selecting) problem(op Op) *Problem {
+func (s *selectorCompiler) problem(op Op) *Problem {
 	at := s.tree.SourceInfo().GetStartLocation(s.failed.ID())
 	return &Problem{Op: op, Line: at.Line(), Column: at.Column() + 1, Message: "an index has no terms for this"}
 }
 
 // ofCaller is an expression that no object changes.
-func (s *selecting) ofCaller(e ast.Expr) (truth, bool) {
-	of, ok := s.given(e)
+func (s *selectorCompiler) ofCaller(e ast.Expr) (truthSelections, bool) {
+	of, ok := s.compileCallerValue(e)
 	if !ok {
-		return s.fail(e)
+		return s.noTerms(e)
 	}
-	is := func(wanted ref.Val) choice {
+	is := func(wanted ref.Val) callerSelection {
 		return func(c *collector) (Selection, error) {
 			value, err := of(c)
-			return every(err == nil && value == wanted), err
+			return selectEvery(err == nil && value == wanted), err
 		}
 	}
-	return truth{is(types.True), is(types.False)}, true
+	return truthSelections{is(types.True), is(types.False)}, true
 }
 
-func (s *selecting) ofCall(e ast.Expr) (truth, bool) {
+func (s *selectorCompiler) ofCall(e ast.Expr) (truthSelections, bool) {
 	call := e.AsCall()
 	args := call.Args()
 	switch function := call.FunctionName(); function {
 	case operators.LogicalOr, operators.LogicalAnd, operators.LogicalNot, operators.Conditional:
-		var of []truth
+		var of []truthSelections
 		for _, arg := range args {
 			one, ok := s.truthOf(arg)
 			if !ok {
-				return truth{}, false
+				return truthSelections{}, false
 			}
 			of = append(of, one)
 		}
-		var all truth
+		var all truthSelections
 		switch function {
 		case operators.LogicalNot:
-			all = truth{of[0].no, of[0].yes}
+			all = truthSelections{of[0].ifFalse, of[0].ifTrue}
 		case operators.Conditional:
-			all = truth{
-				either(both(of[0].yes, of[1].yes), both(of[0].no, of[2].yes)),
-				either(both(of[0].yes, of[1].no), both(of[0].no, of[2].no)),
+			all = truthSelections{
+				anySelection(allSelections(of[0].ifTrue, of[1].ifTrue), allSelections(of[0].ifFalse, of[2].ifTrue)),
+				anySelection(allSelections(of[0].ifTrue, of[1].ifFalse), allSelections(of[0].ifFalse, of[2].ifFalse)),
 			}
 		case operators.LogicalAnd:
-			all = truth{both(yesOf(of)...), either(noOf(of)...)}
+			all = truthSelections{allSelections(trueSelections(of)...), anySelection(falseSelections(of)...)}
 		default:
-			all = truth{either(yesOf(of)...), both(noOf(of)...)}
+			all = truthSelections{anySelection(trueSelections(of)...), allSelections(falseSelections(of)...)}
 		}
-		if all.yes == nil {
-			return s.fail(e)
+		if all.ifTrue == nil {
+			return s.noTerms(e)
 		}
 		return all, true
 	case operators.Equals, operators.NotEquals, operators.In:
 		one, ok := s.compare(function, args[0], args[1], origin{})
 		if !ok {
-			return s.fail(e)
+			return s.noTerms(e)
 		}
 		return one, true
 	}
-	return s.fail(e)
+	return s.noTerms(e)
 }
 
-func yesOf(all []truth) (of []choice) {
+func trueSelections(all []truthSelections) (of []callerSelection) {
 	for _, t := range all {
-		of = append(of, t.yes)
+		of = append(of, t.ifTrue)
 	}
 	return of
 }
 
-func noOf(all []truth) (of []choice) {
+func falseSelections(all []truthSelections) (of []callerSelection) {
 	for _, t := range all {
-		of = append(of, t.no)
+		of = append(of, t.ifFalse)
 	}
 	return of
 }
 
-// compare is a comparison of what the object has with what the caller has. The origin is the loop in which it is, if any.
-func (s *selecting) compare(function string, a, b ast.Expr, in origin) (truth, bool) {
+// compare is a comparison of what the object has with what the caller has. The origin is the loop in which it is, if
+// any.
+func (s *selectorCompiler) compare(function string, a, b ast.Expr, in origin) (truthSelections, bool) {
 	of, with := a, b
-	if object, _ := s.knows(a, in.variable); !object {
+	if object, _ := s.dependsOn(a, in.variable); !object {
 		of, with = b, a
 	}
-	if _, caller := s.knows(of, in.variable); caller {
-		return truth{}, false
+	if _, caller := s.dependsOn(of, in.variable); caller {
+		return truthSelections{}, false
 	}
-	if object, _ := s.knows(with, in.variable); object {
-		return truth{}, false
+	if object, _ := s.dependsOn(with, in.variable); object {
+		return truthSelections{}, false
 	}
 	var ok, also bool
-	in.of, ok = s.program(of)
-	value, also := s.given(with)
+	in.of, ok = s.compile(of)
+	value, also := s.compileCallerValue(with)
 	if !ok || !also {
-		return truth{}, false
+		return truthSelections{}, false
 	}
 	in.elements = function == operators.In && of.ID() == b.ID()
 	at := s.selector.add(in)
@@ -287,7 +291,7 @@ func (s *selecting) compare(function string, a, b ast.Expr, in origin) (truth, b
 	}
 	is := s.has(at, value)
 	if function == operators.NotEquals {
-		is.yes, is.no = is.no, is.yes
+		is.ifTrue, is.ifFalse = is.ifFalse, is.ifTrue
 	}
 	return is, true
 }

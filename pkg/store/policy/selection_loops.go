@@ -11,9 +11,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// knows reports whether an expression is about the object, or the variable of a loop over what it has, and whether it is about
-// the caller or the time.
-func (s *selecting) knows(e ast.Expr, variable string) (object, caller bool) {
+// dependsOn reports whether an expression is about the object, or the variable of a loop over what it has, and whether
+// it is about the caller or the time.
+func (s *selectorCompiler) dependsOn(e ast.Expr, variable string) (object, caller bool) {
 	for _, ident := range ast.MatchDescendants(ast.NavigateExpr(s.tree, e), ast.KindMatcher(ast.IdentKind)) {
 		switch name := ident.AsIdent(); {
 		case name == isOwner, name == "input":
@@ -27,16 +27,16 @@ func (s *selecting) knows(e ast.Expr, variable string) (object, caller bool) {
 	return object, caller
 }
 
-// program compiles a part of the rule.
-func (s *selecting) program(e ast.Expr) (cel.Program, bool) {
+// compile compiles a part of the rule.
+func (s *selectorCompiler) compile(e ast.Expr) (cel.Program, bool) {
 	part := ast.NewCheckedAST(ast.NewAST(e, s.tree.SourceInfo()), s.tree.TypeMap(), s.tree.ReferenceMap())
 	program, err := s.env.PlanProgram(part, programOptions(cel.InterruptCheckFrequency(checkEvery))...)
 	return program, err == nil
 }
 
-// given compiles a part that is about the caller alone.
-func (s *selecting) given(e ast.Expr) (given, bool) {
-	program, ok := s.program(e)
+// compileCallerValue compiles a part that is about the caller alone.
+func (s *selectorCompiler) compileCallerValue(e ast.Expr) (callerValue, bool) {
+	program, ok := s.compile(e)
 	return func(c *collector) (ref.Val, error) { return c.value(program) }, ok
 }
 
@@ -46,35 +46,38 @@ func isIterable(value ref.Val) bool {
 }
 
 // ofLoop is list.exists(x, expression).
-func (s *selecting) ofLoop(e ast.Expr) (truth, bool) {
+func (s *selectorCompiler) ofLoop(e ast.Expr) (truthSelections, bool) {
 	c := e.AsComprehension()
 	body, ok := existsOf(c)
 	if !ok || isVariable(c.IterVar()) || slices.Contains(s.callers, c.IterVar()) {
-		return s.fail(e)
+		return s.noTerms(e)
 	}
-	object, caller := s.knows(c.IterRange(), "")
+	object, caller := s.dependsOn(c.IterRange(), "")
 	if object && caller {
-		return s.fail(e)
+		return s.noTerms(e)
 	}
 	if object {
-		list, ok := s.program(c.IterRange())
+		list, ok := s.compile(c.IterRange())
 		if !ok {
-			return s.fail(e)
+			return s.noTerms(e)
 		}
-		yes, ok := s.within(body, origin{list: list, variable: c.IterVar()})
+		yes, ok := s.selectWithin(body, origin{list: list, variable: c.IterVar()})
 		if !ok {
-			return s.fail(e)
+			return s.noTerms(e)
 		}
-		return truth{yes: yes}, true
+		return truthSelections{ifTrue: yes}, true
 	}
-	list, ok := s.given(c.IterRange())
+	list, ok := s.compileCallerValue(c.IterRange())
 	if !ok {
-		return s.fail(e)
+		return s.noTerms(e)
 	}
 	s.callers = append(s.callers, c.IterVar())
 	all, ok := s.truthOf(body)
 	s.callers = s.callers[:len(s.callers)-1]
-	return truth{each(list, c.IterVar(), all.yes, anyOf), each(list, c.IterVar(), all.no, allOf)}, ok
+	return truthSelections{
+		ifTrue:  forEachElement(list, c.IterVar(), all.ifTrue, anyOf),
+		ifFalse: forEachElement(list, c.IterVar(), all.ifFalse, allOf),
+	}, ok
 }
 
 // existsOf returns the expression of exists.
@@ -91,8 +94,10 @@ func existsOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
 	return step.Args()[1], true
 }
 
-// each makes a choice for each element of a list of the caller.
-func each(list given, variable string, of choice, by func(...Selection) Selection) choice {
+// forEachElement makes a choice for each element of a list of the caller.
+func forEachElement(
+	list callerValue, variable string, of callerSelection, by func(...Selection) Selection,
+) callerSelection {
 	if of == nil {
 		return nil
 	}
@@ -120,66 +125,66 @@ func each(list given, variable string, of choice, by func(...Selection) Selectio
 	}
 }
 
-// within is for which objects an expression is true of an element of a list that they have.
-func (s *selecting) within(e ast.Expr, in origin) (choice, bool) {
-	object, caller := s.knows(e, in.variable)
+// selectWithin is for which objects an expression is true of an element of a list that they have.
+func (s *selectorCompiler) selectWithin(e ast.Expr, in origin) (callerSelection, bool) {
+	object, caller := s.dependsOn(e, in.variable)
 	switch {
 	case !caller:
 		in.conditions = append(slices.Clone(in.conditions), nil)
 		var ok bool
-		in.conditions[len(in.conditions)-1], ok = s.program(e)
+		in.conditions[len(in.conditions)-1], ok = s.compile(e)
 		return s.known(s.selector.add(in)), ok
 	case !object:
 		of, ok := s.ofCaller(e)
-		return both(of.yes, s.known(s.selector.add(in))), ok
+		return allSelections(of.ifTrue, s.known(s.selector.add(in))), ok
 	case e.Kind() != ast.CallKind:
 		return nil, false
 	}
 	call := e.AsCall()
 	switch function := call.FunctionName(); function {
 	case operators.LogicalOr:
-		var all []choice
+		var all []callerSelection
 		for _, arg := range call.Args() {
-			one, ok := s.within(arg, in)
+			one, ok := s.selectWithin(arg, in)
 			if !ok {
 				return nil, false
 			}
 			all = append(all, one)
 		}
-		return either(all...), true
+		return anySelection(all...), true
 	case operators.LogicalAnd:
-		return s.withinBoth(call.Args()[0], call.Args()[1], in)
+		return s.selectWithinBoth(call.Args()[0], call.Args()[1], in)
 	case operators.Equals, operators.In:
 		is, ok := s.compare(function, call.Args()[0], call.Args()[1], in)
-		return is.yes, ok
+		return is.ifTrue, ok
 	}
 	return nil, false
 }
 
-// withinBoth is within for two expressions, of which one at most is about both the object and the caller.
-func (s *selecting) withinBoth(a, b ast.Expr, in origin) (choice, bool) {
+// selectWithinBoth is within for two expressions, of which one at most is about both the object and the caller.
+func (s *selectorCompiler) selectWithinBoth(a, b ast.Expr, in origin) (callerSelection, bool) {
 	for _, of := range [][2]ast.Expr{{a, b}, {b, a}} {
-		object, caller := s.knows(of[0], in.variable)
+		object, caller := s.dependsOn(of[0], in.variable)
 		switch {
 		case !caller:
-			condition, ok := s.program(of[0])
+			condition, ok := s.compile(of[0])
 			if !ok {
 				return nil, false
 			}
 			in.conditions = append(slices.Clone(in.conditions), condition)
-			return s.within(of[1], in)
+			return s.selectWithin(of[1], in)
 		case !object:
 			one, ok := s.ofCaller(of[0])
 			if !ok {
 				return nil, false
 			}
-			other, ok := s.within(of[1], in)
-			return both(one.yes, other), ok
+			other, ok := s.selectWithin(of[1], in)
+			return allSelections(one.ifTrue, other), ok
 		}
 	}
 	return nil, false
 }
 
-func (*selecting) known(at int) choice {
+func (*selectorCompiler) known(at int) callerSelection {
 	return func(*collector) (Selection, error) { return Selection{Term: knownOf(at)}, nil }
 }

@@ -6,8 +6,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// missingStep returns what the user has to do for a rule to hold that denies them, nil if nothing helps. It evaluates the
-// rule with the sessions that they could have.
+// missingStep returns what the user has to do for a rule to hold that denies them, nil if nothing helps. It evaluates
+// the rule with the sessions that they could have.
 func (p *Policy) missingStep(ctx context.Context, r *rule, op Op, in Input) (*errs.StepUp, error) {
 	now := in.Session
 	if !r.session || now == nil || in.User == nil || !now.StepUp || op == List && in.Object != nil { // a list leaves objects out

@@ -11,15 +11,16 @@ import (
 	"belfry/pkg/object"
 )
 
-// times are the fields of each object that hold a time, as object.TimeFormat has it; withTimes are the variables that are such
-// objects.
+// times are the fields of each object that hold a time, as object.TimeFormat has it; withTimes are the variables that
+// are such objects.
 var (
 	times     = []string{"created", "updated"}
 	withTimes = []string{"object", "input", "user", source}
 )
 
-// compareTimes changes an expression, before it is checked, so that the times of objects compare as times: with literals in
-// whatever zone and precision, which are texts otherwise, and with now, timestamp(...) and what is added to them, which would fail.
+// compareTimes changes an expression, before it is checked, so that the times of objects compare as times: with
+// literals in whatever zone and precision, which are texts otherwise, and with now, timestamp(...) and what is added to
+// them, which would fail.
 //
 // bare says that fields of the object are also variables, as in computed ones.
 func compareTimes(tree *ast.AST, bare bool) {
@@ -77,7 +78,8 @@ func isTime(of ast.Expr, field string) bool {
 	return slices.Contains(times, field) && of.Kind() == ast.IdentKind && slices.Contains(withTimes, of.AsIdent())
 }
 
-// selects changes object["created"] to object.created. CEL takes the former for a timestamp where it is the argument of timestamp.
+// selects changes object["created"] to object.created. CEL takes the former for a timestamp where it is the argument of
+// timestamp.
 func (c *timeComparer) selects(e ast.Expr, of, index ast.Expr) {
 	if index.Kind() != ast.LiteralKind {
 		return
@@ -87,7 +89,8 @@ func (c *timeComparer) selects(e ast.Expr, of, index ast.Expr) {
 	}
 }
 
-// compare changes the comparison of a time of an object with another expression. mirrored says that this is on the left.
+// compare changes the comparison of a time of an object with another expression. mirrored says that this is on the
+// left.
 func (c *timeComparer) compare(whole ast.Expr, name string, of, with ast.Expr, mirrored bool) {
 	if isTimestamp(with) {
 		inner := c.factory.CopyExpr(of)
@@ -112,8 +115,8 @@ func (c *timeComparer) compare(whole ast.Expr, name string, of, with ast.Expr, m
 	}
 }
 
-// literal changes a literal that is a time to how objects have it, and reports whether it is between two times that they can
-// have. Any other text stays: the beginning of one, as in "2026-01", compares right.
+// literal changes a literal that is a time to how objects have it, and reports whether it is between two times that
+// they can have. Any other text stays: the beginning of one, as in "2026-01", compares right.
 func (c *timeComparer) literal(e ast.Expr) (between bool) {
 	if e.Kind() != ast.LiteralKind {
 		return false

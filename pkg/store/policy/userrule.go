@@ -30,8 +30,8 @@ var (
 	})
 )
 
-// requestDepth is how deep the expressions of a rule over requests may be in each other. Users write these rules, and what the checker
-// does with a list in a list takes the cube of its depth.
+// requestDepth is how deep the expressions of a rule over requests may be in each other. Users write these rules, and
+// what the checker does with a list in a list takes the cube of its depth.
 const requestDepth = 16
 
 func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
@@ -95,8 +95,8 @@ func (r *UserRule) Holds(ctx context.Context, user object.Object) bool {
 	return holds(ctx, nil, r.program, plainVariables{"user": recordOf(user)})
 }
 
-// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold. What it costs is taken
-// from the budget, nil for none.
+// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold. What it costs is
+// taken from the budget, nil for none.
 func (r *RequestRule) Holds(ctx context.Context, budget *Budget, method, path string) bool {
 	return r != nil && holds(ctx, budget, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // UserValues keep what rules say of the user alone, for several objects, such as those of a list: a rule like
-// `object.team in user.teams.map(t, t.team)` goes through the teams of the user once, and not for each object. They are for
-// one user with one session, and not safe for concurrent use.
+// `object.team in user.teams.map(t, t.team)` goes through the teams of the user once, and not for each object. They are
+// for one user with one session, and not safe for concurrent use.
 type UserValues struct {
 	user  ref.Val // with the fields that were converted
 	parts map[*userPart]ref.Val
@@ -39,8 +39,8 @@ type userPart struct {
 // errCost is the message of CEL for an evaluation that costs too much.
 const errCost = "operation cancelled: actual cost limit exceeded"
 
-// partOf returns the value of a part of a rule. That it can't be evaluated is an error where the rest of the rule uses it, as if
-// it were there.
+// partOf returns the value of a part of a rule. That it can't be evaluated is an error where the rest of the rule uses
+// it, as if it were there.
 func (v *variables) partOf(p *userPart) ref.Val {
 	if value, ok := v.values.parts[p]; ok {
 		return value
@@ -65,8 +65,8 @@ func (v *variables) partOf(p *userPart) ref.Val {
 }
 
 // withoutParts returns a program for several objects, in which variables stand for the parts that are about the user
-// alone; nil if there are none, and for a rule that has a loop whose variable is called as one of rules: within it, that
-// name is not the user's.
+// alone; nil if there are none, and for a rule that has a loop whose variable is called as one of rules: within it,
+// that name is not the user's.
 func withoutParts(env *cel.Env, tree *ast.AST) (cel.Program, []*userPart, error) {
 	rest := ast.Copy(tree)
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(rest), ast.KindMatcher(ast.ComprehensionKind)) {
@@ -103,8 +103,8 @@ func withoutParts(env *cel.Env, tree *ast.AST) (cel.Program, []*userPart, error)
 	return program, parts, err
 }
 
-// knowsUserAlone reports whether an expression refers to nothing but the user, the session, and the variables of loops around
-// it that are within the part: those of loops around the part are not there where the part is evaluated.
+// knowsUserAlone reports whether an expression refers to nothing but the user, the session, and the variables of loops
+// around it that are within the part: those of loops around the part are not there where the part is evaluated.
 func knowsUserAlone(e ast.Expr, loops []string) bool {
 	all := func(children ...ast.Expr) bool {
 		return !slices.ContainsFunc(children, func(child ast.Expr) bool { return !knowsUserAlone(child, loops) })

@@ -12,10 +12,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// record presents an object to one evaluation as a map: a whole one, or one within a value. A field is converted when it
-// is accessed: most rules read one or two of a large object, and an expression over an array of copies one or two of
-// each, or none.
-// It is not safe for concurrent use; an evaluation is one goroutine.
+// record presents an object to one evaluation as a map: a whole one, or one within a value. A field is converted when
+// it is accessed: most rules read one or two of a large object, and an expression over an array of copies one or two of
+// each, or none. It is not safe for concurrent use; an evaluation is one goroutine.
 type record struct {
 	text     []byte             // of an object within a value, in which no name occurs twice
 	searched int                // how often, before it was decoded

@@ -21,28 +21,29 @@ type Needs struct {
 	Varies bool // how many there are is a matter of what the user has: elements of a list
 }
 
-// needed are values that objects have for which a rule holds: what is left of the rule without what it says of objects.
-type needed struct {
-	field string // "": the rule may hold for any object
-	steps []step // from the outer to the inner one
+// neededValue are values that objects have for which a rule holds: what is left of the rule without what it says of
+// objects.
+type neededValue struct {
+	field      string          // "": the rule may hold for any object
+	conditions []userCondition // from the outer to the inner one
 
-	literal  []byte      // the value is this one,
-	ofUser   string      // or what a field of the user has,
-	of       cel.Program // or what an expression has over the user, the time and the variables of the loops
-	elements bool        // the values are the elements of that
+	literal    []byte      // the value is this one,
+	userField  string      // or what a field of the user has,
+	expression cel.Program // or what an expression has over the user, the time and the variables of the loops
+	elements   bool        // the values are the elements of that
 }
 
-// step is a condition on the user, or a loop over what the user has.
-type step struct {
+// userCondition is a condition on the user, or a loop over what the user has.
+type userCondition struct {
 	program  cel.Program
 	variable string // of a loop over the value of the program; "": the value is to be true
 }
 
-func (n *needed) varies() bool {
+func (n *neededValue) varies() bool {
 	if n.elements {
 		return true
 	}
-	for _, s := range n.steps {
+	for _, s := range n.conditions {
 		if s.variable != "" {
 			return true
 		}
@@ -53,14 +54,14 @@ func (n *needed) varies() bool {
 // Values returns the values that an object needs if the rule of an operation is to allow it for a user at a time, and
 // false if the rule may allow others too. An error is that of an ended context or a spent budget: see Allow.
 func (p *Policy) Values(ctx context.Context, op Op, in Input) (Needs, bool, error) {
-	all, ok := p.needed(op)
+	all, ok := p.neededValues(op)
 	if !ok {
 		return Needs{}, false, nil
 	}
 	c := newCollector(ctx, in)
 	for i := range all {
 		c.found.Varies = c.found.Varies || all[i].varies()
-		if err := c.collect(&all[i], all[i].steps); err != nil {
+		if err := c.collect(&all[i], all[i].conditions); err != nil {
 			return Needs{}, false, err
 		}
 		if c.any {
@@ -72,7 +73,7 @@ func (p *Policy) Values(ctx context.Context, op Op, in Input) (Needs, bool, erro
 
 // ValueFields returns the fields of Values for an operation.
 func (p *Policy) ValueFields(op Op) []string {
-	all, ok := p.needed(op)
+	all, ok := p.neededValues(op)
 	if !ok {
 		return nil
 	}
@@ -85,14 +86,14 @@ func (p *Policy) ValueFields(op Op) []string {
 	return fields
 }
 
-func (p *Policy) needed(op Op) ([]needed, bool) {
+func (p *Policy) neededValues(op Op) ([]neededValue, bool) {
 	if r := p.ruleFor(op); r != nil {
-		return r.needed, r.isNarrow
+		return r.neededValues, r.isNarrow
 	}
-	return []needed{p.ownedByUser(), {field: "public", literal: []byte("true")}}, p.ownersRules
+	return []neededValue{p.ownedByUser(), {field: "public", literal: []byte("true")}}, p.ownersRules
 }
 
-func (p *Policy) ownedByUser() needed { return needed{field: p.owner, ofUser: "uuid"} }
+func (p *Policy) ownedByUser() neededValue { return neededValue{field: p.owner, userField: "uuid"} }
 
 // collector evaluates what a rule says of a user.
 type collector struct {
@@ -104,29 +105,31 @@ type collector struct {
 }
 
 func newCollector(ctx context.Context, in Input) *collector {
-	return &collector{ctx: ctx, in: in, variables: plainVariables{"user": recordOf(in.User), sessionVariable: in.Session.value(), "now": types.Timestamp{Time: in.Now}}}
+	return &collector{ctx: ctx, in: in, variables: plainVariables{
+		"user": recordOf(in.User), sessionVariable: in.Session.value(), "now": types.Timestamp{Time: in.Now},
+	}}
 }
 
-// collect adds values, if the further steps lead to some.
-func (c *collector) collect(n *needed, steps []step) error {
-	if len(steps) == 0 {
+// collect adds values, if the further conditions are met.
+func (c *collector) collect(n *neededValue, conditions []userCondition) error {
+	if len(conditions) == 0 {
 		return c.add(n)
 	}
-	value, err := c.value(steps[0].program)
+	value, err := c.value(conditions[0].program)
 	if err != nil {
 		return err
 	}
-	name := steps[0].variable
+	name := conditions[0].variable
 	if name == "" {
 		if value != types.True {
 			return nil
 		}
-		return c.collect(n, steps[1:])
+		return c.collect(n, conditions[1:])
 	}
 	outer, shadows := c.variables[name]
 	for element := range elementsOf(value) {
 		c.variables[name] = element
-		if err := c.collect(n, steps[1:]); err != nil {
+		if err := c.collect(n, conditions[1:]); err != nil {
 			return err
 		}
 	}
@@ -136,18 +139,18 @@ func (c *collector) collect(n *needed, steps []step) error {
 	return nil
 }
 
-func (c *collector) add(n *needed) error {
+func (c *collector) add(n *neededValue) error {
 	switch {
 	case n.field == "":
 		c.any = true
 	case n.literal != nil:
 		c.found.Values = append(c.found.Values, Value{n.field, n.literal})
-	case n.ofUser != "":
-		if value := c.in.User[n.ofUser]; value != nil { // else the comparison fails
+	case n.userField != "":
+		if value := c.in.User[n.userField]; value != nil { // else the comparison fails
 			c.found.Values = append(c.found.Values, Value{n.field, value})
 		}
 	default:
-		value, err := c.value(n.of)
+		value, err := c.value(n.expression)
 		if err != nil {
 			return err
 		}

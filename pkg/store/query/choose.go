@@ -1,15 +1,16 @@
 package query
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"belfry/pkg/errs"
 )
 
-// way is how an index supports a conjunction. Without an index the conjunction has uuids, or no condition
+// indexUse is how an index supports a conjunction. Without an index the conjunction has uuids, or no condition
 // at all.
-type way struct {
+type indexUse struct {
 	index    Index
 	fields   order
 	equal    int  // leading fields that are held to points
@@ -17,32 +18,32 @@ type way struct {
 	backward bool // the index is read from its end
 }
 
-// rest is the order of what is read.
-func (w way) rest() order {
-	if w.backward {
-		return w.fields[w.equal:].reversed()
+// remainingOrder is the order of what is read.
+func (u indexUse) remainingOrder() order {
+	if u.backward {
+		return u.fields[u.equal:].reversed()
 	}
-	return w.fields[w.equal:]
+	return u.fields[u.equal:]
 }
 
-// covered is how many leading fields are held to the conditions on them.
-func (w way) covered() int {
-	if w.ranged {
-		return w.equal + 1
+// boundFields is how many leading fields are held to the conditions on them.
+func (u indexUse) boundFields() int {
+	if u.ranged {
+		return u.equal + 1
 	}
-	return w.equal
+	return u.equal
 }
 
-func covered(ways []way) int {
+func totalBoundFields(uses []indexUse) int {
 	n := 0
-	for _, w := range ways {
-		n += w.covered()
+	for _, u := range uses {
+		n += u.boundFields()
 	}
 	return n
 }
 
-// plan chooses the indexes that are read: those that hold most fields to the conditions.
-func (p *Plan) plan(indexes []Index) error {
+// choose chooses the indexes that are read: those that hold most fields to the conditions.
+func (p *Plan) choose(indexes []Index) error {
 	all := make([]conjunction, len(p.conjunctions))
 	for i, conditions := range p.conjunctions {
 		all[i] = newConjunction(conditions)
@@ -50,10 +51,10 @@ func (p *Plan) plan(indexes []Index) error {
 	if len(all) == 0 {
 		return nil // it lists nothing
 	}
-	var best []way
-	take := func(ways []way, o order) {
-		if ways != nil && (best == nil || covered(ways) > covered(best)) {
-			best, p.order = ways, o
+	var best []indexUse
+	take := func(uses []indexUse, o order) {
+		if uses != nil && (best == nil || totalBoundFields(uses) > totalBoundFields(best)) {
+			best, p.order = uses, o
 		}
 	}
 	for _, o := range p.orders(all) {
@@ -72,19 +73,19 @@ func (p *Plan) plan(indexes []Index) error {
 		return p.errUnsupported(all, indexes)
 	}
 	if p.inTurn {
-		return p.read(all, best)
+		return p.setReads(all, best)
 	}
-	p.descending = slices.ContainsFunc(best, func(w way) bool { return w.backward })
-	for _, f := range best[0].rest() {
+	p.descending = slices.ContainsFunc(best, func(u indexUse) bool { return u.backward })
+	for _, f := range best[0].remainingOrder() {
 		if p.order.index(f.name) < 0 {
 			p.order = append(p.order[:len(p.order):len(p.order)], f)
 		}
 	}
-	return p.read(all, best)
+	return p.setReads(all, best)
 }
 
-// orders returns the orders that the list may have: the one that was asked for, else that of uuids, of an index, or of a
-// field with ranges.
+// orders returns the orders that the list may have: the one that was asked for, else that of uuids, of an index, or of
+// a field with ranges.
 func (p *Plan) orders(all []conjunction) []order {
 	if !p.sort.isPrimary() {
 		return []order{p.sort}
@@ -103,27 +104,27 @@ func (p *Plan) orders(all []conjunction) []order {
 	return orders
 }
 
-// chooseOne returns the ways of the smallest index that supports all conjunctions, the first of equals, in an order
-// that begins with o; nil for none.
-func (p *Plan) chooseOne(all []conjunction, o order, indexes []Index) (best []way) {
+// chooseOne returns the use, for each conjunction, of the smallest index that supports all conjunctions, the first of
+// equals, in an order that begins with o; nil for none.
+func (p *Plan) chooseOne(all []conjunction, o order, indexes []Index) (best []indexUse) {
 	switch {
 	case len(o) > 0:
 	case len(all) == 1 && len(all[0].conditions) == 0:
-		return []way{{}}
+		return []indexUse{{}}
 	case len(p.sort) > 0:
 		return nil // by uuid, which no index has
 	}
 	for _, index := range indexes {
 		for _, backward := range []bool{false, true} {
-			ways := make([]way, len(all))
+			uses := make([]indexUse, len(all))
 			ok := true
 			for i, c := range all {
-				w, supports := c.way(index, o, backward, indexes)
-				ways[i] = w
-				ok = ok && supports && w.equal == ways[0].equal
+				u, supports := c.use(index, o, backward, indexes)
+				uses[i] = u
+				ok = ok && supports && u.equal == uses[0].equal
 			}
-			if ok && (best == nil || covered(ways) > covered(best) || covered(ways) == covered(best) && len(index.Fields) < len(best[0].index.Fields)) {
-				best = ways
+			if ok && (best == nil || isBetter(uses, best)) {
+				best = uses
 			}
 			if ok {
 				break
@@ -133,18 +134,24 @@ func (p *Plan) chooseOne(all []conjunction, o order, indexes []Index) (best []wa
 	return best
 }
 
+// isBetter reports whether an index holds more fields than another one, or as many and is smaller.
+func isBetter(uses, than []indexUse) bool {
+	bound, before := totalBoundFields(uses), totalBoundFields(than)
+	return bound > before || bound == before && len(uses[0].index.Fields) < len(than[0].index.Fields)
+}
+
 // chooseEach returns for each conjunction the index that holds most fields, in the order o, which all have in common;
 // nil when there is none for one of them.
-func chooseEach(all []conjunction, o order, indexes []Index) []way {
+func chooseEach(all []conjunction, o order, indexes []Index) []indexUse {
 	for _, backward := range []bool{false, true} {
-		ways := make([]way, 0, len(all))
+		uses := make([]indexUse, 0, len(all))
 		for _, c := range all {
-			if w, ok := c.best(o, backward, indexes); ok {
-				ways = append(ways, w)
+			if u, ok := c.bestUse(o, backward, indexes); ok {
+				uses = append(uses, u)
 			}
 		}
-		if len(ways) == len(all) {
-			return ways
+		if len(uses) == len(all) {
+			return uses
 		}
 	}
 	return nil
@@ -152,62 +159,62 @@ func chooseEach(all []conjunction, o order, indexes []Index) []way {
 
 // chooseInTurn returns for each conjunction the index that holds most fields, in any order: what meets one is listed
 // before what meets the next; nil when there is none for one of them.
-func (p *Plan) chooseInTurn(all []conjunction, indexes []Index) []way {
-	ways := make([]way, len(all))
+func (p *Plan) chooseInTurn(all []conjunction, indexes []Index) []indexUse {
+	uses := make([]indexUse, len(all))
 	for i, c := range all {
 		one := p.chooseOne(all[i:i+1], nil, indexes)
 		if c.isPoints("uuid") {
-			one = []way{{}}
+			one = []indexUse{{}}
 		}
 		if one == nil {
 			return nil
 		}
-		ways[i] = one[0]
+		uses[i] = one[0]
 	}
 	p.inTurn = true
-	return ways
+	return uses
 }
 
-// best returns the index that holds most fields, the first of equals, in the order o and no further one.
-func (c conjunction) best(o order, backward bool, indexes []Index) (best way, found bool) {
+// bestUse returns the index that holds most fields, the first of equals, in the order o and no further one.
+func (c conjunction) bestUse(o order, backward bool, indexes []Index) (best indexUse, found bool) {
 	if c.isPoints("uuid") {
-		return way{backward: backward}, true
+		return indexUse{backward: backward}, true
 	}
 	for _, index := range indexes {
-		w, ok := c.way(index, o, backward, indexes)
-		exact := !slices.ContainsFunc(w.rest(), func(f field) bool { return o.index(f.name) < 0 })
-		if ok && exact && (!found || w.covered() > best.covered()) {
-			best, found = w, true
+		u, ok := c.use(index, o, backward, indexes)
+		exact := !slices.ContainsFunc(u.remainingOrder(), func(f field) bool { return o.index(f.name) < 0 })
+		if ok && exact && (!found || u.boundFields() > best.boundFields()) {
+			best, found = u, true
 		}
 	}
 	return best, found
 }
 
-// way returns how an index supports the conjunction in an order that begins with o, if it does.
-func (c conjunction) way(index Index, o order, backward bool, indexes []Index) (w way, ok bool) {
-	w = way{index: index, fields: index.fields(), backward: backward}
-	for w.equal < len(w.fields) && c.isPoints(w.fields[w.equal].name) {
-		w.equal++
+// use returns how an index supports the conjunction in an order that begins with o, if it does.
+func (c conjunction) use(index Index, o order, backward bool, indexes []Index) (u indexUse, ok bool) {
+	u = indexUse{index: index, fields: index.fields(), backward: backward}
+	for u.equal < len(u.fields) && c.isPoints(u.fields[u.equal].name) {
+		u.equal++
 	}
-	if w.equal < len(w.fields) && index.HasElements() {
-		return w, false // an object may have any number of keys
+	if u.equal < len(u.fields) && index.HasElements() {
+		return u, false // an object may have any number of keys
 	}
-	rest := w.rest()
-	sorted := o.without(func(name string) bool { return w.fields[:w.equal].index(name) >= 0 })
-	w.ranged = len(rest) > 0 && c.hasDomain(rest[0].name)
-	if !sorted.begins(rest) || w.covered() == 0 && len(c.conditions) > 0 {
-		return w, false
+	rest := u.remainingOrder()
+	sorted := o.without(func(name string) bool { return u.fields[:u.equal].index(name) >= 0 })
+	u.ranged = len(rest) > 0 && c.hasDomain(rest[0].name)
+	if !sorted.isPrefixOf(rest) || u.boundFields() == 0 && len(c.conditions) > 0 {
+		return u, false
 	}
 	for _, name := range c.fields {
-		if w.fields.index(name) < 0 && !begins(indexes, name) {
-			return w, false
+		if u.fields.index(name) < 0 && !isIndexed(indexes, name) {
+			return u, false
 		}
 	}
-	return w, true
+	return u, true
 }
 
-// begins reports whether one of the indexes begins with a field, or has it as the elements of an array.
-func begins(indexes []Index, name string) bool {
+// isIndexed reports whether one of the indexes begins with a field, or has it as the elements of an array.
+func isIndexed(indexes []Index, name string) bool {
 	return name == "uuid" || slices.ContainsFunc(indexes, func(i Index) bool {
 		at := i.fields().index(name)
 		return at == 0 || at > 0 && i.fields()[at].elements
@@ -217,8 +224,8 @@ func begins(indexes []Index, name string) bool {
 // errUnsupported returns the error of a list that no index supports.
 func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 	for _, c := range all {
-		_, forward := c.best(p.sort, false, indexes)
-		_, backward := c.best(p.sort, true, indexes)
+		_, forward := c.bestUse(p.sort, false, indexes)
+		_, backward := c.bestUse(p.sort, true, indexes)
 		if forward || backward || len(p.sort) == 0 && p.chooseOne([]conjunction{c}, nil, indexes) != nil {
 			continue
 		}
@@ -226,16 +233,19 @@ func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 			switch {
 			case c.isPoints(name):
 			case parseField(name).elements && len(c.fields) == 1:
-				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) alone: join it by && with a condition that an index supports", strings.TrimSuffix(name, "[]"))
+				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) alone: join it by && with a condition "+
+					"that an index supports", strings.TrimSuffix(name, "[]"))
 			case len(p.sort) > 0 && p.sort.index(name) != 0 && !slices.ContainsFunc(c.fields, c.isPoints):
-				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s", name, name, p.sort[0].name)
+				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s",
+					name, name, p.sort[0].name)
 			}
 		}
 		return c.errUnsupported(p.sort, indexes)
 	}
-	m := &missing{err: errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter have no common order: declare one on (%s)", all[0].needs(p.sort).text())}
+	m := &missingIndexError{err: errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter "+
+		"have no common order: declare one on (%s)", all[0].neededIndex(p.sort).text())}
 	for _, c := range all {
-		m.needs = append(m.needs, c.needs(p.sort))
+		m.fields = append(m.fields, c.neededIndex(p.sort))
 	}
 	return m
 }
@@ -246,6 +256,38 @@ func (c conjunction) errUnsupported(o order, indexes []Index) error {
 	if len(indexes) == 0 {
 		none = "; none is declared"
 	}
-	needs := c.needs(o)
-	return &missing{errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed%s", needs.text(), none), []order{needs}}
+	needs := c.neededIndex(o)
+	return &missingIndexError{errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is "+
+		"needed%s", needs.text(), none), []order{needs}}
+}
+
+// missingIndexError is the error of a list that would be supported if indexes were declared.
+type missingIndexError struct {
+	err    *errs.Error
+	fields []order // of each index
+}
+
+func (m *missingIndexError) Error() string { return m.err.Error() }
+
+// Unwrap returns the error for clients.
+func (m *missingIndexError) Unwrap() error { return m.err }
+
+// maxFields is how many fields an index has at most.
+const maxFields = 4
+
+// MissingIndexes returns the indexes of which an error of Parse says that one has to be declared; nil for another
+// error. With them the list may need others.
+func MissingIndexes(err error) (all []Index) {
+	var m *missingIndexError
+	if !errors.As(err, &m) {
+		return nil
+	}
+	for _, fields := range m.fields {
+		index := NewIndex(fields.names())
+		isSame := func(i Index) bool { return i.Name == index.Name }
+		if len(fields) > 0 && len(fields) <= maxFields && !slices.ContainsFunc(all, isSame) {
+			all = append(all, index)
+		}
+	}
+	return all
 }

@@ -87,7 +87,8 @@ func (c condition) holds(value []byte) bool {
 		return false
 	}
 	of := operand{text: value}
-	return c.op == present || slices.ContainsFunc(c.literals, func(literal []byte) bool { return c.op.compare(&of, literal) })
+	isTrue := func(literal []byte) bool { return c.op.compare(&of, literal) }
+	return c.op == present || slices.ContainsFunc(c.literals, isTrue)
 }
 
 func (op operator) compare(of *operand, literal []byte) bool {

@@ -47,7 +47,8 @@ func (c conjunction) points(name string) [][]byte {
 	return c.conditions[i].domain().points()
 }
 
-// element returns the first condition that is not held yet and gives the elements of an array one of a few parts; -1 for none.
+// element returns the first condition that is not held yet and gives the elements of an array one of a few parts; -1
+// for none.
 func (c conjunction) element(name string, held []bool) int {
 	for i, one := range c.conditions {
 		if one.field.name == name && one.isPoints() && !held[i] {
@@ -57,8 +58,8 @@ func (c conjunction) element(name string, held []bool) int {
 	return -1
 }
 
-// hold marks the conditions on a field as held. One key holds one condition on the elements of an array.
-func (c conjunction) hold(held []bool, f field) {
+// markHeld marks the conditions on a field as held. One key holds one condition on the elements of an array.
+func (c conjunction) markHeld(held []bool, f field) {
 	if f.elements {
 		if i := c.element(f.name, held); i >= 0 {
 			held[i] = true
@@ -70,8 +71,8 @@ func (c conjunction) hold(held []bool, f field) {
 	}
 }
 
-// unheld returns the conditions that what has the keys of those that are held may not meet.
-func (c conjunction) unheld(held []bool) (all []condition) {
+// residual returns the conditions that what has the keys of those that are held may not meet.
+func (c conjunction) residual(held []bool) (all []condition) {
 	for i, one := range c.conditions {
 		if !held[i] || slices.ContainsFunc(one.literals, func(literal []byte) bool { return !isExact(literal) }) {
 			all = append(all, one)
@@ -80,8 +81,8 @@ func (c conjunction) unheld(held []bool) (all []condition) {
 	return all
 }
 
-// needs returns the fields of the smallest index that supports the conjunction in an order.
-func (c conjunction) needs(o order) order {
+// neededIndex returns the fields of the smallest index that supports the conjunction in an order.
+func (c conjunction) neededIndex(o order) order {
 	var equal order
 	var ranged order
 	for _, name := range c.fields {

@@ -57,7 +57,8 @@ func (p *Plan) After(cursor string) ([]byte, error) {
 	}
 	place, ours := bytes.CutPrefix(data, p.fingerprint[:])
 	if !ours || len(place) == 0 {
-		return nil, errs.New(errs.Invalid, "cursor: it belongs to a listing with another filter or sort order; start again without it")
+		return nil, errs.New(errs.Invalid, "cursor: it belongs to a listing with another filter or sort order; start "+
+			"again without it")
 	}
 	return place, nil
 }

@@ -11,7 +11,7 @@ import (
 // Explanation says how indexes answer a list.
 type Explanation struct {
 	Reads    []ExplainedRead `json:"reads"`
-	More     int             `json:"more,omitempty"`     // reads that are left out, for further values that the rule allows
+	More     int             `json:"more,omitempty"`     // reads that are left out, of further values of the rule
 	Combined string          `json:"combined,omitempty"` // several reads are merged, or made inTurn
 	Order    []string        `json:"order"`              // of the objects
 	Checked  []string        `json:"checked,omitempty"`  // conditions that are evaluated on what is read
@@ -61,7 +61,7 @@ func (p *Plan) Explain() Explanation {
 	} else if !p.inTurn {
 		e.Order = p.orderNames()
 	}
-	for _, conditions := range p.unheld {
+	for _, conditions := range p.residual {
 		for _, c := range conditions {
 			if text := c.text(); !slices.Contains(e.Checked, text) {
 				e.Checked = append(e.Checked, text)
@@ -76,20 +76,20 @@ func (r Read) explain() ExplainedRead {
 		return s.explain()
 	}
 	e := ExplainedRead{Backward: r.descending}
-	if r.only != nil {
-		return ExplainedRead{UUID: *r.only}
+	if r.uuid != nil {
+		return ExplainedRead{UUID: *r.uuid}
 	}
 	e.Index, e.Range = r.fields.names(), r.fields.held(r.equal)
 	if r.ranged {
 		e.Range = append(e.Range, r.span.texts(r.fields[len(r.equal)])...)
 	}
-	for _, o := range r.others {
+	for _, o := range r.filters {
 		e.Intersected = append(e.Intersected, o.explain())
 	}
 	return e
 }
 
-func (o other) explain() ExplainedRange {
+func (o indexFilter) explain() ExplainedRange {
 	fields := o.index.fields()
 	e := ExplainedRange{Index: fields.names(), Range: fields.held(o.equal[0])}
 	if len(o.equal) == 1 {
@@ -136,7 +136,7 @@ func (i interval) texts(f field) (all []string) {
 			return []string{f.name + " == " + value}
 		}
 	}
-	if i.from.after && i.from.part[0] == partAbsent && i.to.compare(beyond()) >= 0 {
+	if i.from.after && i.from.part[0] == partAbsent && i.to.compare(maxCut()) >= 0 {
 		return []string{"has(" + f.name + ")"}
 	}
 	fromType, toType := len(i.from.part) == 1 && !i.from.after, len(i.to.part) == 1 && !i.to.after
@@ -149,7 +149,7 @@ func (i interval) texts(f field) (all []string) {
 		all = append(all, f.name+" > "+textOf(i.from.part))
 	case !fromType:
 		all = append(all, f.name+" >= "+textOf(i.from.part))
-	case !sameType && i.from.compare(first()) > 0:
+	case !sameType && i.from.compare(minCut()) > 0:
 		all = append(all, f.name+" from "+typeName(i.from.part[0])+" on")
 	}
 	switch {
@@ -157,7 +157,7 @@ func (i interval) texts(f field) (all []string) {
 		all = append(all, f.name+" <= "+textOf(i.to.part))
 	case !toType:
 		all = append(all, f.name+" < "+textOf(i.to.part))
-	case !sameType && i.to.compare(beyond()) < 0:
+	case !sameType && i.to.compare(maxCut()) < 0:
 		all = append(all, f.name+" before "+typeName(i.to.part[0]))
 	}
 	if !sameType && len(all) > 0 {

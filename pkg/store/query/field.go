@@ -31,8 +31,8 @@ func IsTopLevel(name string) bool { return parseField(name).top == name }
 // MaxElements is how many different elements an array with an index has at most.
 const MaxElements = 256
 
-// CheckElements refuses an object with more elements than a caller may have one write index, unless it had the same before:
-// stored is the object as it was, nil for a new one.
+// CheckElements refuses an object with more elements than a caller may have one write index, unless it had the same
+// before: stored is the object as it was, nil for a new one.
 func CheckElements(indexes []Index, stored, o object.Object) error {
 	for _, i := range indexes {
 		for _, f := range i.fields() {
@@ -41,7 +41,8 @@ func CheckElements(indexes []Index, stored, o object.Object) error {
 			}
 			if n := len(f.parts(f.of(o))); n > MaxElements && !object.SameValue(f.of(stored), f.of(o)) {
 				return &errs.Error{Kind: errs.Invalid, Message: "an array with an index has too many elements",
-					Fields: []errs.Field{{Pointer: f.pointer(), Message: fmt.Sprintf("has %d different elements; at most %d can be indexed", n, MaxElements)}}}
+					Fields: []errs.Field{{Pointer: f.pointer(), Message: fmt.Sprintf("has %d different elements; at most %d can be "+
+						"indexed", n, MaxElements)}}}
 			}
 		}
 	}

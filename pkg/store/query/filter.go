@@ -11,8 +11,8 @@ import (
 // maxExpression is the most bytes of a filter or a sort order.
 const maxExpression = 4 << 10
 
-// maxConditions is how many conditions a filter has at most: each reads the value of its field, which can be as large as the
-// object.
+// maxConditions is how many conditions a filter has at most: each reads the value of its field, which can be as large
+// as the object.
 const maxConditions = 100
 
 // supported ends the message of every rejected filter.
@@ -78,7 +78,8 @@ func comparison(op operator, left, right part) (condition, error) {
 		return c.timed()
 	}
 	if kind := kindOf(literal); op != equals && kind != '"' && kind != '0' {
-		return condition{}, errs.New(errs.Invalid, "filter: %s is compared by order with %s; only numbers and strings have one", field.name, literal)
+		return condition{}, errs.New(errs.Invalid, "filter: %s is compared by order with %s; only numbers and strings "+
+			"have one", field.name, literal)
 	}
 	return c, nil
 }

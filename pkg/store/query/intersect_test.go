@@ -63,8 +63,8 @@ func TestIntersections(t *testing.T) {
 		if got := explained(n); got != c.want {
 			t.Errorf("filter %s sort %s:\n got %s\nwant %s", c.filter, c.sort, got, c.want)
 		}
-		if n.Intersects() != strings.Contains(explained(n), " with ") || n.Sifts() != strings.Contains(explained(n), "checked") {
-			t.Errorf("filter %s: intersects %v, sifts %v", c.filter, n.Intersects(), n.Sifts())
+		if n.Intersects() != strings.Contains(explained(n), " with ") || n.ReadsUnmatched() != strings.Contains(explained(n), "checked") {
+			t.Errorf("filter %s: intersects %v, sifts %v", c.filter, n.Intersects(), n.ReadsUnmatched())
 		}
 		if show(p) != show(n) || show(p.Reversed()) != show(n.Reversed()) {
 			t.Errorf("filter %s: what is read differs: %s, %s", c.filter, show(p), show(n))

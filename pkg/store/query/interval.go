@@ -22,11 +22,11 @@ func (c cut) bound() []byte {
 
 func (c cut) compare(d cut) int { return bytes.Compare(c.bound(), d.bound()) }
 
-// first is before all parts.
-func first() cut { return cut{part: []byte{partAbsent}} }
+// minCut is before all parts.
+func minCut() cut { return cut{part: []byte{partAbsent}} }
 
-// beyond is after all parts.
-func beyond() cut { return cut{part: []byte{partComposite + 1}} }
+// maxCut is after all parts.
+func maxCut() cut { return cut{part: []byte{partComposite + 1}} }
 
 // interval is the parts between two cuts.
 type interval struct{ from, to cut }
@@ -44,8 +44,8 @@ func typed(kind byte) interval {
 // domain is a set of parts: intervals in order that don't touch.
 type domain []interval
 
-// everything is all parts.
-func everything() interval { return interval{from: first(), to: beyond()} }
+// allParts is all parts.
+func allParts() interval { return interval{from: minCut(), to: maxCut()} }
 
 func union(d ...interval) domain {
 	d = slices.DeleteFunc(slices.Clone(d), func(i interval) bool { return i.from.compare(i.to) >= 0 })
@@ -98,12 +98,12 @@ func (d domain) has(part []byte) bool {
 
 func (d domain) complement() domain {
 	var all []interval
-	at := first()
+	at := minCut()
 	for _, i := range d {
 		all = append(all, interval{at, i.from})
 		at = i.to
 	}
-	return union(append(all, interval{at, beyond()})...)
+	return union(append(all, interval{at, maxCut()})...)
 }
 
 // bounds returns the bounds of an interval of a field's parts; nil for none.
@@ -111,10 +111,10 @@ func (i interval) bounds(descending bool) (from, to []byte) {
 	if descending {
 		return i.inverted()
 	}
-	if i.from.compare(first()) > 0 {
+	if i.from.compare(minCut()) > 0 {
 		from = i.from.bound()
 	}
-	if i.to.compare(beyond()) < 0 {
+	if i.to.compare(maxCut()) < 0 {
 		to = i.to.bound()
 	}
 	return from, to
@@ -123,10 +123,10 @@ func (i interval) bounds(descending bool) (from, to []byte) {
 // inverted returns the bounds of inverted parts: what is before a cut comes after its
 // inversion.
 func (i interval) inverted() (from, to []byte) {
-	if i.to.compare(beyond()) < 0 {
+	if i.to.compare(maxCut()) < 0 {
 		from = i.to.inverted()
 	}
-	if i.from.compare(first()) > 0 {
+	if i.from.compare(minCut()) > 0 {
 		to = i.from.inverted()
 	}
 	return from, to

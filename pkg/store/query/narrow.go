@@ -10,17 +10,17 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// MaxValueReads is how many ranges a list reads at most for values that a user has any number of. The next object of each
-// is in memory.
+// MaxValueReads is how many ranges a list reads at most for values that a user has any number of. The next object of
+// each is in memory.
 const MaxValueReads = 100
 
-// Narrow returns a plan for the objects of p that have one of the values, in the order of p. It reads possibly
-// more of them. It is nil when there is no index for one of the values. If their number varies, the cursors of the plan are
+// Narrow returns a plan for the objects of p that have one of the values, in the order of p. It reads possibly more of
+// them. It is nil when there is no index for one of the values. If their number varies, the cursors of the plan are
 // Places, which hold whatever values there are: those of who has this uuid; and there is an errs.Invalid for too many.
 func (p *Plan) Narrow(needs policy.Needs, who string, indexes []Index) (*Plan, error) {
 	n := &Plan{filter: p.filter, sort: p.sort, fingerprint: p.fingerprint, exact: true}
 	if needs.Varies {
-		n.most = MaxValueReads
+		n.maxRanges = MaxValueReads
 	}
 	var fields []string
 	parts := map[string]domain{}
@@ -38,16 +38,18 @@ func (p *Plan) Narrow(needs policy.Needs, who string, indexes []Index) (*Plan, e
 	}
 	for _, name := range fields {
 		for _, c := range p.conjunctions {
-			n.conjunctions = append(n.conjunctions, append(c[:len(c):len(c)], condition{field: parseField(name), parts: union(parts[name]...)}))
+			needed := condition{field: parseField(name), parts: union(parts[name]...)}
+			n.conjunctions = append(n.conjunctions, append(c[:len(c):len(c)], needed))
 		}
 	}
 	if len(n.conjunctions) > maxConjunctions {
 		return nil, nil
 	}
-	switch err := n.plan(indexes); {
+	switch err := n.choose(indexes); {
 	case errors.Is(err, errTooManyReads) && needs.Varies:
-		return nil, errs.New(errs.Invalid, "the rule of this store allows you objects with more than %d values of %s: name some in the filter, as in %s",
-			n.most, fields[0], fields[0]+" == ...")
+		return nil, errs.New(errs.Invalid,
+			"the rule of this store allows you objects with more than %d values of %s: name some in the filter, as in %s",
+			n.maxRanges, fields[0], fields[0]+" == ...")
 	case err != nil:
 		return nil, nil //nolint:nilerr // no index supports it
 	}

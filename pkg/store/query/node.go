@@ -105,4 +105,5 @@ func product[T any](a, b [][]T) [][]T {
 }
 
 // errTooManyReads is the error of a list that would read more ranges than it may.
-var errTooManyReads = errs.New(errs.Invalid, "filter: it reads more than %d ranges of indexes: ask for less at once", maxReads)
+var errTooManyReads = errs.New(errs.Invalid, "filter: it reads more than %d ranges of indexes: ask for less at once",
+	maxReads)

@@ -58,7 +58,8 @@ func parseFilter(filter string) (*node, error) {
 	}
 	n, err := whole.condition()
 	if err == nil && n.size() > maxConditions {
-		return nil, errs.New(errs.Invalid, "filter: more than %d conditions; what a field is compared with can be a list, as in field in [1, 2]", maxConditions)
+		return nil, errs.New(errs.Invalid, "filter: more than %d conditions; what a field is compared with can be a list, "+
+			"as in field in [1, 2]", maxConditions)
 	}
 	return n, err
 }
@@ -105,7 +106,8 @@ func (p *filterParser) unexpected() error {
 // enter counts the levels of parts within each other until leave.
 func (p *filterParser) enter() error {
 	if p.level++; p.level > maxLevels {
-		return errs.New(errs.Invalid, "filter: its parts are more than %d levels deep within each other (recursion)", maxLevels)
+		return errs.New(errs.Invalid, "filter: its parts are more than %d levels deep within each other (recursion)",
+			maxLevels)
 	}
 	return nil
 }

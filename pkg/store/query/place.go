@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Place is a place in the order of a list, between objects: after one with these values and this uuid, whether or not there
-// is one. It does not depend on what is read.
+// Place is a place in the order of a list, between objects: after one with these values and this uuid, whether or not
+// there is one. It does not depend on what is read.
 type Place struct {
 	parts [][]byte // of the fields of the order
 	uuid  string

@@ -34,29 +34,29 @@ const maxReads = 32
 
 // Plan is a list that indexes support. It is immutable.
 type Plan struct {
-	filter       *node // nil: none
-	conjunctions [][]condition
-	sort         order // as it was asked for
-	reads        []Read
-	order        order         // of what is read, then uuids
-	descending   bool          // uuids
-	exact        bool          // it has no further order: its indexes have no other fields
-	places       bool          // its cursors are places in the order
-	most         int           // reads; 0: maxReads
-	inTurn       bool          // one read after the other instead: they have no common order
-	sifts        bool          // objects are read that don't match
-	elements     bool          // an index has several keys of an object
-	unheld       [][]condition // of each conjunction: those that some of what is read may not meet
-	all          []conjunction // conjunctions
-	ways         []way         // of each conjunction: the one in which it is read
-	others       []Index       // what is read is intersected with these; nil: with none
+	filter         *node // nil: none
+	conjunctions   [][]condition
+	sort           order // as it was asked for
+	reads          []Read
+	order          order         // of what is read, then uuids
+	descending     bool          // uuids
+	exact          bool          // it has no further order: its indexes have no other fields
+	places         bool          // its cursors are places in the order
+	maxRanges      int           // reads; 0: maxReads
+	inTurn         bool          // one read after the other instead: they have no common order
+	readsUnmatched bool          // objects are read that don't match
+	elements       bool          // an index has several keys of an object
+	residual       [][]condition // of each conjunction: the conditions that some of what is read may not meet
+	withDomains    []conjunction // conjunctions
+	uses           []indexUse    // of each conjunction: that of the index that is read
+	filterIndexes  []Index       // what is read is intersected with these; nil: with none
 	fingerprint
 }
 
 // Plan makes a plan that reads some of these indexes. Errors are errs.Invalid, and say which index would be needed.
 func (q Request) Plan(indexes []Index) (*Plan, error) {
 	p := &Plan{filter: q.filter, sort: q.sort, conjunctions: q.conjunctions}
-	if err := p.plan(indexes); err != nil {
+	if err := p.choose(indexes); err != nil {
 		return nil, err
 	}
 	p.fingerprint = p.fingerprintOf(q.filterText, q.sortText)
@@ -66,8 +66,8 @@ func (q Request) Plan(indexes []Index) (*Plan, error) {
 // Reads returns what the list reads. All reads have its order, and an object may be found by several.
 func (p *Plan) Reads() []Read { return p.reads }
 
-// Sifts reports whether objects are read that may not match the filter, as many as there are.
-func (p *Plan) Sifts() bool { return p.sifts }
+// ReadsUnmatched reports whether objects are read that may not match the filter, as many as there are.
+func (p *Plan) ReadsUnmatched() bool { return p.readsUnmatched }
 
 // indexes returns the names of the indexes that are read.
 func (p *Plan) indexes() []string {

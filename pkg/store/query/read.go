@@ -15,12 +15,12 @@ type Read struct {
 	descending  bool
 	conjunction int // of the plan
 
-	fields order    // of the index
-	span   interval // of the field after the equal ones, if it is ranged
-	ranged bool
-	others []other // of the range, only what has keys in these indexes as well is read
+	fields  order    // of the index
+	span    interval // of the field after the equal ones, if it is ranged
+	ranged  bool
+	filters []indexFilter // of the range, only what has keys in these indexes as well is read
 
-	only   *string // not nil: there is at most the object with this uuid
+	uuid   *string // not nil: there is at most the object with this uuid
 	search *Search // not nil: objects are found by words instead
 }
 
@@ -35,96 +35,97 @@ func (r Read) Query() (q driver.Query, scan bool) {
 
 // Only returns the one uuid that the read can find, if there is only one.
 func (r Read) Only() (uuid string, only bool) {
-	if r.only == nil {
+	if r.uuid == nil {
 		return "", false
 	}
-	return *r.only, true
+	return *r.uuid, true
 }
 
-// read sets what is read in these ways.
-func (p *Plan) read(all []conjunction, ways []way) error {
-	p.all, p.ways = all, ways
-	shared := make([]bool, len(ways)) // something that is read is for another conjunction, too
-	held, alone := make([][]bool, len(ways)), make([][]bool, len(ways))
-	for i, w := range ways {
+// setReads sets what is read in these uses.
+func (p *Plan) setReads(all []conjunction, uses []indexUse) error {
+	p.withDomains, p.uses = all, uses
+	shared := make([]bool, len(uses)) // something that is read is for another conjunction, too
+	held, alone := make([][]bool, len(uses)), make([][]bool, len(uses))
+	for i, u := range uses {
 		if all[i].isPoints("uuid") {
-			w.index = Index{} // it is not read: there are few objects
+			u.index = Index{} // it is not read: there are few objects
 		}
-		p.elements = p.elements || w.index.HasElements()
-		reads, err := w.reads(all[i], p.mostReads())
+		p.elements = p.elements || u.index.HasElements()
+		reads, err := u.ranges(all[i], p.maxReadCount())
 		if err != nil {
 			return err
 		}
-		alone[i] = w.held(all[i])
+		alone[i] = u.indexConditions(all[i])
 		held[i] = slices.Clone(alone[i])
-		others := w.others(all[i], held[i], p.others)
+		others := u.intersections(all[i], held[i], p.filterIndexes)
 		for _, r := range reads {
-			r.conjunction, r.others = i, others
-			if at := slices.IndexFunc(p.reads, r.same); at >= 0 && !p.inTurn {
-				p.reads[at].others = either(p.reads[at].others, others)
+			r.conjunction, r.filters = i, others
+			if at := slices.IndexFunc(p.reads, r.isSameRange); at >= 0 && !p.inTurn {
+				p.reads[at].filters = unionOfFilters(p.reads[at].filters, others)
 				shared[i], shared[p.reads[at].conjunction] = true, true
 				continue
 			}
 			p.reads = append(p.reads, r)
 		}
 	}
-	if len(p.reads) > p.mostReads() {
+	if len(p.reads) > p.maxReadCount() {
 		return errTooManyReads
 	}
-	for i := range ways {
+	for i := range uses {
 		if shared[i] {
 			held[i] = alone[i] // what others hold is not of all that is read
 		}
-		unheld := all[i].unheld(held[i])
-		p.unheld = append(p.unheld, unheld)
-		p.sifts = p.sifts || len(unheld) > 0
+		unheld := all[i].residual(held[i])
+		p.residual = append(p.residual, unheld)
+		p.readsUnmatched = p.readsUnmatched || len(unheld) > 0
 	}
 	return nil
 }
 
-func (p *Plan) mostReads() int {
-	if p.most > 0 {
-		return p.most
+func (p *Plan) maxReadCount() int {
+	if p.maxRanges > 0 {
+		return p.maxRanges
 	}
 	return maxReads
 }
 
-// same reports whether another read of the plan finds the same by its range.
-func (r Read) same(o Read) bool {
+// isSameRange reports whether another read of the plan finds the same by its range.
+func (r Read) isSameRange(o Read) bool {
 	a, _ := r.Only()
 	b, _ := o.Only()
-	return a == b && r.index == o.index && slices.EqualFunc(r.equal, o.equal, bytes.Equal) && bytes.Equal(r.from, o.from) && bytes.Equal(r.to, o.to)
+	return a == b && r.index == o.index && slices.EqualFunc(r.equal, o.equal, bytes.Equal) &&
+		bytes.Equal(r.from, o.from) && bytes.Equal(r.to, o.to)
 }
 
-// held reports of each condition whether the keys of what is read meet it.
-func (w way) held(c conjunction) []bool {
+// indexConditions reports of each condition whether the keys of what is read meet it.
+func (u indexUse) indexConditions(c conjunction) []bool {
 	held := make([]bool, len(c.conditions))
-	if w.index.Name == "" {
-		c.hold(held, field{name: "uuid"})
+	if u.index.Name == "" {
+		c.markHeld(held, field{name: "uuid"})
 		return held
 	}
-	for _, f := range w.fields[:w.covered()] {
-		c.hold(held, f)
+	for _, f := range u.fields[:u.boundFields()] {
+		c.markHeld(held, f)
 	}
 	return held
 }
 
-// Countable reports whether the keys in what is read are those of the objects that match, each once: so that they can be
-// counted without reading an object.
+// Countable reports whether the keys in what is read are those of the objects that match, each once: so that they can
+// be counted without reading an object.
 func (p *Plan) Countable() bool {
-	if p.sifts || p.elements && len(p.reads) > 1 {
+	if p.readsUnmatched || p.elements && len(p.reads) > 1 {
 		return false
 	}
 	for i, r := range p.reads {
-		if r.only != nil || r.search != nil || slices.ContainsFunc(p.reads[:i], r.meets) {
+		if r.uuid != nil || r.search != nil || slices.ContainsFunc(p.reads[:i], r.overlaps) {
 			return false
 		}
 	}
 	return true
 }
 
-// meets reports whether another read may find the same object by one key.
-func (r Read) meets(o Read) bool {
+// overlaps reports whether another read may find the same object by one key.
+func (r Read) overlaps(o Read) bool {
 	if r.index != o.index || len(r.equal) != len(o.equal) {
 		return true
 	}
@@ -132,32 +133,32 @@ func (r Read) meets(o Read) bool {
 	return slices.EqualFunc(r.equal, o.equal, bytes.Equal) && !disjoint(r, o) && !disjoint(o, r)
 }
 
-// reads returns the ranges of an index that have what meets the conjunction.
-func (w way) reads(c conjunction, most int) ([]Read, error) {
+// ranges returns the ranges of an index that have what meets the conjunction.
+func (u indexUse) ranges(c conjunction, most int) ([]Read, error) {
 	switch {
 	case c.isPoints("uuid"):
 		return readsOf(c.points("uuid")), nil
-	case w.index.Name == "":
+	case u.index.Name == "":
 		return []Read{{}}, nil
 	}
 	equal := [][][]byte{nil}
-	for _, f := range w.fields[:w.equal] {
+	for _, f := range u.fields[:u.equal] {
 		parts := f.keyParts(c.points(f.name))
 		if len(equal)*len(parts) > most {
 			return nil, errTooManyReads
 		}
 		equal = product(equal, parts)
 	}
-	ranges := domain{everything()}
+	ranges := domain{allParts()}
 	var descending bool
-	if w.ranged {
-		f := w.fields[w.equal]
+	if u.ranged {
+		f := u.fields[u.equal]
 		ranges, descending = c.domains[f.name], f.descending
 	}
 	var reads []Read
 	for _, parts := range equal {
 		for _, in := range ranges {
-			r := Read{index: w.index.Name, equal: parts, descending: w.backward, fields: w.fields, span: in, ranged: w.ranged}
+			r := Read{index: u.index.Name, equal: parts, descending: u.backward, fields: u.fields, span: in, ranged: u.ranged}
 			r.from, r.to = in.bounds(descending)
 			reads = append(reads, r)
 		}
@@ -171,7 +172,7 @@ func readsOf(parts [][]byte) []Read {
 	for _, part := range parts {
 		if part[0] == partString {
 			uuid := string(part[1:])
-			reads = append(reads, Read{only: &uuid})
+			reads = append(reads, Read{uuid: &uuid})
 		}
 	}
 	return reads

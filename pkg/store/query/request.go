@@ -11,8 +11,8 @@ type Request struct {
 	filterText, sortText string
 }
 
-// Parse reads a filter and a sort order ("year", "-year", "author,year"), each of which may be empty. When both are, or the
-// order is "uuid", objects come in the order of their uuids. Errors are errs.Invalid and say what is not supported.
+// Parse reads a filter and a sort order ("year", "-year", "author,year"), each of which may be empty. When both are, or
+// the order is "uuid", objects come in the order of their uuids. Errors are errs.Invalid and say what is not supported.
 func Parse(filter, sort string) (Request, error) {
 	q := Request{conjunctions: [][]condition{nil}, filterText: filter, sortText: sort}
 	var err error

@@ -9,10 +9,10 @@ type Search struct {
 	Backward bool     // from the worst hit to the best
 }
 
-// Search makes a plan for the objects whose text has words, and that meet the filter, which needs no index. They come in
-// the order of how well they match, so the request has no sort order.
+// Search makes a plan for the objects whose text has words, and that meet the filter, which needs no index. They come
+// in the order of how well they match, so the request has no sort order.
 func (q Request) Search(words string, fields []string) *Plan {
-	p := &Plan{filter: q.filter, conjunctions: q.conjunctions, unheld: q.conjunctions, sifts: true}
+	p := &Plan{filter: q.filter, conjunctions: q.conjunctions, residual: q.conjunctions, readsUnmatched: true}
 	p.reads = []Read{{search: &Search{Words: words, Fields: fields}}}
 	p.fingerprint = fingerprintOf(q.filterText, "", append([]string{"search", words}, fields...))
 	return p

@@ -22,7 +22,8 @@ func parseSort(sort string) (order, error) {
 		f := parseField(strings.TrimSpace(element))
 		switch {
 		case f.name == "":
-			return nil, errs.New(errs.Invalid, `sort: a field's name is missing; for instance "year" or "-year" or "author,year" is expected`)
+			return nil, errs.New(errs.Invalid, `sort: a field's name is missing; for instance "year" or "-year" or "+
+				""author,year" is expected`)
 		case f.elements:
 			return nil, errs.New(errs.Invalid, "sort: %s: the elements of an array have no order", f.name)
 		case o.index(f.name) >= 0:
@@ -57,8 +58,8 @@ func (o order) reversed() order {
 	return r
 }
 
-// begins reports whether an order by other fields begins with this one.
-func (o order) begins(other order) bool {
+// isPrefixOf reports whether an order by other fields begins with this one.
+func (o order) isPrefixOf(other order) bool {
 	return len(o) <= len(other) && slices.EqualFunc(o, other[:len(o)], func(a, b field) bool {
 		return a.name == b.name && a.descending == b.descending
 	})

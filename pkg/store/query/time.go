@@ -13,13 +13,14 @@ import (
 // times are the fields of each object that hold a time, by object.TimeFormat.
 var times = []string{"created", "updated"}
 
-// isTime reports whether the field is a time of the object itself, which belfry sets. Others of this name, in an object within it or
-// in an entry that was copied, are texts like any other.
+// isTime reports whether the field is a time of the object itself, which belfry sets. Others of this name, in an object
+// within it or in an entry that was copied, are texts like any other.
 func (f field) isTime() bool {
 	return f.sub == "" && !f.elements && slices.Contains(times, f.top)
 }
 
-// timed returns a comparison of a time with its literals as objects have times, so that these compare as their texts do.
+// timed returns a comparison of a time with its literals as objects have times, so that these compare as their texts
+// do.
 func (c condition) timed() (condition, error) {
 	var literals [][]byte
 	for _, literal := range c.literals {

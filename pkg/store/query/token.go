@@ -171,5 +171,6 @@ func (l *lexer) endNumber(integer bool) error {
 
 // errorf makes the error of a filter at an index.
 func (l *lexer) errorf(at int, format string, args ...any) *errs.Error {
-	return errs.New(errs.Invalid, "filter: at character %d: %s", utf8.RuneCountInString(l.in[:at])+1, fmt.Sprintf(format, args...))
+	return errs.New(errs.Invalid, "filter: at character %d: %s",
+		utf8.RuneCountInString(l.in[:at])+1, fmt.Sprintf(format, args...))
 }

@@ -97,8 +97,8 @@ func (z *normalizer) defaultOf(n *node, visited map[*node]bool) *node {
 	return nil
 }
 
-// checkDefaults refuses default values that no object can have, and those that don't match their own schema: each object
-// without the member would be refused for what its client did not send.
+// checkDefaults refuses default values that no object can have, and those that don't match their own schema: each
+// object without the member would be refused for what its client did not send.
 func (s *Schema) checkDefaults(refused *refusals) error {
 	for _, f := range s.form.fills {
 		if _, err := object.Parse(object.Object{f.name: f.value}.Encode()); err != nil {

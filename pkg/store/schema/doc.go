@@ -36,9 +36,10 @@
 //
 // # What is not validated
 //
-// contentSchema is an annotation and never makes a document invalid, in any draft, and neither do format, contentEncoding and
-// contentMediaType without the option Formats. With it a format that is not known is refused (package format has those that are), and
-// draft-07 asserts content that is base64 or JSON, as it permits; the later drafts do not. Keywords that no draft knows are ignored, as the drafts require.
+// contentSchema is an annotation and never makes a document invalid, in any draft, and neither do format,
+// contentEncoding and contentMediaType without the option Formats. With it a format that is not known is refused
+// (package format has those that are), and draft-07 asserts content that is base64 or JSON, as it permits; the later
+// drafts do not. Keywords that no draft knows are ignored, as the drafts require.
 //
 // # Members that are left out
 //

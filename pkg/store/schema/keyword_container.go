@@ -32,9 +32,9 @@ func (a arrayAssertion) evaluate(r *run, v any) {
 		}
 		switch {
 		case i < len(a.First):
-			r.inner("items", token{index: i}, a.First[i], item)
+			r.evaluateInner("items", token{index: i}, a.First[i], item)
 		case a.Rest != nil:
-			r.inner("items", token{index: i}, a.Rest, item)
+			r.evaluateInner("items", token{index: i}, a.Rest, item)
 		}
 	}
 	if a.Rest != nil {
@@ -178,7 +178,7 @@ func (a *objectAssertion) evaluate(r *run, v any) {
 			continue
 		}
 		r.seen.name(p.Name)
-		r.inner("properties", memberToken(p.Name), p.Schema, value)
+		r.evaluateInner("properties", memberToken(p.Name), p.Schema, value)
 		if r.over() {
 			return
 		}
@@ -196,7 +196,7 @@ func (a *objectAssertion) evaluate(r *run, v any) {
 
 // member applies all keywords but properties to a member.
 func (a *objectAssertion) member(r *run, name string, value any) {
-	if r.spares(name) {
+	if r.isDeclaredAlone(name) {
 		return
 	}
 	if a.Names != nil && !r.tryInner("propertyNames", memberToken(name), a.Names, name) {
@@ -207,11 +207,43 @@ func (a *objectAssertion) member(r *run, name string, value any) {
 		if p.matcher.match(r, name) {
 			known = true
 			r.seen.name(name)
-			r.inner("patternProperties", memberToken(name), p.Schema, value)
+			r.evaluateInner("patternProperties", memberToken(name), p.Schema, value)
 		}
 	}
 	if !known && a.Rest != nil {
 		r.seen.name(name)
-		r.inner("additionalProperties", memberToken(name), a.Rest, value)
+		r.evaluateInner("additionalProperties", memberToken(name), a.Rest, value)
 	}
+}
+
+// requiredAssertion is required, and what dependentRequired requires.
+type requiredAssertion []string
+
+func (a requiredAssertion) evaluate(r *run, v any) {
+	members, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	for _, name := range a {
+		if r.over() {
+			return
+		}
+		if !r.has(members, name) {
+			r.fail("required", "%s", `"`+name+`" value is required`)
+		}
+	}
+}
+
+// has reports whether the object that is being evaluated has a member, or counts as having it.
+func (r *run) has(members map[string]any, name string) bool {
+	if _, has := members[name]; has {
+		return true
+	}
+	return r.isDeclaredAlone(name)
+}
+
+// isDeclaredAlone reports whether a member of the object that is being evaluated is judged by what declares it, in
+// properties, and refused by nothing else: it is there whoever writes the object.
+func (r *run) isDeclaredAlone(name string) bool {
+	return len(r.path) == 0 && r.present != nil && r.present(name)
 }

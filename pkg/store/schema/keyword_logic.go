@@ -14,7 +14,7 @@ func (a allOfAssertion) evaluate(r *run, v any) {
 		if r.over() {
 			return
 		}
-		r.same(s, v)
+		r.evaluateSame(s, v)
 	}
 }
 
@@ -82,7 +82,7 @@ func (a ifAssertion) evaluate(r *run, v any) {
 		branch = a.Then
 	}
 	if branch != nil && !r.over() {
-		r.same(branch, v)
+		r.evaluateSame(branch, v)
 	}
 }
 
@@ -99,7 +99,7 @@ func (a dependentAssertion) evaluate(r *run, v any) {
 			return
 		}
 		if r.has(members, p.Name) {
-			r.same(p.Schema, v)
+			r.evaluateSame(p.Schema, v)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (a restItemsAssertion) evaluate(r *run, v any) {
 		if r.seen.matched[i] {
 			continue
 		}
-		r.inner("unevaluatedItems", token{index: i}, a.schema, items[i])
+		r.evaluateInner("unevaluatedItems", token{index: i}, a.schema, items[i])
 	}
 	r.seen.first(len(items))
 }
@@ -130,10 +130,10 @@ func (a restPropsAssertion) evaluate(r *run, v any) {
 		return
 	}
 	for name, value := range members {
-		if r.seen.names[name] || r.spares(name) || r.over() {
+		if r.seen.names[name] || r.isDeclaredAlone(name) || r.over() {
 			continue
 		}
-		r.inner("unevaluatedProperties", memberToken(name), a.schema, value)
+		r.evaluateInner("unevaluatedProperties", memberToken(name), a.schema, value)
 		r.seen.name(name)
 	}
 }

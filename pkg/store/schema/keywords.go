@@ -144,6 +144,6 @@ func (r *run) follow(f refValue, v any) {
 	if f.Enter != "" && !slices.Contains(r.scope, f.Enter) {
 		r.scope = append(r.scope, f.Enter)
 	}
-	r.same(target, v)
+	r.evaluateSame(target, v)
 	r.scope = outer
 }

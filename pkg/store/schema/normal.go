@@ -124,8 +124,8 @@ func (z *normalizer) schema(n *node) any {
 	return z.body(n)
 }
 
-// within is schema for a subschema that applies to the same value as its parent.
-func (z *normalizer) within(parent, keyword, n *node) any {
+// normalizeApplied is schema for a subschema that applies to the same value as its parent.
+func (z *normalizer) normalizeApplied(parent, keyword, n *node) any {
 	z.edges[parent] = append(z.edges[parent], edge{keyword: keyword, to: n})
 	return z.schema(n)
 }
@@ -238,8 +238,8 @@ func (z *normalizer) refuseLoops() {
 	}
 }
 
-// want reports whether keyword's value is of the kind, and refuses it otherwise.
-func (z *normalizer) want(k *node, keyword string, kind nodeKind) bool {
+// requireKind reports whether keyword's value is of the kind, and refuses it otherwise.
+func (z *normalizer) requireKind(k *node, keyword string, kind nodeKind) bool {
 	if k.kind != kind {
 		z.refused.add(k, keyword, "must be "+kind.String()+", is "+k.kind.String(), "correct its value")
 		return false
@@ -249,7 +249,7 @@ func (z *normalizer) want(k *node, keyword string, kind nodeKind) bool {
 
 // members of a keyword whose value is an object; none when it is absent.
 func (z *normalizer) members(n *node, keyword string) []member {
-	if k := n.get(keyword); k != nil && z.want(k, keyword, objectNode) {
+	if k := n.get(keyword); k != nil && z.requireKind(k, keyword, objectNode) {
 		return k.members
 	}
 	return nil
@@ -257,7 +257,7 @@ func (z *normalizer) members(n *node, keyword string) []member {
 
 // items of a keyword whose value is an array; none when it is absent.
 func (z *normalizer) items(n *node, keyword string) []*node {
-	if k := n.get(keyword); k != nil && z.want(k, keyword, arrayNode) {
+	if k := n.get(keyword); k != nil && z.requireKind(k, keyword, arrayNode) {
 		return k.items
 	}
 	return nil
@@ -267,7 +267,7 @@ func (z *normalizer) items(n *node, keyword string) []*node {
 func (z *normalizer) nameSet(k *node, keyword string) []string {
 	names := []string{}
 	seen := map[string]bool{}
-	if !z.want(k, keyword, arrayNode) {
+	if !z.requireKind(k, keyword, arrayNode) {
 		return names
 	}
 	for _, item := range k.items {

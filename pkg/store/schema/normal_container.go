@@ -5,7 +5,7 @@ func (z *normalizer) arrays(n *node, out jsonObject) {
 	z.count(n, "minItems", out)
 	z.count(n, "maxItems", out)
 	v := arrayValue{}
-	if k := n.get("uniqueItems"); k != nil && z.want(k, "uniqueItems", boolNode) {
+	if k := n.get("uniqueItems"); k != nil && z.requireKind(k, "uniqueItems", boolNode) {
 		v.Unique = k.truth
 	}
 	rest := n.get("additionalItems")
@@ -103,7 +103,7 @@ func (z *normalizer) objects(n *node, out jsonObject) {
 func (z *normalizer) dependents(n *node, out jsonObject) {
 	var list []propertyValue
 	schema := func(keyword string, m member) {
-		list = append(list, propertyValue{Name: m.name, Schema: z.within(n, n.get(keyword), m.value)})
+		list = append(list, propertyValue{Name: m.name, Schema: z.normalizeApplied(n, n.get(keyword), m.value)})
 	}
 	names := func(keyword string, m member) {
 		list = append(list, propertyValue{Name: m.name, Schema: jsonObject{requiredKeyword: z.nameSet(m.value, keyword)}})
@@ -135,7 +135,7 @@ func (z *normalizer) logic(n *node, out jsonObject) {
 	z.combine(n, "anyOf", anyOfKeyword, out)
 	z.combine(n, "oneOf", oneOfKeyword, out)
 	if k := n.get("not"); k != nil {
-		out[notKeyword] = z.within(n, k, k)
+		out[notKeyword] = z.normalizeApplied(n, k, k)
 	}
 	v := ifValue{If: z.branch(n, "if"), Then: z.branch(n, "then"), Else: z.branch(n, "else")}
 	if v.If != nil {
@@ -150,7 +150,7 @@ func (z *normalizer) combine(n *node, keyword, ours string, out jsonObject) {
 	}
 	var list []any
 	for _, item := range z.items(n, keyword) {
-		list = append(list, z.within(n, k, item))
+		list = append(list, z.normalizeApplied(n, k, item))
 	}
 	if list == nil {
 		z.refused.add(k, keyword, "must hold at least one schema", "add one, or remove it")
@@ -160,7 +160,7 @@ func (z *normalizer) combine(n *node, keyword, ours string, out jsonObject) {
 
 func (z *normalizer) branch(n *node, keyword string) any {
 	if k := n.get(keyword); k != nil {
-		return z.within(n, k, k)
+		return z.normalizeApplied(n, k, k)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (z *normalizer) values(n *node, out jsonObject) {
 	if k := n.get("type"); k != nil {
 		out[typeKeyword] = z.types(k)
 	}
-	if k := n.get("enum"); k != nil && z.want(k, "enum", arrayNode) {
+	if k := n.get("enum"); k != nil && z.requireKind(k, "enum", arrayNode) {
 		allowed := []json.RawMessage{}
 		for _, item := range k.items {
 			z.checkNumbers(item, "enum")
@@ -65,7 +65,7 @@ func (z *normalizer) checkNumbers(n *node, keyword string) {
 }
 
 func (z *normalizer) number(k *node, keyword string) (number, bool) {
-	if !z.want(k, keyword, numberNode) {
+	if !z.requireKind(k, keyword, numberNode) {
 		return number{}, false
 	}
 	v, ok := parseNumber(k.text)
@@ -110,10 +110,10 @@ func (z *normalizer) strings(n *node, out jsonObject) {
 		MinLength: z.limit(n, "minLength"),
 		MaxLength: z.limit(n, "maxLength"),
 	}
-	if k := n.get("pattern"); k != nil && z.want(k, "pattern", stringNode) {
+	if k := n.get("pattern"); k != nil && z.requireKind(k, "pattern", stringNode) {
 		v.Pattern = z.pattern(k, "pattern", k.text)
 	}
-	if k := n.get("format"); z.formats && k != nil && z.want(k, "format", stringNode) {
+	if k := n.get("format"); z.formats && k != nil && z.requireKind(k, "format", stringNode) {
 		v.Format = k.text
 		v.Indexes = n.file.draft == draft2020 && format.DependsOnDraft(v.Format)
 		if !format.Known(v.Format) {
@@ -137,12 +137,12 @@ func formatAdvice(name string) string {
 	return "use one of " + strings.Join(known, ", ") + ", or pattern"
 }
 
-// content translates contentEncoding and contentMediaType of draft-07, which lets them be asserted as it does format; later drafts do not. Values
-// that are not known here assert nothing, as that draft has it.
+// content translates contentEncoding and contentMediaType of draft-07, which lets them be asserted as it does format;
+// later drafts do not. Values that are not known here assert nothing, as that draft has it.
 func (z *normalizer) content(n *node) string {
 	encoding, media := n.get("contentEncoding"), n.get("contentMediaType")
-	base64 := encoding != nil && z.want(encoding, "contentEncoding", stringNode) && strings.EqualFold(encoding.text, "base64")
-	isJSON := media != nil && z.want(media, "contentMediaType", stringNode) && media.text == "application/json"
+	base64 := encoding != nil && z.requireKind(encoding, "contentEncoding", stringNode) && strings.EqualFold(encoding.text, "base64")
+	isJSON := media != nil && z.requireKind(media, "contentMediaType", stringNode) && media.text == "application/json"
 	switch {
 	case base64 && isJSON:
 		return contentBase64JSON

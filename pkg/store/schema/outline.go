@@ -15,15 +15,15 @@ type outline struct {
 	closed   bool
 	complete bool
 	root     *node
-	gates    []gate  // of those that hold for every document
-	parts    []gate  // of any
-	always   []*node // those that hold for every document
+	gates    []closedSchema // of those that hold for every document
+	parts    []closedSchema // of any
+	always   []*node        // those that hold for every document
 	targets  map[*node]*node
 	name     string
 }
 
-// gate is a schema with additionalProperties: false. It refuses all members but its own.
-type gate struct {
+// closedSchema is a schema with additionalProperties: false. It refuses all members but its own.
+type closedSchema struct {
 	names    map[string]bool
 	patterns []matcher
 }
@@ -45,7 +45,7 @@ func (z *normalizer) outlineOf(root *node) outline {
 			o.nameRequired(n)
 			o.patterns = append(o.patterns, z.matchers(n)...)
 			if n.get("propertyNames") != nil {
-				o.parts = append(o.parts, gate{})
+				o.parts = append(o.parts, closedSchema{})
 			}
 			if isFalse(n.get("additionalProperties")) {
 				o.parts = append(o.parts, z.gateOf(n))
@@ -56,7 +56,7 @@ func (z *normalizer) outlineOf(root *node) outline {
 		}
 	}
 	visit(root)
-	o.always = o.holding(root)
+	o.always = o.impliedSchemas(root)
 	for _, n := range o.always {
 		for _, m := range membersOf(n.get("properties")) {
 			o.declared[m.name] = append(o.declared[m.name], m.value)
@@ -89,18 +89,21 @@ func (o *outline) nameRequired(n *node) {
 	}
 }
 
-func (g gate) refuses(name string) bool { return !g.names[name] && !matchesAny(g.patterns, name) }
+func (g closedSchema) refuses(name string) bool {
+	return !g.names[name] && !matchesAny(g.patterns, name)
+}
 
-func (z *normalizer) gateOf(n *node) gate {
-	own := gate{names: map[string]bool{}, patterns: z.matchers(n)}
+func (z *normalizer) gateOf(n *node) closedSchema {
+	own := closedSchema{names: map[string]bool{}, patterns: z.matchers(n)}
 	for _, m := range membersOf(n.get("properties")) {
 		own.names[m.name] = true
 	}
 	return own
 }
 
-// holding returns the schemas that hold for every value for which one holds, itself included. Some may be true or false.
-func (o *outline) holding(n *node) (all []*node) {
+// impliedSchemas returns the schemas that hold for every value for which one holds, itself included. Some may be true
+// or false.
+func (o *outline) impliedSchemas(n *node) (all []*node) {
 	seen := map[*node]bool{}
 	var visit func(n *node)
 	visit = func(n *node) {
@@ -125,8 +128,8 @@ func (o *outline) holding(n *node) (all []*node) {
 	return all
 }
 
-// impliesAll reports whether a schema is meant to declare all members that a document has: it declares some, and no keyword
-// is about others.
+// impliesAll reports whether a schema is meant to declare all members that a document has: it declares some, and no
+// keyword is about others.
 func impliesAll(root *node) bool {
 	if root.kind != objectNode || root.get("properties") == nil {
 		return false
@@ -169,8 +172,9 @@ func matchesAny(patterns []matcher, name string) bool {
 // Names returns the names of the members of the document itself that the schema names, sorted.
 func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.form.outline.names)) }
 
-// Closed reports whether a document is meant to have no other members than those that the schema names: it refuses others
-// (additionalProperties or unevaluatedProperties is false), or has properties and no keyword that may be about others.
+// Closed reports whether a document is meant to have no other members than those that the schema names: it refuses
+// others (additionalProperties or unevaluatedProperties is false), or has properties and no keyword that may be about
+// others.
 func (s *Schema) Closed() bool { return s.form.outline.closed }
 
 // Complete reports whether the schema's own properties are all members that a document is meant to have.
@@ -189,20 +193,21 @@ func (s *Schema) Types() map[string]string {
 	return types
 }
 
-// Declares reports whether a member of the document itself is in properties, of the schema or of one that it applies to the
-// same value.
+// Declares reports whether a member of the document itself is in properties, of the schema or of one that it applies to
+// the same value.
 func (s *Schema) Declares(name string) bool { return s.form.outline.any[name] }
 
-// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member by its name alone, also one that
-// another part declares.
+// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member by its name alone, also
+// one that another part declares.
 func (s *Schema) MayRefuse(name string) bool {
-	return slices.ContainsFunc(s.form.outline.parts, func(g gate) bool { return !g.names[name] })
+	return slices.ContainsFunc(s.form.outline.parts, func(g closedSchema) bool { return !g.names[name] })
 }
 
-// Knows reports whether the schema says of a member of the document itself that there is one: by its name, or by a pattern.
+// Knows reports whether the schema says of a member of the document itself that there is one: by its name, or by a
+// pattern.
 func (s *Schema) Knows(name string) bool {
 	o := &s.form.outline
-	if slices.ContainsFunc(o.gates, func(g gate) bool { return g.refuses(name) }) {
+	if slices.ContainsFunc(o.gates, func(g closedSchema) bool { return g.refuses(name) }) {
 		return false
 	}
 	return o.names[name] || matchesAny(o.patterns, name)

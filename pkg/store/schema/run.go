@@ -109,9 +109,9 @@ func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// same evaluates the value of the schema being evaluated by another one. What that has
+// evaluateSame evaluates the value of the schema being evaluated by another one. What that has
 // evaluated counts for this one, unless it failed.
-func (r *run) same(s *jsonschema.Schema, v any) bool {
+func (r *run) evaluateSame(s *jsonschema.Schema, v any) bool {
 	if r.seen == nil {
 		return r.apply(s, v)
 	}
@@ -129,14 +129,14 @@ func (r *run) same(s *jsonschema.Schema, v any) bool {
 func (r *run) try(s *jsonschema.Schema, v any) bool {
 	before := r.bad
 	r.muted++
-	ok := r.same(s, v)
+	ok := r.evaluateSame(s, v)
 	r.muted--
 	r.bad = before
 	return ok
 }
 
-// inner evaluates a part of the value being evaluated, for a keyword.
-func (r *run) inner(keyword string, at token, s *jsonschema.Schema, v any) bool {
+// evaluateInner evaluates a part of the value being evaluated, for a keyword.
+func (r *run) evaluateInner(keyword string, at token, s *jsonschema.Schema, v any) bool {
 	by := r.by
 	r.by = keyword
 	defer func() { r.by = by }()
@@ -155,7 +155,7 @@ func (r *run) inner(keyword string, at token, s *jsonschema.Schema, v any) bool 
 func (r *run) tryInner(keyword string, at token, s *jsonschema.Schema, v any) bool {
 	before := r.bad
 	r.muted++
-	ok := r.inner(keyword, at, s, v)
+	ok := r.evaluateInner(keyword, at, s, v)
 	r.muted--
 	r.bad = before
 	return ok

@@ -128,9 +128,9 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) error {
 	return s.ValidatePart(ctx, doc, nil)
 }
 
-// ValidatePart is Validate of an object without some of its members: those for which present holds count as being there,
-// whatever their values. It may hold for members that the object has: properties judge them where they declare them, and they are
-// allowed where they are not. If present is nil, no member is left out.
+// ValidatePart is Validate of an object without some of its members: those for which present holds count as being
+// there, whatever their values. It may hold for members that the object has: properties judge them where they declare
+// them, and they are allowed where they are not. If present is nil, no member is left out.
 func (s *Schema) ValidatePart(ctx context.Context, doc []byte, present func(name string) bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {

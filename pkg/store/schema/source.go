@@ -123,7 +123,7 @@ func (p *sourceParser) value(parent *node, token string, depth int) (*node, erro
 	start := p.skipTo()
 	literal, err := p.decoder.Token()
 	if err != nil {
-		return nil, p.broken(err)
+		return nil, p.syntaxError(err)
 	}
 	n := &node{file: p.file, parent: parent, token: token, place: start, start: start}
 	switch t := literal.(type) {
@@ -159,7 +159,7 @@ func (p *sourceParser) object(n *node, depth int) error {
 		place := p.skipTo()
 		token, err := p.decoder.Token()
 		if err != nil {
-			return p.broken(err)
+			return p.syntaxError(err)
 		}
 		name, ok := token.(string)
 		if !ok {
@@ -177,7 +177,7 @@ func (p *sourceParser) object(n *node, depth int) error {
 		n.members = append(n.members, member{name: name, value: value})
 	}
 	_, err := p.decoder.Token()
-	return p.broken(err)
+	return p.syntaxError(err)
 }
 
 func (p *sourceParser) array(n *node, depth int) error {
@@ -189,7 +189,7 @@ func (p *sourceParser) array(n *node, depth int) error {
 		n.items = append(n.items, item)
 	}
 	_, err := p.decoder.Token()
-	return p.broken(err)
+	return p.syntaxError(err)
 }
 
 // skipTo is the offset of the next token: the decoder's own offset is right after
@@ -202,7 +202,7 @@ func (p *sourceParser) skipTo() int {
 	return offset
 }
 
-func (p *sourceParser) broken(err error) error {
+func (p *sourceParser) syntaxError(err error) error {
 	if err == nil {
 		return nil
 	}

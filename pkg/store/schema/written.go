@@ -17,8 +17,8 @@ type Written struct {
 	Judged  bool               // the schema judges it, and each document has one
 }
 
-// Contradictions returns a *RefusedError with what the schema says of a member of the document itself that is not true of
-// what is written there: by type, const and enum, in properties that hold for every document. nil: nothing.
+// Contradictions returns a *RefusedError with what the schema says of a member of the document itself that is not true
+// of what is written there: by type, const and enum, in properties that hold for every document. nil: nothing.
 func (s *Schema) Contradictions(name string, w Written) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.declared[name] {
@@ -30,8 +30,9 @@ func (s *Schema) Contradictions(name string, w Written) error {
 	return refused.err()
 }
 
-// RefusesObjects returns a *RefusedError if no object matches the schema, as far as that can be seen: it is about values of
-// other types, or false, or requires a member that it refuses. maintained are members that it does not judge. nil: nothing is wrong.
+// RefusesObjects returns a *RefusedError if no object matches the schema, as far as that can be seen: it is about
+// values of other types, or false, or requires a member that it refuses. maintained are members that it does not judge.
+// nil: nothing is wrong.
 func (s *Schema) RefusesObjects(maintained func(name string) bool) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.always {
@@ -65,7 +66,7 @@ func (o *outline) refusing(name string) string {
 	switch {
 	case slices.ContainsFunc(o.declared[name], isFalse):
 		return "properties"
-	case slices.ContainsFunc(o.gates, func(g gate) bool { return g.refuses(name) }):
+	case slices.ContainsFunc(o.gates, func(g closedSchema) bool { return g.refuses(name) }):
 		return "additionalProperties"
 	}
 	return ""
@@ -73,7 +74,7 @@ func (o *outline) refusing(name string) string {
 
 func (o *outline) contradict(refused *refusals, n *node, w Written) {
 	advice := w.advice()
-	for _, n := range o.holding(n) {
+	for _, n := range o.impliedSchemas(n) {
 		if k := n.get("type"); k != nil && w.Type != "" && !allowsType(k, w.Type) {
 			refused.add(k, "type", fmt.Sprintf("is %s, and %s is %s", k.raw(), w.What, withArticle(w.Type)), advice)
 		}
@@ -159,8 +160,8 @@ func withArticle(kind string) string {
 	return "a " + kind
 }
 
-// Limits returns where the schema limits a member of the document itself by more than its type, as pointers in the file: what
-// does not hold where the member is not the client's.
+// Limits returns where the schema limits a member of the document itself by more than its type, as pointers in the
+// file: what does not hold where the member is not the client's.
 func (s *Schema) Limits(name string) (pointers []string) {
 	var visit func(n *node, seen map[*node]bool)
 	visit = func(n *node, seen map[*node]bool) {

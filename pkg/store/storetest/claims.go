@@ -10,7 +10,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// claimTests hold what unique values build on: docs/unique.md. A claim is a record of a store beside that of the objects.
+// claimTests hold what unique values build on: docs/unique.md. A claim is a record of a store beside that of the
+// objects.
 func claimTests() []test {
 	return []test{
 		{"of several claims of one value one is made", oneClaimIsMade},

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// OneIndex is a backend whose stores are KeyCounters and no Intersecters, whatever those of Backend are: with it a test compares
-// lists that are intersections with what one index finds.
+// OneIndex is a backend whose stores are KeyCounters and no Intersecters, whatever those of Backend are: with it a test
+// compares lists that are intersections with what one index finds.
 type OneIndex struct{ driver.Backend }
 
 // Open implements driver.Backend.
@@ -73,9 +73,9 @@ func (s *testStore) intersect(q driver.Query, maxKeys int, conditions ...driver.
 	}
 }
 
-// intersectionsEqualAModel: pages of any size that may compare any number of keys have together what the model has, in both
-// directions, and so do counts. The parts are few, so that there are intersections of all sizes, and among them are those that an encoding
-// escapes.
+// intersectionsEqualAModel: pages of any size that may compare any number of keys have together what the model has, in
+// both directions, and so do counts. The parts are few, so that there are intersections of all sizes, and among them
+// are those that an encoding escapes.
 func intersectionsEqualAModel(f *fixture) {
 	s := f.open("Books", byColor, byPlace, byTag, byShelf, byLabel)
 	intersecter, ok := s.intersecter()
@@ -216,8 +216,8 @@ func intersectionsDuringWrites(f *fixture) {
 	}
 }
 
-// intersectionsDuringUpdates: a record that has one key or the other, both at times, or is deleted, is found only as it has both, and
-// the others each time.
+// intersectionsDuringUpdates: a record that has one key or the other, both at times, or is deleted, is found only as it
+// has both, and the others each time.
 func intersectionsDuringUpdates(f *fixture) {
 	s := f.open("Books", byColor, byTag)
 	intersecter, ok := s.intersecter()
@@ -277,8 +277,8 @@ func intersectionsDuringUpdates(f *fixture) {
 	})
 }
 
-// intersectionsSkip: the number of keys that are compared is that of the smaller index, and a page that compares few of them continues
-// where the one before has ended.
+// intersectionsSkip: the number of keys that are compared is that of the smaller index, and a page that compares few of
+// them continues where the one before has ended.
 func intersectionsSkip(f *fixture) {
 	s := f.open("Books", byColor, byTag)
 	intersecter, ok := s.intersecter()

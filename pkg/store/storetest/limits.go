@@ -122,8 +122,8 @@ func manyEvents(f *fixture) {
 	s.wantRecord("a", n, text(fmt.Sprint(n-1)))
 }
 
-// manyMoreKeys: an index that is added over arrays of any length has a key for each element, however many a client may write
-// at once.
+// manyMoreKeys: an index that is added over arrays of any length has a key for each element, however many a client may
+// write at once.
 func manyMoreKeys(f *fixture) {
 	s := f.open("Books")
 	const n = 2000

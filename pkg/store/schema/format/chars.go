@@ -67,7 +67,8 @@ func percentEncoded(s string) bool {
 
 var hexDigits = setOf("0123456789abcdefABCDEF")
 
-// isUCSChar is ucschar of RFC 3987, without the characters that only format text of two directions, which its section 4.1 forbids.
+// isUCSChar is ucschar of RFC 3987, without the characters that only format text of two directions, which its section
+// 4.1 forbids.
 func isUCSChar(r rune) bool {
 	switch {
 	case r == 0x200E, r == 0x200F, r >= 0x202A && r <= 0x202E:

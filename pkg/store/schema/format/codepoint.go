@@ -11,7 +11,8 @@ var (
 	neverValid  = []rune{0x0640, 0x07FA, 0x302E, 0x302F, 0x3031, 0x3032, 0x3033, 0x3034, 0x3035, 0x303B}
 )
 
-// never are the ranges that RFC 5892 excludes although they are letters or marks: symbols and music (2.4), old jamo of Hangul (2.9).
+// never are the ranges that RFC 5892 excludes although they are letters or marks: symbols and music (2.4), old jamo of
+// Hangul (2.9).
 var never = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x11FF, Stride: 1}, {Lo: 0x20D0, Hi: 0x20FF, Stride: 1}, {Lo: 0xA960, Hi: 0xA97F, Stride: 1}, {Lo: 0xD7B0, Hi: 0xD7FF, Stride: 1},
@@ -45,7 +46,8 @@ func isProtocolValid(r rune) bool {
 	}
 }
 
-// isValidInContext reports whether a character is valid where it is in the label. The joiners were checked by package idna.
+// isValidInContext reports whether a character is valid where it is in the label. The joiners were checked by package
+// idna.
 func isValidInContext(label []rune, i int) bool {
 	before, after := rune(-1), rune(-1)
 	if i > 0 {

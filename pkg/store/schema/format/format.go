@@ -1,10 +1,10 @@
 // Package format reports whether strings have the formats that JSON Schema defines for its keyword format.
 //
-// Each check follows the document that JSON Schema names: RFC 3339 for times, RFC 5321 and 6531 for e-mail addresses, RFC 1123 and 5890 for
-// host names, RFC 3986 and 3987 for URIs and IRIs, RFC 6570 for templates, RFC 6901 for pointers, ECMA 262 for regular expressions. The
-// official test suite judges them (../suite_test.go). What a library gets right is left to it: net/netip, google/uuid, and of host names
-// golang.org/x/net/idna. The grammars of the others are short, and no maintained library is exact:
-// net/url and net/mail accept more than their RFCs do.
+// Each check follows the document that JSON Schema names: RFC 3339 for times, RFC 5321 and 6531 for e-mail addresses,
+// RFC 1123 and 5890 for host names, RFC 3986 and 3987 for URIs and IRIs, RFC 6570 for templates, RFC 6901 for pointers,
+// ECMA 262 for regular expressions. The official test suite judges them (../suite_test.go). What a library gets right
+// is left to it: net/netip, google/uuid, and of host names golang.org/x/net/idna. The grammars of the others are short,
+// and no maintained library is exact: net/url and net/mail accept more than their RFCs do.
 //
 // A client chooses the strings. Each check takes time and memory in proportion to the string's length, or to a
 // greatest length that the format has.
@@ -63,8 +63,8 @@ func Of(name string, indexes bool) func(s string) bool {
 	return checks[name]
 }
 
-// Cost is how many steps it takes to check whether a string of size bytes has a format; a step takes some nanoseconds. Reading a regular
-// expression costs the most: it needs memory for each open group, besides.
+// Cost is how many steps it takes to check whether a string of size bytes has a format; a step takes some nanoseconds.
+// Reading a regular expression costs the most: it needs memory for each open group, besides.
 func Cost(name string, size int) int {
 	switch name {
 	case "regex":

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// isRegex is Pattern of ECMA 262 (2025) with the flag u, as JSON Schema wants expressions: they are read, and not run. There is no
-// recursion, so that an expression of any depth costs only what its length does.
+// isRegex is Pattern of ECMA 262 (2025) with the flag u, as JSON Schema wants expressions: they are read, and not run.
+// There is no recursion, so that an expression of any depth costs only what its length does.
 func isRegex(s string) bool {
 	p := expression{rest: s}
 	p.groups = []group{{}}

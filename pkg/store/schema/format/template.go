@@ -11,7 +11,8 @@ var (
 	nameChars    = setOf(letters + digits + "_")
 )
 
-// isTemplate is URI-Template of RFC 6570, of any level. The operators that it reserves for later have no meaning, and are refused.
+// isTemplate is URI-Template of RFC 6570, of any level. The operators that it reserves for later have no meaning, and
+// are refused.
 func isTemplate(s string) bool {
 	for {
 		literal, rest := cutAny(s, "{")

@@ -1,6 +1,8 @@
 package format
 
-import "strings"
+import (
+	"strings"
+)
 
 // charsBeyond says which characters beyond ASCII a URI or an IRI has.
 type charsBeyond struct {
@@ -21,7 +23,8 @@ var (
 	decimals      = setOf(digits)
 )
 
-// isReference is URI-reference of RFC 3986 or IRI-reference of RFC 3987, and URI or IRI when it has to be absolute: with a scheme.
+// isReference is URI-reference of RFC 3986 or IRI-reference of RFC 3987, and URI or IRI when it has to be absolute:
+// with a scheme.
 func isReference(s string, chars charsBeyond, absolute bool) bool {
 	s, fragment, _ := strings.Cut(s, "#")
 	s, query, _ := strings.Cut(s, "?")
@@ -72,4 +75,38 @@ func isFutureAddress(s string) bool {
 	}
 	version, address, found := strings.Cut(s[1:], ".")
 	return found && version != "" && hexDigits.only(version) && address != "" && futureChars.only(address)
+}
+
+// isPointer is RFC 6901.
+func isPointer(s string) bool {
+	if s != "" && s[0] != '/' {
+		return false
+	}
+	for {
+		_, rest, found := strings.Cut(s, "~")
+		if !found {
+			return true
+		}
+		if rest == "" || rest[0] != '0' && rest[0] != '1' {
+			return false
+		}
+		s = rest
+	}
+}
+
+// isRelativePointer is the draft "Relative JSON Pointers". Its version of 2020 adds indexes that are counted up or
+// down.
+func isRelativePointer(s string, indexes bool) bool {
+	rest, ok := cutInteger(s)
+	if ok && indexes && rest != "" && (rest[0] == '+' || rest[0] == '-') {
+		rest, ok = cutInteger(rest[1:])
+	}
+	return ok && (rest == "#" || isPointer(rest))
+}
+
+// cutInteger returns what follows an integer without leading zeros.
+func cutInteger(s string) (rest string, ok bool) {
+	rest = strings.TrimLeft(s, "0123456789")
+	digits := s[:len(s)-len(rest)]
+	return rest, digits == "0" || digits != "" && digits[0] != '0'
 }

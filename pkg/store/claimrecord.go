@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
+)
+
+// claimRecords are where a store keeps its claims.
+type claimRecords struct {
+	driver     driver.Store
+	generation string      // of the records: another one after they were lost, or restored
+	complete   atomic.Bool // every object has its claims: new ones can be trusted
+}
+
+// claimSuffix ends the name of a driver's store with claims. It has a dot, which the names of others have not.
+const claimSuffix = ".claims"
+
+// generationUUID is the record of the generation. Those of claims are 64 hexadecimal digits.
+const generationUUID = "generation"
+
+// ClaimsOf returns the store whose claims a store of a backend has; false for one that has objects.
+func ClaimsOf(name string) (store string, isOf bool) {
+	return strings.CutSuffix(name, claimSuffix)
+}
+
+func openClaims(ctx context.Context, backend driver.Backend, name string) (*claimRecords, error) {
+	d, err := backend.Open(ctx, driver.Spec{Name: name + claimSuffix})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		record, found, err := d.Get(ctx, generationUUID)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			return &claimRecords{driver: d, generation: string(record.Body)}, nil
+		}
+		err = d.Put(ctx, driver.Write{UUID: generationUUID, Revision: 1, Body: []byte(newGeneration())})
+		if err != nil && !errors.Is(err, errs.Mismatch) {
+			return nil, err
+		}
+	}
+}
+
+func newGeneration() string { return `"` + object.NewUUID() + `"` }
+
+// claim is the right of an object to a value.
+type claim struct {
+	id      string
+	version uint64 // the revision of its record; 0: there is none
+
+	content claimContent
+}
+
+type claimContent struct {
+	Unique   string `json:"unique"`   // name of the constraint
+	Owner    string `json:"owner"`    // uuid; "": the claim is free
+	Revision uint64 `json:"revision"` // the highest one of the owner's writes that it was made for
+}
+
+func (c *claimRecords) get(ctx context.Context, id string) (claim, error) {
+	record, found, err := c.driver.Get(ctx, id)
+	if err != nil || !found {
+		return claim{id: id}, err
+	}
+	return decodeClaim(record)
+}
+
+func decodeClaim(record driver.Record) (claim, error) {
+	c := claim{id: record.UUID, version: record.Revision}
+	if record.Deleted {
+		return c, nil
+	}
+	if err := json.Unmarshal(record.Body, &c.content); err != nil {
+		return c, errs.Wrap(err, errs.Internal, "the claim %s can't be read", record.UUID)
+	}
+	return c, nil
+}
+
+// put replaces a claim as it was read, and returns the one that it now is. Mismatch when it has changed since.
+func (c *claimRecords) put(ctx context.Context, now time.Time, current claim, content claimContent) (claim, error) {
+	w := driver.Write{UUID: current.id, Revision: nextRevision(now, current.version)}
+	if current.content.Owner != "" {
+		w.IfRevision = current.version
+	}
+	if content.Owner != "" {
+		body, err := json.Marshal(content)
+		if err != nil {
+			return claim{}, err
+		}
+		w.Body = body
+	}
+	return claim{id: current.id, version: w.Revision, content: content}, c.driver.Put(ctx, w)
+}
