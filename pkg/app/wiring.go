@@ -43,7 +43,7 @@ type wiring struct {
 
 // degradedFirst are the parts whose shortcomings /readyz lists first, in this order.
 var degradedFirst = []string{
-	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "collecting unique values", "the search indexes", "the mailers",
+	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "unique values and indexes", "the search indexes", "the mailers",
 }
 
 // newWiring makes the parts of a process: first those that others need, then all in the order in which they start.
@@ -95,7 +95,7 @@ func newWiring(a *App) *wiring {
 		{true, data.RestoreCheck(wait)},
 		{true, (&data.Storages{Metrics: counted}).Part()},
 		{true, served.Part()},
-		{true, (&data.Claims{Log: log}).Part()},
+		{true, (&data.Required{Log: log}).Part()},
 		{clients, routes.WaiterPart(served)},
 		{true, mailing.Part()},
 		{clients || mails, (&accounts.Authentication{Awaiter: wait, Served: served, Roles: roles, Metrics: counted, Mailers: mailing}).Part()},

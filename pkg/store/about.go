@@ -41,10 +41,23 @@ func (s *Store) Building(ctx context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range known.builds {
-		names = append(names, s.indexing.describe(b.Index))
+	return s.describe(known.names()), nil
+}
+
+// KnownBuilding is Building as the backend has said last; nil if it was not asked.
+func (s *Store) KnownBuilding() []string { return s.describe(s.opened.state.Known()) }
+
+func (s *Store) describe(indexes []string) (names []string) {
+	for _, i := range indexes {
+		names = append(names, s.indexing.describe(i))
 	}
-	return names, nil
+	return names
+}
+
+// FindsLinked reports whether Linked finds all objects by a key: its index is not being built.
+func (s *Store) FindsLinked(ctx context.Context, key string) (bool, error) {
+	known, err := s.opened.state.recent(ctx)
+	return err == nil && !known.has(mapIndex(key)), err
 }
 
 // Count returns roughly how many objects there are, and how many events are

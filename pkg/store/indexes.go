@@ -29,6 +29,7 @@ const buildingRetry = 5 * time.Second
 type Indexes struct {
 	store   string
 	driver  driver.Store
+	names   []string
 	asking  chan struct{}
 	known   atomic.Pointer[indexBuilds]
 	percent atomic.Int64 // of the objects; 0: not known
@@ -48,8 +49,19 @@ func (b *indexBuilds) has(index string) bool {
 	return slices.ContainsFunc(b.builds, func(b driver.Build) bool { return b.Index == index })
 }
 
-func newIndexes(store string, d driver.Store, young bool) *Indexes {
-	x := &Indexes{store: store, driver: d, asking: make(chan struct{}, 1)}
+func (b *indexBuilds) names() (names []string) {
+	for _, b := range b.builds {
+		names = append(names, b.Index)
+	}
+	return names
+}
+
+func newIndexes(d driver.Store, spec *driver.Spec, young bool) *Indexes {
+	x := &Indexes{store: spec.Name, driver: d, asking: make(chan struct{}, 1)}
+	for _, i := range spec.Indexes {
+		x.names = append(x.names, i.Name)
+	}
+	slices.Sort(x.names)
 	x.young.Store(young)
 	return x
 }
@@ -65,6 +77,17 @@ func (x *Indexes) Succeed(next *Indexes) {
 // Settle says that the configuration before is not in use any more. Until then it may write without an index at any time, so each
 // list asks the backend which are complete.
 func (x *Indexes) Settle() { x.young.Store(false) }
+
+// Names returns the names of all indexes, sorted.
+func (x *Indexes) Names() []string { return x.names }
+
+// Known returns the names of the indexes that were not complete when the backend was asked last; nil if it was not asked.
+func (x *Indexes) Known() (names []string) {
+	if known := x.known.Load(); known != nil {
+		return known.names()
+	}
+	return nil
+}
 
 // Building returns the builds of the indexes that are not complete now.
 func (x *Indexes) Building(ctx context.Context) ([]driver.Build, error) {

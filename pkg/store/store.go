@@ -213,7 +213,7 @@ func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Opt
 	if m.driver, err = backend.Open(ctx, spec); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
-	m.spec, m.state = spec.Indexes, newIndexes(o.Name, m.driver, young)
+	m.spec, m.state = spec.Indexes, newIndexes(m.driver, &spec, young)
 	return nil
 }
 

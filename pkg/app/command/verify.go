@@ -76,7 +76,7 @@ func verifyStores(ctx context.Context, p *plan.Plan, set *store.Set, o VerifyOpt
 	if p.Shared() {
 		wait = DifferenceTimeout
 	}
-	if err := fill.Load(ctx, open.ClaimsOf(p, set, slog.New(slog.DiscardHandler))); err != nil {
+	if err := fill.Load(ctx, open.RequiredOf(p, set, slog.New(slog.DiscardHandler))); err != nil {
 		return errors.Join(err, open.CloseStorages(storages))
 	}
 	err = VerifyAll(ctx, set, open.InOrder(open.Services(p, storages, set, nil, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)

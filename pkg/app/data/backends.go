@@ -110,8 +110,9 @@ func (s *Stores) complete(g *serving.Generation, o *store.Options) {
 
 // start opens all stores.
 func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
+	openStore := open.Opener(first.Plan)
 	set, err := open.Stores(ctx, first.Plan, first.Backends, func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
-		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = open.StoreOnline(ctx, backend, b, o); return err })
+		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = openStore(ctx, backend, b, o); return err })
 		if err == nil && o.Name == config.SealKeyStore {
 			err = s.openSealer(ctx, first, opened)
 		}
@@ -122,6 +123,7 @@ func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
 	}
 	first.Set = set
 	for name, s := range set.Stores() {
+		s.Indexes().Settle() // nothing of this process has other indexes
 		first.Relay.Add(name, s.Driver())
 	}
 	s.Metrics.MustRegister(s.counts())
@@ -155,6 +157,15 @@ func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (
 	return part.Change{Apply: func() {
 		for _, s := range added {
 			next.Relay.Add(s.Name(), s.Driver())
+		}
+		for name, s := range next.Set.Stores() {
+			if known := before.Set.Store(name); known != nil {
+				known.Indexes().Succeed(s.Indexes())
+			}
+		}
+	}, Retire: func(context.Context) {
+		for _, s := range next.Set.Stores() {
+			s.Indexes().Settle()
 		}
 	}}, nil
 }

@@ -69,23 +69,26 @@ type Options struct {
 
 // Filler does works for existing objects. Its methods are safe for concurrent use.
 type Filler struct {
-	opts    Options
-	log     *slog.Logger
-	shared  store.Shared[state]
-	process string
-	works   map[string]*work  // by name
-	own     map[string]string // their definitions
-	watcher *watcher          // used by run alone
-	waits   map[string]bool   // logged that they wait for other processes
+	opts          Options
+	log           *slog.Logger
+	shared        store.Shared[state]
+	process       string
+	works         map[string]*work  // by name
+	own           map[string]string // their definitions
+	watcher       *watcher          // used by run alone
+	leavesIndexes bool              // does not build any
+	waits         map[string]bool   // logged that they wait for other processes
 
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	yielded atomic.Bool
-	filling atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
-	noticed bool                               // that Ready is closed; used by run alone
-	targets atomic.Int64                       // that this process has filled
-	polls   atomic.Int64
-	rate    atomic.Int64
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	yielded   atomic.Bool
+	held      atomic.Bool
+	filling   atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
+	noticed   bool                               // that Ready is closed; used by run alone
+	rechecked time.Time                          // when all indexes were; used by run alone
+	targets   atomic.Int64                       // that this process has filled
+	polls     atomic.Int64
+	rate      atomic.Int64
 
 	changing sync.Mutex                      // of the state: what is read later is also applied later
 	current  atomic.Pointer[state]           // as it was read last; it is not changed any more
@@ -144,9 +147,10 @@ func Load(ctx context.Context, o Options) error {
 }
 
 // Complete fills everything, for a command that writes while nobody serves. What other processes fill, or have another
-// definition of for longer than one that has ended, is left to them.
+// definition of for longer than one that has ended, is left to them; so are indexes, since it writes with all of them.
 func Complete(ctx context.Context, o Options) error {
 	f := newFiller(o)
+	f.leavesIndexes = true
 	defer f.end(ctx)
 	if err := f.begin(ctx); err != nil {
 		return err
@@ -168,28 +172,44 @@ func Complete(ctx context.Context, o Options) error {
 }
 
 func (f *Filler) complete() bool {
-	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled })
+	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled && !s.Indexes })
 }
 
 // SetRate sets how many objects a second are read at most: targets, and objects whose entries are computed. 0 is no
 // limit. A fill in progress continues with it.
 func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
 
+// Hold ends the filling until Resume: another Filler of this process, with what a reload says, is being prepared. If no other
+// process uses the stores, this one does not even poll: it would take the other one for an earlier process that has ended, fill
+// by its own definition once more, and have that known when a later configuration has the same.
+func (f *Filler) Hold() {
+	f.held.Store(true)
+	f.endFill()
+}
+
+// Resume ends Hold.
+func (f *Filler) Resume() { f.held.Store(false) }
+
 // Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still see that the
 // process works by these definitions, until Close.
 func (f *Filler) Yield() {
 	f.yielded.Store(true)
-	if end := f.filling.Load(); end != nil {
-		(*end)()
-	}
+	f.endFill()
 	if f.opts.Alone { // nobody else has to know
 		f.cancel()
 	}
 }
 
+// endFill ends the fill in progress.
+func (f *Filler) endFill() {
+	if end := f.filling.Load(); end != nil {
+		(*end)()
+	}
+}
+
 // mayFill reports whether this Filler may fill.
 func (f *Filler) mayFill() bool {
-	if !f.opts.Fills || f.yielded.Load() {
+	if !f.opts.Fills || f.yielded.Load() || f.held.Load() {
 		return false
 	}
 	select {
@@ -211,17 +231,22 @@ func (f *Filler) run(ctx context.Context) {
 	defer f.end(ctx)
 	retries := backoff.New(retryMin, retryMax)
 	for ctx.Err() == nil {
-		err := f.poll(ctx)
+		var err error
+		if !f.opts.Alone || !f.held.Load() {
+			err = f.poll(ctx)
+		}
 		if err == nil {
 			err = f.fillDue(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return
-		case f.yielded.Load():
+		case f.yielded.Load() || f.held.Load():
 			f.end(ctx) // else the next Filler would wait for the lease
 		case err != nil:
-			f.report(err)
+			if !errors.Is(err, errWaits) {
+				f.report(err)
+			}
 			_ = retries.Wait(ctx)
 			continue
 		}
@@ -318,6 +343,11 @@ func (f *Filler) fillDue(ctx context.Context) error {
 	if !f.mayFill() {
 		return nil
 	}
+	if !f.leavesIndexes {
+		if err := f.reopenIndexes(ctx); err != nil {
+			return err
+		}
+	}
 	due := f.due()
 	if len(due) == 0 {
 		return nil
@@ -342,21 +372,40 @@ func (f *Filler) fillDue(ctx context.Context) error {
 	if err != nil || !claimed {
 		return err
 	}
+	if err := f.settleIndexes(ctx, due); err != nil {
+		return err
+	}
+	waits := false
 	for _, name := range due {
-		if !f.mayBegin(name) {
-			continue
+		may, err := f.mayBegin(ctx, name)
+		if err == nil && may {
+			err = f.fill(ctx, name)
 		}
-		if err := f.fill(ctx, name); err != nil {
+		if err != nil {
 			return err
 		}
+		waits = waits || !may && f.works[name].readyFrom != nil
 	}
-	return f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
+	err = f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
+	if err == nil && waits {
+		return errWaits
+	}
+	return err
 }
 
+// errWaits says that a work waits for an index that is being built.
+var errWaits = errors.New("fill: an index is being built")
+
 // mayBegin reports whether what has to be done before a work is done.
-func (f *Filler) mayBegin(name string) bool {
-	before := f.works[f.works[name].after]
-	return before == nil || f.current.Load().filled(f.works[name].after, before.definition)
+func (f *Filler) mayBegin(ctx context.Context, name string) (bool, error) {
+	w := f.works[name]
+	if before := f.works[w.after]; before != nil && !f.current.Load().filled(w.after, before.definition) {
+		return false, nil
+	}
+	if w.readyFrom == nil {
+		return true, nil
+	}
+	return w.readyFrom(ctx)
 }
 
 // due returns the names of what is to be filled, and says which wait for other processes.
@@ -365,6 +414,7 @@ func (f *Filler) due() []string {
 	var due []string
 	for name, w := range f.works {
 		switch {
+		case w.build != nil && f.leavesIndexes:
 		case s.due(name, w.definition):
 			due = append(due, name)
 			delete(f.waits, name)

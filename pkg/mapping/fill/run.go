@@ -12,6 +12,7 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 )
 
 // errTakenOver ends a fill that another process continues, or that has become useless because a process with another
@@ -45,11 +46,15 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	var building []driver.Build
+	if r.work.build != nil {
+		if building, err = r.work.build.Building(ctx); err != nil {
+			return err
+		}
+	}
 	err = r.change(ctx, func(rec *record) {
-		if rec.Fill == nil {
-			rec.Fill = &progress{Definition: f.own[name], Began: f.opts.Now().UTC(), Total: total}
-		} else {
-			r.resume = true
+		if r.resume = r.begun(rec, building) != nil; !r.resume {
+			rec.Fill = &progress{Definition: f.own[name], Began: f.opts.Now().UTC(), Total: total, Builds: building}
 		}
 		r.at = *rec.Fill
 		r.at.counts = r.at.Before
@@ -57,6 +62,10 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 	if err == nil {
 		r.logBeginning()
 		err = r.keeping(ctx, r.all)
+	}
+	if r.work.build != nil && errors.Is(err, errs.Mismatch) {
+		f.log.Info("an index has to be built again: something without it has written meanwhile", r.work.kind, name)
+		return nil
 	}
 	if errors.Is(err, errTakenOver) {
 		f.log.Info("a fill ends: another process has it, or has another configuration", r.work.kind, name)
@@ -140,6 +149,9 @@ func (r *run) all(ctx context.Context) error {
 }
 
 func (r *run) fillPage(ctx context.Context, page []store.Stored) error {
+	if r.work.build != nil {
+		return r.reindex(ctx, page)
+	}
 	g, filling := errgroup.WithContext(ctx)
 	g.SetLimit(r.work.atOnce)
 	passed := 0
@@ -219,6 +231,15 @@ func (r *run) pace(ctx context.Context, objects int) error {
 func (r *run) complete(ctx context.Context) error {
 	now, at := r.opts.Now().UTC(), r.progress()
 	at.Cursor = nil
+	if r.work.build != nil {
+		if err := r.work.build.Complete(ctx, at.Builds); err != nil {
+			return err
+		}
+		if err := r.work.build.Release(ctx); err != nil {
+			return err
+		}
+		at.Builds = nil
+	}
 	err := r.change(ctx, func(rec *record) {
 		rec.Filled, rec.At, rec.Last, rec.Fill = at.Definition, now, &at, nil
 	})

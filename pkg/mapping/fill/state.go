@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 )
 
 // state is what the processes of an installation share about works. Processes of the release before computed fields share
@@ -30,10 +31,11 @@ type record struct {
 
 // progress is how far a fill is.
 type progress struct {
-	Definition string    `json:"definition"`
-	Began      time.Time `json:"began"`
-	Cursor     []byte    `json:"cursor,omitempty"` // objects before it are done
-	Total      int64     `json:"total"`            // objects when it began, approximately
+	Definition string         `json:"definition"`
+	Began      time.Time      `json:"began"`
+	Cursor     []byte         `json:"cursor,omitempty"` // objects before it are done
+	Total      int64          `json:"total"`            // objects when it began, approximately
+	Builds     []driver.Build `json:"builds,omitempty"` // of indexes, that are complete with the fill
 	counts
 	Before counts `json:"before,omitzero"` // the counts of the objects before the cursor, from which a fill continues
 }
@@ -188,6 +190,25 @@ func (s *state) skip(name, definition string, now time.Time) bool {
 	}
 	r.Seen = map[string]uint64{definition: r.Seen[definition]}
 	r.Filled, r.At, r.Fill = definition, now, nil
+	return true
+}
+
+// settle counts a work as done for which nothing was to be done.
+func (s *state) settle(name, definition string, now time.Time) bool {
+	if !s.due(name, definition) {
+		return false
+	}
+	r := s.Works[name]
+	r.Filled, r.At, r.Fill, r.Last = definition, now, nil, nil
+	return true
+}
+
+// reopen has a work done again.
+func (s *state) reopen(name, definition string) bool {
+	if !s.filled(name, definition) {
+		return false
+	}
+	s.Works[name].Filled = ""
 	return true
 }
 

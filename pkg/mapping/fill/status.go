@@ -11,6 +11,9 @@ type Status struct {
 	Source, Target, Array string // of a mapping; of other works the store alone, as Target
 	Upgrades              bool   // the work makes up for what a release before did not do, as about whole numbers in keys
 
+	Indexes  bool // the work is to build the indexes of the store Target
+	Building bool // of these, some are not complete, as the backend has said last
+
 	Filled  bool // by the configuration of this process
 	Waiting bool // for processes with another configuration to end, if there are any
 	Others  bool // such a process is known to run
@@ -28,6 +31,9 @@ func (f *Filler) Status() []Status {
 	for _, name := range slices.Sorted(maps.Keys(f.works)) {
 		w := f.works[name]
 		st := Status{Target: w.store.Name(), Filled: s.filled(name, w.definition), Waiting: s.disputed(name), Others: f.disputed(s, name), Upgrades: w.needs != nil}
+		if w.build != nil {
+			st.Indexes, st.Building = true, len(w.build.Known()) > 0
+		}
 		if w.mapping != nil {
 			st.Source, st.Array = w.mapping.Source, w.mapping.Array
 		}

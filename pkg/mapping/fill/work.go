@@ -45,6 +45,9 @@ type work struct {
 	// an error.
 	fill func(ctx context.Context, uuid string, read func(objects int) error) error
 
+	build     builds                                  // the work is to build these indexes; nil: it is done object by object, by fill
+	readyFrom func(ctx context.Context) (bool, error) // whether what the work reads is complete; nil: it is
+
 	// trust is called with whether the work is done, each time the state was read: requests depend on it. nil: none does.
 	trust func(filled bool)
 }
@@ -59,9 +62,9 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	for i := range set.Mappings() {
 		if m := &set.Mappings()[i]; m.Array != "" { // else it copies nothing
 			name := m.Source + " in " + m.Target + "." + m.Array
-			all[name] = arrays(set.Store(m.Target), m, reconciler)
+			all[name] = arrays(set.Store(m.Source), set.Store(m.Target), m, reconciler)
 			if !ownKeys(m.Source) {
-				all["numbers of "+name] = numbers(set.Store(m.Target), m, reconciler)
+				all["numbers of "+name] = numbers(set.Store(m.Source), set.Store(m.Target), m, reconciler)
 			}
 		}
 	}
@@ -79,7 +82,7 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	return Works{state: "MAPPINGS", byName: all}
 }
 
-func arrays(target *store.Store, m *store.Mapping, reconciler *mapping.Reconciler) *work {
+func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.Reconciler) *work {
 	when := ""
 	if m.When != nil {
 		when = fmt.Sprint(m.When)
@@ -88,6 +91,7 @@ func arrays(target *store.Store, m *store.Mapping, reconciler *mapping.Reconcile
 		store: target, mapping: m, page: 100, atOnce: 1, kind: "mapping", what: "the arrays of a mapping",
 		begins:     "a mapping is new or has changed: filling its arrays from the objects",
 		definition: hashOf(append([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner}, rulesOf(when)...)...),
+		readyFrom:  func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
 		fill: func(ctx context.Context, uuid string, read func(objects int) error) error {
 			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, uuid, read)
 		},
