@@ -11,6 +11,7 @@ import (
 	"belfry/listeners/mapping/route"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
+	"belfry/pkg/errs"
 )
 
 // newSharing prepares the mapping worker to share targets with those of other processes that have the same mappings, if there can be any.
@@ -19,9 +20,12 @@ func (w *Workers) newSharing(g *serving.Generation) *route.Group {
 	if definition == "" {
 		return nil
 	}
-	return route.New(route.Options{
-		Bus: g.Bus, Logger: w.Log, Definition: definition, Silence: plan.WorkerAckWait, Run: w.runForAnother,
+	var group *route.Group
+	group = route.New(route.Options{
+		Bus: g.Bus, Logger: w.Log, Definition: definition, Silence: plan.WorkerAckWait,
+		Run: func(r route.Round, done func(error)) { w.runForAnother(group, r, done) },
 	})
+	return group
 }
 
 // sharingDefinition identifies the mappings of a configuration whose targets are shared; "" if none are.
@@ -32,9 +36,15 @@ func (w *Workers) sharingDefinition(g *serving.Generation) string {
 	return mapping.Definition(g.Set)
 }
 
-// runForAnother runs a round that another process asks for, with what is served now.
-func (w *Workers) runForAnother(r route.Round, done func(error)) {
+// runForAnother runs a round that another process asks a group for. A round names its mapping by its place among those of the group's
+// definition, so where others are served already, or not those yet, the process that asks runs the round itself.
+func (w *Workers) runForAnother(group *route.Group, r route.Round, done func(error)) {
 	now, release := w.Served.Use()
+	if now.Sharing != group {
+		release()
+		done(errs.New(errs.Unavailable, "this process serves other mappings than those of the round"))
+		return
+	}
 	now.Mapper.Run(r, func(err error) {
 		release()
 		done(err)

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"belfry/test/chaos/history"
 	"belfry/test/process"
 )
 
-// Settle waits until nothing is pending: no request is in flight, no event is unpublished, and every
-// worker has handled every event. It returns an error when ctx ends first.
+// Settle waits until nothing is pending: no request is in flight, no event is unpublished, every worker has handled every
+// event, and no array of a mapping is being filled. It returns an error when ctx ends first.
 func (p *Pool) Settle(ctx context.Context, l *Log) error {
 	var last uint64
 	idle := false // the observation before was idle
@@ -55,6 +56,17 @@ func (p *Pool) observe(ctx context.Context, l *Log, limit time.Duration) (last u
 		}
 		if flying := m.Sum("belfry_http_requests_in_flight"); flying > 1 { // one is that of the metrics
 			return 0, fmt.Errorf("%v requests are in flight at %s", flying, front)
+		}
+	}
+	for _, process := range slices.Concat(p.Deployment.Fronts, p.Deployment.Workers) {
+		m, err := p.metrics(ctx, process)
+		if err != nil {
+			return 0, err
+		}
+		for _, name := range []string{"belfry_mapping_filled", "belfry_computed_filled"} {
+			if filled, all := m.Sum(name), float64(len(m[name])); filled < all {
+				return 0, fmt.Errorf("%s: %v of %v are 1, says %s", name, filled, all, process)
+			}
 		}
 	}
 	return last, nil

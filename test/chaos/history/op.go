@@ -93,6 +93,9 @@ func (o Op) String() string {
 	if o.Revision != 0 {
 		fmt.Fprintf(&b, " at revision %d", o.Revision)
 	}
+	if o.Body != nil {
+		fmt.Fprintf(&b, ", the object has %s", FieldsOf(o.Body))
+	}
 	return b.String()
 }
 

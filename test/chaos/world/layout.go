@@ -139,6 +139,8 @@ func (w *World) newBelfry(name, roles string) *unit {
 	}
 	if roles == "" || roles == "front" {
 		w.deployment.Fronts = append(w.deployment.Fronts, u.url)
+	} else {
+		w.deployment.Workers = append(w.deployment.Workers, u.url)
 	}
 	return u
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ type unit struct {
 	original, data, program, url string
 
 	command func() *exec.Cmd
+	varied  atomic.Bool // it may have another configuration than original
 
 	mu     sync.Mutex
 	run    *run // the last

@@ -43,10 +43,11 @@ const Storage = "$STORAGE"
 
 // Deployment is what clients and checks need to reach a belfry deployment.
 type Deployment struct {
-	Fronts []string // base URLs of the HTTP fronts
-	Bus    string   // URLs of the bus, reachable while no fault is there; several servers are separated by commas
-	Config string   // configuration file for belfry's commands, such as verify
-	Env    []string // what these commands need in their environment
+	Fronts  []string // base URLs of the HTTP fronts
+	Workers []string // base URLs of the processes without one
+	Bus     string   // URLs of the bus, reachable while no fault is there; several servers are separated by commas
+	Config  string   // configuration file for belfry's commands, such as verify
+	Env     []string // what these commands need in their environment
 }
 
 // Nemesis is one kind of fault.
@@ -172,8 +173,11 @@ func (w *World) units() []*unit {
 	return append(all, w.belfries()...)
 }
 
-// Ready waits until every process of belfry is ready.
+// Ready waits until every process of belfry is ready, with the configuration of the beginning.
 func (w *World) Ready(ctx context.Context) error {
+	if err := w.restore(ctx); err != nil {
+		return err
+	}
 	client := &http.Client{Timeout: kit.Limit, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, u := range w.belfries() {
 		for {
