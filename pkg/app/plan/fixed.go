@@ -31,12 +31,8 @@ func Fixed(before, now *config.Config) config.Problems {
 	for name, was := range before.Stores {
 		if is := now.Stores[name]; is != nil {
 			f.moves("stores."+name+".backend", was.Backend, is.Backend, migrate)
-			f.restart("stores."+name+".indexes", declaredIndexes(was), declaredIndexes(is))
-			f.restart("stores."+name+".unique", was.Unique, is.Unique)
-			f.restart("stores."+name+".map", keysOf(was), keysOf(is))
 		}
 	}
-	f.restart("binaries", len(before.Binaries) > 0, len(now.Binaries) > 0)
 	for name, was := range before.Binaries {
 		if is := now.Binaries[name]; is != nil {
 			f.binary("binaries."+name, was, is)
@@ -99,26 +95,6 @@ func (f *fixed) binary(at string, was, is *config.Binary) {
 		f.moves(at+".endpoint", was.S3.Endpoint, is.S3.Endpoint, migrate)
 		f.moves(at+".prefix", was.S3.Prefix, is.S3.Prefix, migrate)
 	}
-}
-
-// keysOf returns the properties by which the objects of a store are mapped, each of which has an index.
-func keysOf(s *config.Store) []string {
-	var all []string
-	for _, m := range s.Map {
-		all = append(all, m.Key)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// declaredIndexes returns the indexes of a store without that of the owner, which belfry adds: as the index of a rule,
-// it is used if it is there, and named if it is not.
-func declaredIndexes(s *config.Store) [][]string {
-	all := slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool { return slices.Equal(fields, []string{s.Owner}) })
-	if len(all) == 0 {
-		return nil // as without indexes
-	}
-	return all
 }
 
 // either returns the names that are in one of two maps, sorted.
