@@ -409,3 +409,24 @@ func TestReconfiguredChangesUniqueFields(t *testing.T) {
 		t.Error("claims are trusted that were not kept up to date")
 	}
 }
+
+// Until requests of the configuration before have ended, one of them may be the first that writes without an index which the next
+// configuration has: a list sees that at once.
+func TestAfterAReloadListsNoticeWritesOfTheConfigurationBefore(t *testing.T) {
+	f := newShelf(t)
+	first := f.open(store.Open, store.Options{Indexes: indexesOn("year")})
+	save(t, first, "a", `{"year":1}`)
+	without := f.reconfigured(first, store.Options{}) // which has not written yet
+	again := f.reconfigured(without, store.Options{Indexes: indexesOn("year")})
+	if got := indexedUUIDs(t, again, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a"}) {
+		t.Error(got)
+	}
+	save(t, without, "b", `{"year":2}`)
+	_, err := again.List(t.Context(), store.ListOptions{Sort: "year"})
+	wantBuilding(t, err, "the index year of Books is being built")
+	build(t, again)
+	again.Indexes().Settle()
+	if got := indexedUUIDs(t, again, store.ListOptions{Sort: "year"}); !slices.Equal(got, []string{"a", "b"}) {
+		t.Error(got)
+	}
+}

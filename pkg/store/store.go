@@ -263,8 +263,9 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 // is new has to be built, and its claims are not trusted yet. After an error nothing has changed.
 func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
 	now, made := s.opts, s.opened
-	now.Policy, now.SearchRule, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
-	now.Private, now.ReadOnly, now.Reserved, now.Maintained, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.Maintained, o.MaxSize
+	now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
+	now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
+	now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.IndexBinaries = o.Unique, o.IndexBinaries
