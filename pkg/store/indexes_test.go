@@ -290,6 +290,7 @@ func (s askedStore) Building(ctx context.Context) ([]driver.Build, error) {
 }
 
 func TestReconfiguredChangesIndexes(t *testing.T) {
+	store.AskIndexesAlways(t)
 	f := newShelf(t)
 	s := f.open(store.Open, store.Options{Indexes: indexesOn("author", "year")})
 	save(t, s, "a", `{"author":"lem","year":1961}`)
