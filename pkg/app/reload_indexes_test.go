@@ -44,8 +44,8 @@ func uuidsIn(t testing.TB, list string) (all []string) {
 	return all
 }
 
-// An index that a reload adds is built from the objects that there are. While it was not configured, objects were written without
-// it: when it is configured again, it has these, too.
+// An index that a reload adds is built from the objects that there are. While it was not configured, objects were
+// written without it: when it is configured again, it has these, too.
 func TestAReloadAddsAndRemovesIndexes(t *testing.T) {
 	const without = `
 listen: 127.0.0.1:0
@@ -79,7 +79,8 @@ stores:
 	}
 }
 
-// Values are unique from a reload on, also those of objects that there were, and that were written while they need not be.
+// Values are unique from a reload on, also those of objects that there were, and that were written while they need not
+// be.
 func TestAReloadAddsAndRemovesUniqueValues(t *testing.T) {
 	const without = `
 listen: 127.0.0.1:0
@@ -163,8 +164,8 @@ func TestAReloadAddsTheFirstBinaries(t *testing.T) {
 	}
 }
 
-// Indexes, unique values and keys come and go beside requests. None fails but those that need what is not complete, which say so, and
-// none is answered by an index that lacks an object.
+// Indexes, unique values and keys come and go beside requests. None fails but those that need what is not complete,
+// which say so, and none is answered by an index that lacks an object.
 func TestReloadsOfIndexesUnderLoad(t *testing.T) {
 	const reloads = 12
 	const text = `

@@ -34,8 +34,8 @@ func (s *Store) IndexLag() time.Duration {
 // Indexes returns the indexes of the store, which may have to be built.
 func (s *Store) Indexes() *Indexes { return s.opened.state }
 
-// Building returns which indexes are being built: the fields of those of lists, as "author,year", "key author" of those of mappings, and
-// "files". Others may have built them for some seconds.
+// Building returns which indexes are being built: the fields of those of lists, as "author,year", "key author" of those
+// of mappings, and "files". Others may have built them for some seconds.
 func (s *Store) Building(ctx context.Context) (names []string, err error) {
 	known, err := s.opened.state.recent(ctx)
 	if err != nil {

@@ -34,7 +34,8 @@ type Indexes struct {
 	known   atomic.Pointer[indexBuilds]
 	percent atomic.Int64 // of the objects; 0: not known
 
-	// young says that requests of the configuration before still write, with other indexes; old, that those of the next one do.
+	// young says that requests of the configuration before still write, with other indexes; old, that those of the next
+	// one do.
 	young, old atomic.Bool
 }
 
@@ -66,22 +67,24 @@ func newIndexes(d driver.Store, spec *driver.Spec, young bool) *Indexes {
 	return x
 }
 
-// Succeed says that the stores of another configuration, whose indexes are next, serve from now on. Lists that have begun before are
-// answered by the indexes that were complete then: what is written from now on they need not have. Both may be the same.
+// Succeed says that the stores of another configuration, whose indexes are next, serve from now on. Lists that have
+// begun before are answered by the indexes that were complete then: what is written from now on they need not have.
+// Both may be the same.
 func (x *Indexes) Succeed(next *Indexes) {
 	if x != next {
 		x.old.Store(true)
 	}
 }
 
-// Settle says that the configuration before is not in use any more. Until then it may write without an index at any time, so each
-// list asks the backend which are complete.
+// Settle says that the configuration before is not in use any more. Until then it may write without an index at any
+// time, so each list asks the backend which are complete.
 func (x *Indexes) Settle() { x.young.Store(false) }
 
 // Names returns the names of all indexes, sorted.
 func (x *Indexes) Names() []string { return x.names }
 
-// Known returns the names of the indexes that were not complete when the backend was asked last; nil if it was not asked.
+// Known returns the names of the indexes that were not complete when the backend was asked last; nil if it was not
+// asked.
 func (x *Indexes) Known() (names []string) {
 	if known := x.known.Load(); known != nil {
 		return known.names()
@@ -103,8 +106,8 @@ func (x *Indexes) Reindex(ctx context.Context, uuids []string) error {
 	return x.driver.Reindex(ctx, uuids)
 }
 
-// Complete makes indexes complete once all objects are reindexed. Mismatch when something without them has written meanwhile: then
-// they are to be built again.
+// Complete makes indexes complete once all objects are reindexed. Mismatch when something without them has written
+// meanwhile: then they are to be built again.
 func (x *Indexes) Complete(ctx context.Context, builds []driver.Build) error {
 	if err := x.driver.Complete(ctx, builds); err != nil {
 		return err
@@ -113,7 +116,8 @@ func (x *Indexes) Complete(ctx context.Context, builds []driver.Build) error {
 	return err
 }
 
-// Release removes what is left of indexes that the store does not have any more. Nothing reads them any more, in any process.
+// Release removes what is left of indexes that the store does not have any more. Nothing reads them any more, in any
+// process.
 func (x *Indexes) Release(ctx context.Context) error { return x.driver.Release(ctx) }
 
 // SetProgress says which part of the objects is reindexed, in percent, for those who wait for that.
@@ -139,7 +143,8 @@ func (x *Indexes) recent(ctx context.Context) (*indexBuilds, error) {
 	return x.since(ctx, time.Now().Add(-age))
 }
 
-// since returns what the driver has said when it was asked at a time or later. Those who wait for an answer share the next one.
+// since returns what the driver has said when it was asked at a time or later. Those who wait for an answer share the
+// next one.
 func (x *Indexes) since(ctx context.Context, at time.Time) (*indexBuilds, error) {
 	if known := x.known.Load(); known != nil && !known.asked.Before(at) {
 		return known, nil
@@ -175,9 +180,11 @@ func (x *Indexes) errBuilding(what, then string) error {
 	}
 }
 
-// complete returns what an index finds, and an error in place of the end if keys may have been missing. With exact that takes a
-// request to the backend; otherwise another process may have written without the index for a few seconds.
-func (x *Indexes) complete(ctx context.Context, index string, exact bool, found iter.Seq2[Stored, error]) iter.Seq2[Stored, error] {
+// complete returns what an index finds, and an error in place of the end if keys may have been missing. With exact that
+// takes a request to the backend; otherwise another process may have written without the index for a few seconds.
+func (x *Indexes) complete(
+	ctx context.Context, index string, exact bool, found iter.Seq2[Stored, error],
+) iter.Seq2[Stored, error] {
 	check := func(at *indexBuilds, err error) error {
 		if err == nil && at.has(index) {
 			err = x.errBuilding(strings.TrimPrefix(index, mapIndex("")), "objects are found by it")
@@ -226,7 +233,8 @@ func (l *lister) complete(ctx context.Context) (*lister, []query.Index, error) {
 	return &other, building, nil
 }
 
-// whyUnsupported returns the error of a list that no complete index supports: it may be that one which is being built does.
+// whyUnsupported returns the error of a list that no complete index supports: it may be that one which is being built
+// does.
 func (l *lister) whyUnsupported(ctx context.Context, r *listRequest, building []query.Index, cause error) error {
 	if len(building) == 0 {
 		return cause

@@ -358,7 +358,8 @@ func TestReconfiguredFailsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// A store that was opened with other indexes, and has not been written to, changes nothing: the reload may fail afterwards.
+// A store that was opened with other indexes, and has not been written to, changes nothing: the reload may fail
+// afterwards.
 func TestAStoreThatIsNotUsedLeavesIndexesComplete(t *testing.T) {
 	store.AskIndexesAlways(t)
 	f := newShelf(t)
@@ -370,8 +371,8 @@ func TestAStoreThatIsNotUsedLeavesIndexesComplete(t *testing.T) {
 	}
 }
 
-// The claims of a constraint that is added, removed, or comes back are not trusted before they are collected. Those of the same
-// constraints stay trusted.
+// The claims of a constraint that is added, removed, or comes back are not trusted before they are collected. Those of
+// the same constraints stay trusted.
 func TestReconfiguredChangesUniqueFields(t *testing.T) {
 	f := newShelf(t)
 	slug, both := [][]string{{"slug"}}, [][]string{{"isbn"}, {"slug"}}
@@ -411,8 +412,8 @@ func TestReconfiguredChangesUniqueFields(t *testing.T) {
 	}
 }
 
-// Until requests of the configuration before have ended, one of them may be the first that writes without an index which the next
-// configuration has: a list sees that at once.
+// Until requests of the configuration before have ended, one of them may be the first that writes without an index
+// which the next configuration has: a list sees that at once.
 func TestAfterAReloadListsNoticeWritesOfTheConfigurationBefore(t *testing.T) {
 	f := newShelf(t)
 	first := f.open(store.Open, store.Options{Indexes: indexesOn("year")})

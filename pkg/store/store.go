@@ -180,14 +180,14 @@ type opened struct {
 	expanding *semaphore.Weighted // of those that read objects for expansions
 }
 
-// Open opens the store in a backend, with the indexes that its mappings and
-// its listing need. It builds those that are not complete. No other store with other indexes is open on the same records.
+// Open opens the store in a backend, with the indexes that its mappings and its listing need. It builds those that are
+// not complete. No other store with other indexes is open on the same records.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
 	return open(ctx, backend, o, false)
 }
 
-// OpenOnline is Open beside other stores on the same records, of this process or others, which may have other indexes. It builds
-// none: what needs an index that is not complete is Unavailable until somebody has built it, see Indexes.
+// OpenOnline is Open beside other stores on the same records, of this process or others, which may have other indexes.
+// It builds none: what needs an index that is not complete is Unavailable until somebody has built it, see Indexes.
 func OpenOnline(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
 	return open(ctx, backend, o, true)
 }
@@ -195,7 +195,7 @@ func OpenOnline(ctx context.Context, backend driver.Backend, o Options) (*Store,
 func open(ctx context.Context, backend driver.Backend, o Options, online bool) (*Store, error) {
 	o.Indexes = query.Prepare(o.Indexes)
 	made := opened{indexes: o.Indexes, expanding: semaphore.NewWeighted(maxExpandReaders)}
-	if err := made.openRecords(ctx, backend, &o, online, false); err != nil {
+	if err := made.openRecords(ctx, backend, &o, online); err != nil {
 		return nil, err
 	}
 	if len(o.Unique) > 0 {
@@ -207,13 +207,13 @@ func open(ctx context.Context, backend driver.Backend, o Options, online bool) (
 }
 
 // openRecords opens the driver's store of the objects.
-func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Options, online, young bool) (err error) {
+func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Options, online bool) (err error) {
 	spec := newIndexing(o, m.indexes).spec(o.Name)
 	spec.Online = online
 	if m.driver, err = backend.Open(ctx, spec); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
-	m.spec, m.state = spec.Indexes, newIndexes(m.driver, &spec, young)
+	m.spec, m.state = spec.Indexes, newIndexes(m.driver, &spec, online)
 	return nil
 }
 
@@ -242,7 +242,8 @@ func newStore(o Options, made opened) *Store {
 	}
 	claims := newClaims(&o, c, made.claims, x)
 	return &Store{
-		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r, lister: newLister(&o, c, r, made.state),
+		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r,
+		lister: newLister(&o, c, r, made.state),
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x, claims: claims,
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents, beforeDelete: o.BeforeDelete,
@@ -258,9 +259,10 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 	return newStore(o, s.opened)
 }
 
-// Reconfigured returns a store of the same records with the options of another configuration, whose Name is the same. s is unchanged, and
-// both can be used at once. If the indexes or unique fields differ, it opens the store in its backend once more, as OpenOnline does: what
-// is new has to be built, and its claims are not trusted yet. After an error nothing has changed.
+// Reconfigured returns a store of the same records with the options of another configuration, whose Name is the same. s
+// is unchanged, and both can be used at once. If the indexes or unique fields differ, it opens the store in its backend
+// once more, as OpenOnline does: what is new has to be built, and its claims are not trusted yet. After an error
+// nothing has changed.
 func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
 	now, made := s.opts, s.opened
 	now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
@@ -273,7 +275,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 
 	made.indexes = now.Indexes
 	if !sameIndexes(newIndexing(&now, made.indexes).spec(now.Name).Indexes, made.spec) {
-		if err := made.openRecords(ctx, backend, &now, true, true); err != nil {
+		if err := made.openRecords(ctx, backend, &now, true); err != nil {
 			return nil, err
 		}
 	}

@@ -69,7 +69,8 @@ func (l *lister) makeUnindexedPage(
 		}
 	}
 	if len(declared) == 0 {
-		list.Warning = "an index that supports this list is being built, so it read all objects, which only `development: true` allows"
+		list.Warning = "an index that supports this list is being built, so it read all objects, which only " +
+			"`development: true` allows"
 		return list, nil
 	}
 	indexes := "[" + strings.Join(declared, ", ") + "]"

@@ -107,7 +107,8 @@ func (p *indexed) listed(pass func()) (uuids []string) {
 	return uuids
 }
 
-// Two processes change their indexes one after the other, while both write: nobody lists by an index that lacks an object.
+// Two processes change their indexes one after the other, while both write: nobody lists by an index that lacks an
+// object.
 func TestTwoProcessesChangeIndexesOnEachBackend(t *testing.T) {
 	t.Parallel()
 	for name, at := range places() {

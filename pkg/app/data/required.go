@@ -12,9 +12,9 @@ import (
 	"belfry/pkg/mapping/fill"
 )
 
-// Required brings up to date what requests depend on. It has stores with unique fields trust their claims, makes those of
-// existing objects, and builds indexes. Every process does, whatever its role: requests are refused until somebody has. It
-// does not wait for the rate of other fills.
+// Required brings up to date what requests depend on. It has stores with unique fields trust their claims, makes those
+// of existing objects, and builds indexes. Every process does, whatever its role: requests are refused until somebody
+// has. It does not wait for the rate of other fills.
 type Required struct {
 	Log *slog.Logger
 
@@ -23,12 +23,15 @@ type Required struct {
 
 // Part is how a process starts, changes and stops it.
 func (r *Required) Part() serving.Part {
-	return serving.Part{Name: "unique values and indexes", Start: r.start, Reload: r.reload, Check: r.incomplete, Stop: func(context.Context) error {
-		if f := r.filler.Load(); f != nil {
-			f.Close()
-		}
-		return nil
-	}}
+	return serving.Part{
+		Name: "unique values and indexes", Start: r.start, Reload: r.reload, Check: r.incomplete,
+		Stop: func(context.Context) error {
+			if f := r.filler.Load(); f != nil {
+				f.Close()
+			}
+			return nil
+		},
+	}
 }
 
 func (r *Required) start(ctx context.Context, first *serving.Generation) error {
@@ -62,21 +65,27 @@ func (r *Required) incomplete() (all []string) {
 func collecting(s fill.Status) string {
 	switch {
 	case s.Waiting && !s.Others:
-		return "new unique values of " + s.Target + " are refused until it is known that no process with another configuration runs, within half a minute, and the values of its objects are collected"
+		return "new unique values of " + s.Target + " are refused until it is known that no process with another " +
+			"configuration runs, within half a minute, and the values of its objects are collected"
 	case s.Waiting:
-		return "new unique values of " + s.Target + " are refused until all processes have the same configuration, and the values of its objects are collected"
+		return "new unique values of " + s.Target + " are refused until all processes have the same configuration, " +
+			"and the values of its objects are collected"
 	default:
-		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused until then", s.Target, s.Targets, s.Total)
+		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused "+
+			"until then", s.Target, s.Targets, s.Total)
 	}
 }
 
 func building(s fill.Status) string {
 	switch {
 	case s.Waiting && !s.Others:
-		return "indexes of " + s.Target + " are built once it is known that no process with another configuration runs, within half a minute: lists that need them are refused until then"
+		return "indexes of " + s.Target + " are built once it is known that no process with another configuration runs, " +
+			"within half a minute: lists that need them are refused until then"
 	case s.Waiting:
-		return "indexes of " + s.Target + " are built once all processes have the same configuration: lists that need them are refused until then"
+		return "indexes of " + s.Target + " are built once all processes have the same configuration: lists that need " +
+			"them are refused until then"
 	default:
-		return fmt.Sprintf("indexes of %s are being built (%d of %d objects): lists that need them are refused until then", s.Target, s.Targets, s.Total)
+		return fmt.Sprintf("indexes of %s are being built (%d of %d objects): lists that need them are refused until then",
+			s.Target, s.Targets, s.Total)
 	}
 }

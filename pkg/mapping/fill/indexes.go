@@ -76,7 +76,8 @@ func (f *Filler) reopenIndexes(ctx context.Context) error {
 	})
 }
 
-// settleIndexes counts the indexes of stores as built that are complete, all at once. What is left of others is removed.
+// settleIndexes counts the indexes of stores as built that are complete, all at once. What is left of others is
+// removed.
 func (f *Filler) settleIndexes(ctx context.Context, due []string) error {
 	var complete []string
 	for _, name := range due {

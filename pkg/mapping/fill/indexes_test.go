@@ -247,8 +247,8 @@ func TestArraysWaitForTheIndexOfTheirKey(t *testing.T) {
 	p.right()
 }
 
-// While another Filler of the process is prepared, this one does not fill: it would have what is right now count as done when a
-// later configuration has the same definition.
+// While another Filler of the process is prepared, this one does not fill: it would have what is right now count as
+// done when a later configuration has the same definition.
 func TestAFillerThatHoldsDoesNotFill(t *testing.T) {
 	i := newInstallation(t)
 	former := i.process(books("title")).start()
