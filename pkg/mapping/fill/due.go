@@ -45,6 +45,9 @@ func (f *Filler) fillDue(ctx context.Context) error {
 	}
 	waits := false
 	for _, name := range due {
+		if !f.current.Load().due(name, f.works[name].definition) {
+			continue // indexes that are complete
+		}
 		may, err := f.mayBegin(ctx, name)
 		if err == nil && may {
 			err = f.fill(ctx, name)

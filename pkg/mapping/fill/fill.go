@@ -1,13 +1,13 @@
 // Package fill brings what belfry derives from objects up to date for the objects that were there before the
-// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does it
-// for one object; what was written before has none.
+// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does
+// it for one object; what was written before has none.
 //
 // A Filler remembers in a store by which definition each of its works has been done for all objects. One process of an
 // installation fills, holding a lease. It stores its place, so that after a crash the next process continues there.
 //
-// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which no
-// process has had another definition. Until all processes have the same configuration, as in a rolling update, the fill
-// waits.
+// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which
+// no process has had another definition. Until all processes have the same configuration, as in a rolling update, the
+// fill waits.
 package fill
 
 import (
@@ -55,8 +55,8 @@ type Options struct {
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
 
-	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload: until then the
-	// Filler does not fill. nil: that is so from the beginning.
+	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload:
+	// until then the Filler does not fill. nil: that is so from the beginning.
 	Ready <-chan struct{}
 
 	Rate     int           // see SetRate
@@ -179,9 +179,9 @@ func (f *Filler) complete() bool {
 // limit. A fill in progress continues with it.
 func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
 
-// Hold ends the filling until Resume: another Filler of this process, with what a reload says, is being prepared. If no other
-// process uses the stores, this one does not even poll: it would take the other one for an earlier process that has ended, fill
-// by its own definition once more, and have that known when a later configuration has the same.
+// Hold ends the filling until Resume: another Filler of this process, with what a reload says, is being prepared. If no
+// other process uses the stores, this one would take that for an earlier process that has ended. It would fill by its
+// own definition once more, and a later configuration with the same would trust that.
 func (f *Filler) Hold() {
 	f.held.Store(true)
 	f.endFill()
@@ -190,8 +190,8 @@ func (f *Filler) Hold() {
 // Resume ends Hold.
 func (f *Filler) Resume() { f.held.Store(false) }
 
-// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still see that the
-// process works by these definitions, until Close.
+// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still
+// see that the process works by these definitions, until Close.
 func (f *Filler) Yield() {
 	f.yielded.Store(true)
 	f.endFill()
@@ -231,10 +231,7 @@ func (f *Filler) run(ctx context.Context) {
 	defer f.end(ctx)
 	retries := backoff.New(retryMin, retryMax)
 	for ctx.Err() == nil {
-		var err error
-		if !f.opts.Alone || !f.held.Load() {
-			err = f.poll(ctx)
-		}
+		err := f.poll(ctx)
 		if err == nil {
 			err = f.fillDue(ctx)
 		}
@@ -317,8 +314,8 @@ func (f *Filler) disputed(s *state, name string) bool {
 	return s.disputed(name) && others != nil && (*others)[name]
 }
 
-// skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not to
-// wait until other processes would have registered.
+// skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not
+// to wait until other processes would have registered.
 func (f *Filler) skipEmpty(ctx context.Context) error {
 	for name, w := range f.works {
 		if w.trust == nil || f.current.Load().filled(name, w.definition) {
