@@ -5,54 +5,49 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
+	"belfry/config/decode"
+	"belfry/config/value"
 	"belfry/internal/schedule"
 )
 
 // Backup says where backups are, and when one is made.
 type Backup struct {
 	BackupPlace
-	Schedule schedule.Schedule // zero: only the command makes backups
-	Keep     Keep
+	Schedule schedule.Schedule `key:"schedule" is:"schedule"` // zero: only the command makes backups
+	Keep     Keep              `key:"keep"`
 }
 
 // BackupPlace is a folder, or a bucket.
 type BackupPlace struct {
-	Folder string     `json:"folder,omitempty"`
-	S3     *S3Storage `json:"s3,omitempty"`
+	Folder string     `json:"folder,omitempty" key:"folder" is:"folder"`
+	S3     *S3Storage `json:"s3,omitempty" key:"s3" without:"presign"`
 }
 
 // Keep is how many backups stay: the latest ones, and the latest of so many hours, days,
 // weeks, months and years. Zeros keep all.
-type Keep struct{ Last, Hourly, Daily, Weekly, Monthly, Yearly int }
+type Keep struct {
+	Last    int `key:"last" is:"count"`
+	Hourly  int `key:"hourly" is:"count"`
+	Daily   int `key:"daily" is:"count"`
+	Weekly  int `key:"weekly" is:"count"`
+	Monthly int `key:"monthly" is:"count"`
+	Yearly  int `key:"yearly" is:"count"`
+}
 
-// minBackupInterval is the shortest interval of backups.
-const minBackupInterval = time.Minute
-
-func (c *Config) readBackup(s *section) {
-	b := &Backup{}
-	c.Backup = b
-	readPath(s, "folder", &b.Folder, WrittenFolder)
-	if bucket := s.section("s3"); s.has("s3") || c.doc.recorder != nil {
-		b.S3 = readS3Place(bucket)
-		bucket.rejectUnknown()
-	}
+// Validate refuses backups in two places, and in none.
+func (*Backup) Validate(s *decode.Section) {
 	switch {
-	case s.has("folder") && s.has("s3"):
-		s.problem("s3", "can't be set beside folder: backups are in one of them")
-	case !s.has("folder") && !s.has("s3"):
-		s.problem("folder", "is missing; expected the path of a folder for backups, or s3 with a bucket")
+	case s.Has("folder") && s.Has("s3"):
+		s.Problem("s3", "can't be set beside folder: backups are in one of them")
+	case !s.Has("folder") && !s.Has("s3"):
+		s.Problem("folder", "is missing; expected the path of a folder for backups, or s3 with a bucket")
 	}
-	decode(s, "schedule", &b.Schedule, parseSchedule)
-	b.Keep = readKeep(s.section("keep"))
-	s.rejectUnknown()
 }
 
 // parseEndpoint accepts the URL of another server than those of AWS, without credentials: messages have it.
-var parseEndpoint = urlWithScheme("http", "https")
+var parseEndpoint = value.URL("http", "https")
 
 // checkBackup refuses to keep backups where files are: the retention removes what no backup has.
 func (c *Config) checkBackup() {
@@ -60,7 +55,7 @@ func (c *Config) checkBackup() {
 		return
 	}
 	if name := c.BinariesIn(&c.Backup.BackupPlace); name != "" {
-		c.doc.problem("backup", "is in the place of the files of binaries.%s: give it a folder or a prefix of its own", name)
+		c.doc.Problem("backup", "is in the place of the files of binaries.%s: give it a folder or a prefix of its own", name)
 	}
 }
 
@@ -76,48 +71,6 @@ func (c *Config) BinariesIn(p *BackupPlace) string {
 		}
 	}
 	return ""
-}
-
-// readS3Place reads where in S3 something is.
-func readS3Place(s *section) *S3Storage {
-	var b S3Storage
-	s.require("bucket", "the name of a bucket")
-	decode(s, "bucket", &b.Bucket, parseNonEmpty)
-	decode(s, "region", &b.Region, parseNonEmpty)
-	decode(s, "endpoint", &b.Endpoint, parseEndpoint)
-	decode(s, "prefix", &b.Prefix, parseText)
-	return &b
-}
-
-func parseSchedule(text string) (schedule.Schedule, error) {
-	if strings.HasPrefix(text, "@") || strings.Contains(strings.TrimSpace(text), " ") {
-		return schedule.Cron(text)
-	}
-	every, err := durationIn(minBackupInterval, 365*day, "from 1m to 365d, or a cron expression")(text)
-	if err != nil {
-		return schedule.Schedule{}, fmt.Errorf("%w, or a cron expression such as 0 3 * * *", err)
-	}
-	return schedule.Every(every), nil
-}
-
-func readKeep(s *section) Keep {
-	var k Keep
-	decode(s, "last", &k.Last, parseCount)
-	decode(s, "hourly", &k.Hourly, parseCount)
-	decode(s, "daily", &k.Daily, parseCount)
-	decode(s, "weekly", &k.Weekly, parseCount)
-	decode(s, "monthly", &k.Monthly, parseCount)
-	decode(s, "yearly", &k.Yearly, parseCount)
-	s.rejectUnknown()
-	return k
-}
-
-func parseCount(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > 10_000 {
-		return 0, errors.New("expected a number from 0 to 10000")
-	}
-	return n, nil
 }
 
 // ParseBackupPlace parses the place of backups in a flag: the path of a folder, or

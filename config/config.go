@@ -13,71 +13,109 @@ package config
 
 import (
 	"log/slog"
-	"net"
 	"net/netip"
-	"path/filepath"
 	"time"
+
+	"belfry/config/decode"
+	"belfry/config/value"
+	"belfry/config/yamltext"
 )
 
-const day = 24 * time.Hour
+const day = value.Day
 
 // MaxObjectSize is the upper limit of maxObjectSize in bytes: an object has to fit
 // into its event.
 const MaxObjectSize = 256 << 10
 
-// Config is a complete configuration.
+// Config is a complete configuration. The tags of its fields, and of those of the sections, declare the keys of the file: see decode.Key.
 type Config struct {
-	Listen          string         // host:port of HTTP
-	BaseURL         string         // URL at which clients reach belfry, without a final slash
-	Hosts           []string       // names that requests may use for belfry, besides that in BaseURL and those of loopback; "*" is any
-	Proxies         []netip.Prefix // proxies that are trusted to report the address of the client
-	ProxyHeader     string         // in which they do: X-Forwarded-For or Forwarded
-	CA              string         // path of a PEM file of authorities that are trusted besides the system's; "" for none
-	Data            string         // folder for everything that belfry writes
-	Development     bool           // replies explain denials; for loopback alone
-	MaxObjectSize   int64          // bytes; a store may set its own
-	Tombstones      time.Duration  // how long tombstones are kept
-	Admins          string         // CEL over user: who is an admin
-	ShutdownTimeout time.Duration
-	ShutdownDelay   time.Duration // for which a process that stops still serves; /readyz is 503
-	FillRate        int           // objects that are read a second to fill mapped arrays from existing data; 0 is no limit
-	HTTP            HTTP
-	Log             Log
-	Metrics         Metrics
-	Tracing         Tracing
-	Bus             Bus
-	Events          EventStreams
-	Limits          RequestLimits
-	Documents       Documents
-	Console         Console
-	Static          *Static // nil: no front end is served
-	Pages           Pages
-	Backends        map[string]Backend
-	Stores          map[string]*Store
-	Authentication  Authentication
-	Mailers         map[string]Mailer
-	Binaries        map[string]*Binary
-	Backup          *Backup // nil: not configured
+	// host:port of HTTP
+	Listen string `key:"listen" is:"address" default:"127.0.0.1:8080" reload:"restart"`
+	// URL at which clients reach belfry, without a final slash
+	BaseURL string `key:"baseURL" is:"publicURL" reload:"live"`
+	// names that requests may use for belfry, besides that in BaseURL and those of loopback; "*" is any
+	Hosts []string `key:"hosts" is:"servedHost" reload:"live"`
+	// proxies that are trusted to report the address of the client
+	Proxies []netip.Prefix `key:"proxies" is:"network" reload:"live"`
+	// folder for everything that belfry writes
+	Data string `key:"data" is:"folder" default:"data" reload:"restart"`
+	// replies explain denials; for loopback alone
+	Development bool `key:"development" reload:"live"`
+	// bytes; a store may set its own
+	MaxObjectSize int64 `key:"maxObjectSize" is:"size 256KiB" default:"256KiB" reload:"live"`
+	// how long tombstones are kept
+	Tombstones time.Duration `key:"tombstones" is:"duration 1s" default:"24h" reload:"live"`
+	// CEL over user: who is an admin
+	Admins          string        `key:"admins" is:"nonempty" default:"user.admin == true" reload:"live"`
+	ShutdownTimeout time.Duration `key:"shutdownTimeout" is:"duration 1s 1h" default:"30s" reload:"live"`
+	// for which a process that stops still serves; /readyz is 503
+	ShutdownDelay time.Duration `key:"shutdownDelay" is:"duration 0s 10m" reload:"live"`
+	// objects that are read a second to fill mapped arrays from existing data; 0 is no limit
+	FillRate int `key:"fillRate" is:"number 0 1000000" default:"1000" reload:"live"`
 
-	doc      *document
-	pagesOn  bool
+	Log            Log                `key:"log" reload:"live"`
+	Metrics        Metrics            `key:"metrics" reload:"live"`
+	Tracing        Tracing            `key:"tracing" reload:"live"`
+	Bus            Bus                `key:"bus" reload:"restart"`
+	Events         EventStreams       `key:"events" reload:"live"`
+	Limits         RequestLimits      `key:"limits" reload:"live"`
+	Documents      Documents          `key:"documents" reload:"live"`
+	Backends       map[string]Backend `key:"backends" presence:"live" reload:"restart"`
+	Authentication Authentication     `key:"authentication" reload:"live"`
+	Stores         map[string]*Store  `key:"stores" reload:"live"`
+	Mailers        map[string]Mailer  `key:"mailers" reload:"live"`
+	Binaries       map[string]*Binary `key:"binaries" reload:"live"`
+	Backup         *Backup            `key:"backup" reload:"live"` // nil: not configured
+	Console        Console            `key:"console" reload:"live"`
+	Static         *Static            `key:"static" reload:"live"` // nil: no front end is served
+	Pages          Pages              `key:"pages" reload:"live"`
+	HTTP           HTTP               `key:"http" reload:"live"`
+
+	// in which proxies report the address of the client
+	ProxyHeader string `key:"proxyHeader" is:"one X-Forwarded-For Forwarded" default:"X-Forwarded-For" reload:"live"`
+	// path of a PEM file of authorities that are trusted besides the system's; "" for none
+	CA string `key:"ca" is:"file" reload:"live unless trusted"`
+
+	_ struct{} `instead:"port=listen host=listen url=baseURL nats=bus dataDir=data"`
+
+	doc      *decode.Document
 	declared []string // the stores that the file has
 	routes   []string // paths that are not of pages or files
-	derived  []func() // compute defaults that depend on Listen and Data
 }
 
 // Log is the log level and format ("text" or "json").
 type Log struct {
-	Level  slog.Level
-	Format string
+	Level  slog.Level `key:"level" is:"level" default:"info"`
+	Format string     `key:"format" is:"one text json" default:"text"`
+}
+
+// Console configures the console for admins, at /console.
+type Console struct {
+	Enabled bool `key:"enabled" default:"true"`
+}
+
+// Documents configures which API documents are served.
+type Documents struct {
+	OpenAPI  bool `key:"openapi" default:"true"`
+	AsyncAPI bool `key:"asyncapi" default:"true"`
+}
+
+// EventStreams limits the resources of GET /events.
+type EventStreams struct {
+	Clients   int           `key:"clients" is:"number 1 1000000" default:"10000"` // concurrent connections
+	Address   int           `key:"address" is:"number 0 1000000" default:"200"`   // connections per network address; 0 is no limit
+	Heartbeat time.Duration `key:"heartbeat" is:"duration 1s 10m" default:"15s"`  // interval of heartbeats
+	Buffer    int64         `key:"buffer" is:"size 4GiB" default:"16MiB"`         // bytes of events cached for all clients
+
+	_ struct{} `instead:"maxAge=bus.events.maxAge maxBytes=bus.events.maxBytes maxMessages=bus.events.maxMessages"`
 }
 
 // Load reads, completes and checks the configuration in a file. Every error is
 // a Problems; it is errs.Invalid, also when the file does not exist.
 func Load(path string, env Lookup) (*Config, error) {
-	data, err := readFile(path)
+	data, err := yamltext.Read(path)
 	if err != nil {
-		return nil, Problems{{File: path, Message: "cannot be read: " + reason(err)}}
+		return nil, Problems{{File: path, Message: "cannot be read: " + value.Reason(err)}}
 	}
 	return Parse(path, data, env)
 }
@@ -85,19 +123,15 @@ func Load(path string, env Lookup) (*Config, error) {
 // Parse is Load for data in memory. Problems name the file, and relative paths are
 // relative to its folder.
 func Parse(file string, data []byte, env Lookup) (*Config, error) {
-	d := newDocument(file, env)
-	root := d.parse(data)
-	if err := d.failure(); err != nil {
+	c, doc, err := decode.Read[Config](file, data, env)
+	if err != nil {
 		return nil, err
 	}
-	d.root = root
-	c := &Config{doc: d}
-	c.read(newSection(d, "", root))
-	for _, derive := range c.derived {
-		derive()
-	}
+	c.doc = doc
+	c.complete()
+	c.derive()
 	c.check()
-	if err := d.failure(); err != nil {
+	if err := doc.Err(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -108,143 +142,45 @@ func Parse(file string, data []byte, env Lookup) (*Config, error) {
 // of the nearest enclosing key. Line breaks become semicolons. The message must
 // not repeat a value that may be secret.
 func (c *Config) Problem(key, format string, args ...any) Problem {
-	return c.doc.newProblem(key, format, args...)
+	return c.doc.NewProblem(key, format, args...)
 }
 
-// Override replaces listen and data by values from flags or the environment; ""
-// keeps a value. Data is relative to the working directory. Defaults that depend
-// on these two are computed again. The error is a Problems without a file, and c
-// is then unchanged.
-func (c *Config) Override(listen, data string) error {
-	var problems Problems
-	if listen != "" {
-		if _, err := parseAddress(listen); err != nil {
-			problems = append(problems, Problem{Key: "listen", Message: err.Error()})
-		} else if sameAddress(listen, c.Bus.Listen) {
-			problems = append(problems, Problem{Key: "listen", Message: sameAsBus})
-		} else if c.Development && !isLoopback(listen) {
-			problems = append(problems, Problem{Key: "listen", Message: notLoopback})
-		}
+// complete sets defaults that depend on several sections, and adds what always exists.
+func (c *Config) complete() {
+	if !c.doc.IsSet("authentication.audit") {
+		c.Authentication.Audit = c.Admins
 	}
-	if data != "" {
-		absolute, err := filepath.Abs(data)
-		if err != nil {
-			problems = append(problems, Problem{Key: "data", Message: "expected a path: " + reason(err)})
-		}
-		data = absolute
+	if _, configured := c.Backends["default"]; !configured {
+		c.Backends["default"] = *decode.Absent[Backend](c.doc, "backends", "default")
 	}
-	if len(problems) > 0 {
-		return problems
+	if _, configured := c.Mailers["default"]; !configured {
+		c.Mailers["default"] = *decode.Absent[Mailer](c.doc, "mailers", "default")
 	}
-	if listen != "" {
-		c.Listen = listen
+	if s := c.Static; !c.doc.Valid("pages.enabled") {
+		c.Pages.Enabled = s == nil || !s.SPA
 	}
-	if data != "" {
-		c.Data = data
-	}
-	for _, derive := range c.derived {
-		derive()
-	}
-	return nil
-}
-
-// BaseURLAt is the configured BaseURL or, when none is configured, the URL of the
-// address that the HTTP server is bound to, which differs from Listen for port 0.
-func (c *Config) BaseURLAt(bound string) string {
-	if c.doc.isSet("baseURL") {
-		return c.BaseURL
-	}
-	return c.baseURLOf(bound)
-}
-
-// Local reports whether the links that belfry makes, when its HTTP server is bound to an address, lead to the
-// machine itself, and only programs on it can connect.
-func (c *Config) Local(bound string) bool { return isLocal(c.BaseURLAt(bound)) && isLoopback(bound) }
-
-func (c *Config) baseURLOf(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return ""
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
-		host = "localhost"
-	}
-	return c.scheme() + "://" + net.JoinHostPort(host, port)
-}
-
-func (c *Config) read(s *section) {
-	c.Listen = "127.0.0.1:8080"
-	decode(s, "listen", &c.Listen, parseAddress)
-	decode(s, "baseURL", &c.BaseURL, parsePublicURL)
-	if !s.has("baseURL") {
-		c.derived = append(c.derived, func() { c.BaseURL = c.baseURLOf(c.Listen) })
-	}
-	for _, v := range s.list("hosts") {
-		if host, ok := convert(s.doc, v, parseServedHost); ok {
-			c.Hosts = append(c.Hosts, host)
-		}
-	}
-	for _, v := range s.list("proxies") {
-		if p, ok := convert(s.doc, v, parsePrefix); ok {
-			c.Proxies = append(c.Proxies, p)
-		}
-	}
-	c.Data, _ = c.doc.path("data")
-	readPath(s, "data", &c.Data, WrittenFolder)
-	decode(s, "development", &c.Development, parseFlag)
-	c.MaxObjectSize = MaxObjectSize
-	decode(s, "maxObjectSize", &c.MaxObjectSize, sizeIn(MaxObjectSize))
-	c.Tombstones = day
-	decode(s, "tombstones", &c.Tombstones, durationIn(time.Second, maxDays*day, "of at least 1s"))
-	c.Admins = "user.admin == true"
-	decode(s, "admins", &c.Admins, parseNonEmpty)
-	c.ShutdownTimeout = 30 * time.Second
-	decode(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
-	decode(s, "shutdownDelay", &c.ShutdownDelay, durationIn(0, 10*time.Minute, "from 0s to 10m"))
-	c.FillRate = 1000
-	decode(s, "fillRate", &c.FillRate, requestRate)
-	c.Log = readLog(s.section("log"))
-	c.Metrics = readMetrics(s.section("metrics"))
-	c.Tracing = readTracing(s.section("tracing"))
-	c.Bus = readBus(s.section("bus"))
-	c.Events = readEventStreams(s.section("events"))
-	c.readLimits(s.section("limits"))
-	c.Documents = readDocuments(s.section("documents"))
-	c.readBackends(s)
-	c.readAuthentication(s.section("authentication"))
-	c.readStores(s)
-	c.readMailers(s)
-	c.readBinaries(s)
-	if backup := s.section("backup"); s.has("backup") || c.doc.recorder != nil {
-		c.readBackup(backup)
-	}
-	c.Console = readConsole(s.section("console"))
-	if static := s.section("static"); s.has("static") || c.doc.recorder != nil {
-		c.readStatic(static)
-	}
-	c.readPages(s.section("pages"))
-	c.readHTTP(s.section("http"))
-	c.ProxyHeader = "X-Forwarded-For"
-	decode(s, "proxyHeader", &c.ProxyHeader, oneOf("X-Forwarded-For", "Forwarded"))
-	readPath(s, "ca", &c.CA, ReadFile)
+	c.completeStores()
 	c.spreadCA()
-	s.suggestions = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
-	s.rejectUnknown()
 }
 
-func readLog(s *section) Log {
-	l := Log{Level: slog.LevelInfo, Format: "text"}
-	decode(s, "level", &l.Level, parseLevel)
-	decode(s, "format", &l.Format, oneOf("text", "json"))
-	s.rejectUnknown()
-	return l
-}
-
-// folder reads the path of a folder that belfry writes. The default is
-// inside the data folder, which Override may still change.
-func (c *Config) folder(s *section, into *string, inData ...string) {
-	readPath(s, "folder", into, WrittenFolder)
-	if !s.has("folder") {
-		c.derived = append(c.derived, func() { *into = filepath.Join(append([]string{c.Data}, inData...)...) })
+// derive computes the defaults that depend on listen, data and baseURL, of which flags can change two later.
+func (c *Config) derive() {
+	if !c.doc.IsSet("baseURL") {
+		c.BaseURL = c.baseURLOf(c.Listen)
+	}
+	c.doc.Derive(map[string]string{"data": c.Data})
+	if !c.doc.IsSet("limits.loopback") {
+		c.Limits.Loopback = !isLocal(c.BaseURL)
+	}
+	if e := c.Authentication.Email; e != nil && !c.doc.IsSet("authentication.providers.email.from") {
+		e.From = senderAt(c.BaseURL)
+	}
+	for name, m := range c.Mailers {
+		if m.SMTP != nil && !c.doc.IsSet(decode.Join("mailers", name)+".localName") {
+			m.SMTP.LocalName = localNameOf(c.BaseURL)
+		}
 	}
 }
+
+// HasMailer reports whether the file has a mailer of a name. The mailer default exists without that.
+func (c *Config) HasMailer(name string) bool { return c.doc.IsSet(decode.Join("mailers", name)) }

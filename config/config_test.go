@@ -76,7 +76,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "events", c.Events, EventStreams{Clients: 500, Address: 20, Heartbeat: 5 * time.Second, Buffer: 1 << 20})
 	equal(t, "documents", c.Documents, Documents{OpenAPI: true})
 	equal(t, "static", c.Static, &Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
-	equal(t, "pages", c.Pages, Pages{Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
+	equal(t, "pages", c.Pages, Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen", ""}},
@@ -94,7 +94,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Fields:  map[string]Field{"price": {Read: "user != null", Write: "user.chef == true"}},
 		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"}, Computed: map[string]string{"label": `name + "!"`},
 		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
-		Intercept: map[string][]Interceptor{
+		Intercept: Interceptors{
 			"save":   {{"spelling", time.Second, "reject"}, {"taste", 250 * time.Millisecond, "accept"}},
 			"delete": {{"spelling", time.Second, "reject"}},
 		},
@@ -111,13 +111,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
 		Places:    absPath(t, "../pkg/account/places/testdata/GeoLite2-City-Test.mmdb"),
 		Audit:     "user.auditor == true", UserStore: "Members", IdentStore: "Logins",
-		Email: &Email{
+		ProviderSet: ProviderSet{Email: &Email{
 			From:     "Kitchen <kitchen@example.org>",
 			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
 			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
 			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
 			Change:   MailText{"New", "<p>{{.Link}}</p>", "new {{.Link}}"}, Undo: MailText{"Old", "<p>{{.Link}}</p>", "old {{.Link}}"},
-			Notices: map[string]MailText{"password": {"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}},
+			Notices: Notices{Kinds: map[string]Notice{"password": {MailText: MailText{"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}}}},
 			Login: MailLogin{
 				Code: true, Link: true, TTL: 5 * time.Minute,
 				CodeMail: MailText{"Digits", "<b>{{.Token}}</b>", "{{.Token}}"}, LinkMail: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},
@@ -125,13 +125,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Mailer: "post", PostValidation: true, SkipEmailValidation: true,
 			TokenTTL: time.Hour, RecoveryTTL: 10 * time.Minute, MailInterval: 5 * time.Minute, UniformErrors: true,
 		},
-		OAuth2: map[string]OAuth2{
-			"github": {ClientID: "gh", ClientSecret: "hunter2", Scope: []string{"user:email"}, AuthURL: local + "a", TokenURL: local + "t", ProfileURL: local + "p"},
-			"amazon": {},
-		},
-		Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
-		OIDC:    map[string]OIDC{"company": {Issuer: "https://id.example.org", ClientID: "kitchen", Scope: []string{"openid"}}},
-	})
+			OAuth2: map[string]OAuth2{
+				"github": {ClientID: "gh", ClientSecret: "hunter2", Scope: []string{"user:email"}, AuthURL: local + "a", TokenURL: local + "t", ProfileURL: local + "p"},
+				"amazon": {},
+			},
+			Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
+			OIDC:    map[string]OIDC{"company": {Issuer: "https://id.example.org", ClientID: "kitchen", Scope: []string{"openid"}}},
+		}})
 	equal(t, "enabled providers", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
 	equal(t, "mailers", c.Mailers, map[string]Mailer{
 		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
@@ -141,12 +141,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "binaries", c.Binaries, map[string]*Binary{
 		"photos": {
 			Type: "FileStorage", File: &FileStorage{filepath.Join(data, "binaries", "photos")},
-			URL: "/photos", Restrict: BinaryRestrict{Delete: true}, MaxSize: 3 << 20, Grace: time.Hour, Quota: Quota{1 << 30, 0},
+			BinaryExpose: BinaryExpose{"/photos", BinaryRestrict{Delete: true}}, MaxSize: 3 << 20, Grace: time.Hour, Quota: Quota{1 << 30, 0},
 			Map: map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute, ""},
-			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 80 << 30},
+			BinaryExpose: BinaryExpose{URL: "/videos"}, MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 80 << 30},
 		},
 	})
 }
@@ -200,7 +200,7 @@ func TestEmbeddedServerWithItsOwnConfigurationFile(t *testing.T) {
 func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	c := mustParse(t, "")
 	closed := Policy{Owner: true, Create: "false"}
-	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Fields: map[string]Field{}, Intercept: map[string][]Interceptor{}}
+	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Fields: map[string]Field{}, Intercept: Interceptors{}}
 
 	users := common
 	users.Name, users.Policy, users.Private, users.Bus = "Users", closed, []string{"password"}, true

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"belfry/config/yamltext"
 )
 
 func TestInvalidFilesAreRefused(t *testing.T) {
@@ -54,8 +56,8 @@ func TestHugeFileIsNotReadCompletely(t *testing.T) {
 	if err := os.Truncate(path, 100<<20); err != nil {
 		t.Fatal(err)
 	}
-	data, err := readFile(path)
-	if err != nil || len(data) != maxFile+1 {
+	data, err := yamltext.Read(path)
+	if err != nil || len(data) != yamltext.MaxFile+1 {
 		t.Errorf("read %d bytes, error %v", len(data), err)
 	}
 	if _, err := Load(path, environment); err == nil || err.Error() != path+": is larger than 1024 KiB, the limit of a configuration" {
@@ -79,11 +81,11 @@ func TestLargestAllowedFilesAreValidated(t *testing.T) {
 		maps.WriteString("      s" + n + ": {key: k}\n")
 		unknown.WriteString("key" + n + ": " + n + "\n")
 	}
-	words := strings.Repeat("word, ", maxFile/6-100)
+	words := strings.Repeat("word, ", yamltext.MaxFile/6-100)
 	for _, text := range []string{
 		"stores:\n" + stores.String(), "stores:\n  A:\n    map:\n" + maps.String(), unknown.String(),
 		"stores: {A: {private: '" + words + "'}}", "stores: {A: {indexes: ['" + words + "']}}",
-		"data: '" + strings.Repeat("${A:-x}", maxFile/8) + strings.Repeat("${", 1000) + "'",
+		"data: '" + strings.Repeat("${A:-x}", yamltext.MaxFile/8) + strings.Repeat("${", 1000) + "'",
 		strings.Repeat("# comment\n", 100_000) + "a: [\n",
 	} {
 		if _, err := Parse("belfry.yaml", []byte(text), environment); err == nil {

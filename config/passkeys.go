@@ -2,43 +2,20 @@ package config
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+
+	"belfry/config/value"
 )
 
 // Passkeys are logins by WebAuthn.
 type Passkeys struct {
-	RPID    string   // the domain that passkeys are bound to; "": the host of BaseURL
-	RPName  string   // what authenticators show; "": the RP ID
-	Origins []string // of the pages that may use them; nil: those of BaseURL and TrustedOrigins
-}
+	_ struct{} `key:"enabled" is:"flag" default:"true"`
 
-// readPasskeys reads the section passkeys; nil when it is absent, or not enabled.
-func readPasskeys(s *section, present bool) *Passkeys {
-	p, enabled := &Passkeys{}, true
-	decode(s, "enabled", &enabled, parseFlag)
-	decode(s, "rpID", &p.RPID, parseRPID)
-	decode(s, "rpName", &p.RPName, parseLine)
-	for _, v := range s.list("origins") {
-		if origin, ok := convert(s.doc, v, parsePasskeyOrigin); ok {
-			p.Origins = append(p.Origins, origin)
-		}
-	}
-	s.rejectUnknown()
-	if !present || !enabled {
-		return nil
-	}
-	return p
-}
-
-// parseRPID accepts a domain, which is no address.
-func parseRPID(text string) (string, error) {
-	if _, err := netip.ParseAddr(text); err == nil || !hostSyntax.MatchString(text) || len(text) > maxHostName {
-		return "", errors.New("expected a domain such as example.com, without scheme and port: passkeys are not bound to addresses")
-	}
-	return strings.ToLower(text), nil
+	RPID    string   `key:"rpID" is:"rpID"`             // the domain that passkeys are bound to; "": the host of BaseURL
+	RPName  string   `key:"rpName" is:"line"`           // what authenticators show; "": the RP ID
+	Origins []string `key:"origins" is:"passkeyOrigin"` // of the pages that may use them; nil: those of BaseURL and TrustedOrigins
 }
 
 // PasskeysAt returns the relying party of passkeys where belfry is reached at a URL; nil without passkeys. The error says why
@@ -53,7 +30,7 @@ func (a *Authentication) PasskeysAt(baseURL string) (*Passkeys, error) {
 	}
 	p := *a.Passkeys
 	if p.RPID == "" {
-		if p.RPID, err = parseRPID(u.Hostname()); err != nil {
+		if p.RPID, err = value.RPID(u.Hostname()); err != nil {
 			return nil, errors.New("are bound to a domain, and the host of baseURL is an address: set baseURL to a URL with a name, such as https://app.example.com, or http://localhost:8080 for development")
 		}
 	}
@@ -82,7 +59,7 @@ func (a *Authentication) PasskeysAt(baseURL string) (*Passkeys, error) {
 
 // refuses says why browsers offer no passkeys of the RP ID to pages of an origin; "": they do.
 func (p *Passkeys) refuses(origin string) string {
-	if androidOrigin.MatchString(origin) {
+	if value.IsAndroidOrigin(origin) {
 		return "" // the domain names the application in its assetlinks.json
 	}
 	u, err := url.Parse(origin)

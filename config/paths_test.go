@@ -7,21 +7,35 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config/decode"
 	manual "belfry/test/manual/keys"
 )
 
-// What may be served and written is decided by Paths, so every key that is a path has to be in it: those whose parser
-// reads one, and those that test/manual/keys/keys.yaml calls one.
+// What may be served and written is decided by Paths, so every key that is a path has to be in it. test/manual/keys/keys.yaml calls
+// these keys paths, and no others.
 func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
-	r, listed := recordAll()
-	var keys []string
-	for key, v := range r.values {
-		if slices.ContainsFunc(v.expected, func(e *expectation) bool { return e.path }) {
-			keys = append(keys, key)
+	examples := map[PathUse]string{ReadFile: "testdata/nats.conf", WrittenFolder: "testdata/none", ServedFolder: "testdata/front"}
+	uses := map[string]PathUse{}
+	walkKeys(func(path string, k *decode.Key, _ any) {
+		if k.Format.Use != 0 {
+			uses[path] = k.Format.Use
 		}
-	}
-	if len(keys) < 20 {
-		t.Errorf("only %d keys are paths: %v", len(keys), keys)
+	})
+	keys := names(uses)
+	for _, key := range keys {
+		if k := documentation(t).Find(key); k == nil || !strings.HasPrefix(k.Type.Text, "path of a ") {
+			t.Errorf("test/manual/keys/keys.yaml does not say that %s is a path", key)
+		}
+		text := strings.Repeat("}", strings.Count(key, "."))
+		text = strings.ReplaceAll(key, ".", ": {") + ": " + examples[uses[key]] + text
+		_, d, err := decode.Read[Config]("belfry.yaml", []byte(text), environment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Derive(map[string]string{"data": "/data"})
+		if !slices.ContainsFunc(d.Paths(), func(path Path) bool { return path.Key == key }) {
+			t.Errorf("%s is none of the paths of %s", key, text)
+		}
 	}
 	documented := 0
 	for _, k := range documentation(t).Keys() {
@@ -29,37 +43,13 @@ func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
 			continue
 		}
 		documented++
-		if !slices.ContainsFunc(listed, func(path string) bool { return manual.Match(k.Path, path) }) {
-			t.Errorf("test/manual/keys/keys.yaml says that %s is a path, which no key of Paths is", k.Path)
+		if !slices.ContainsFunc(keys, func(path string) bool { return manual.Match(k.Path, path) }) {
+			t.Errorf("test/manual/keys/keys.yaml says that %s is a path, and its format is another", k.Path)
 		}
 	}
-	if documented < 20 {
-		t.Errorf("test/manual/keys/keys.yaml has only %d keys that are paths", documented)
+	if documented < 20 || len(keys) < 20 {
+		t.Errorf("only %d keys are paths, and %d are called so", len(keys), documented)
 	}
-	for _, path := range listed {
-		if k := documentation(t).Find(path); k != nil && !strings.HasPrefix(k.Type.Text, "path of a ") {
-			t.Errorf("test/manual/keys/keys.yaml does not say that %s is a path", path)
-		}
-	}
-	for _, key := range keys {
-		if !slices.Contains(listed, key) {
-			t.Errorf("%s is a path: read it by readPath, which adds it to Paths", key)
-		}
-	}
-}
-
-// recordAll records what is read, and returns the keys of Paths as well.
-func recordAll() (r *recorder, listed []string) {
-	r = newRecorder()
-	for r.turn = 0; r.turn == 0 || r.turn < r.turns(); r.turn++ {
-		d := newDocument("", func(string) (string, bool) { return "", false })
-		d.recorder = r
-		(&Config{doc: d}).read(newSection(d, "", nil))
-		for _, path := range d.paths {
-			listed = append(listed, path().Key)
-		}
-	}
-	return r, listed
 }
 
 // Defaults are paths as well, and follow the data folder that a flag names.

@@ -1,10 +1,18 @@
 package config
 
+import "belfry/config/decode"
+
 // Policy holds the CEL expressions that authorize operations. An empty expression
 // is that of the owner policy when Owner is set, and otherwise allows everyone.
 type Policy struct {
-	Owner                             bool
-	Create, Get, Update, Delete, List string
+	Owner  bool   `word:"true" is:"owner"`
+	Create string `key:"create" is:"nonempty"`
+	Get    string `key:"get" is:"nonempty"`
+	Update string `key:"update" is:"nonempty"`
+	Delete string `key:"delete" is:"nonempty"`
+	List   string `key:"list" is:"nonempty"`
+
+	_ struct{} `key:"default" is:"one deny allow" default:"deny"`
 }
 
 // LeftOut is the expression of an operation that a policy does not name: it denies everyone. Whoever is shown it reads why.
@@ -31,41 +39,20 @@ type operationRule struct {
 	rule      *string
 }
 
-// readPolicy reads a word or expressions. What these leave out is denied, unless the file says otherwise: who lists the
-// operations that some may do does not expect that everyone may do the others. An empty policy is refused: it says
-// nothing.
-func readPolicy(s *section) Policy {
-	var p Policy
-	if s.isScalar("policy") {
-		word := ""
-		decode(s, "policy", &word, ownerPolicy)
-		return Policy{Owner: word != ""}
-	}
-	x := s.section("policy")
-	for _, of := range p.named() {
-		decode(x, of.operation, of.rule, parseNonEmpty)
-	}
-	decode(x, "list", &p.List, parseNonEmpty)
-	others := "deny"
-	decode(x, "default", &others, oneOf("deny", "allow"))
-	x.rejectUnknown()
-	if s.has("policy") && len(x.keys) == 0 {
-		s.problem("policy", "is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything, and {default: allow} says so")
-	}
-	if !s.has("policy") || others == "allow" {
-		return p
+// Validate denies the operations that expressions leave out, unless the file says otherwise: who lists the operations that some may do does
+// not expect that everyone may do the others. An empty policy is refused: it says nothing.
+func (p *Policy) Validate(s *decode.Section) {
+	switch {
+	case !s.IsSet():
+		return
+	case len(s.Keys()) == 0:
+		s.Problem("", "is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything, and {default: allow} says so")
+	case s.Value("default") == "allow":
+		return
 	}
 	for _, of := range p.named() {
 		if *of.rule == "" {
 			*of.rule = LeftOut
 		}
 	}
-	return p
-}
-
-func ownerPolicy(text string) (string, error) {
-	if text != "owner" {
-		return "", expected("owner, or one expression each for create, get, update, delete, list", fragment{"enum": []string{"owner"}})
-	}
-	return text, nil
 }

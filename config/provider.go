@@ -1,62 +1,118 @@
 package config
 
 import (
-	"errors"
 	"maps"
-	"regexp"
 	"slices"
+
+	"belfry/config/decode"
+	"belfry/config/value"
 )
+
+// ProviderSet has what users log in with.
+type ProviderSet struct {
+	Email     *Email            `key:"email"`     // nil when not configured
+	OAuth2    map[string]OAuth2 `key:"*"`         // by their names, which oauth2Names has
+	Apple     *Apple            `key:"apple"`     // nil when not configured
+	Microsoft *Microsoft        `key:"microsoft"` // nil when not configured
+	Slack     *Site             `key:"slack"`     // nil when not configured
+	Twitter   *OAuth1           `key:"twitter"`   // nil when not configured
+	OIDC      map[string]OIDC   `key:"*"`         // by the provider's name, which is the user's choice
+}
 
 // OAuth2 is an OAuth 2 provider. It is disabled while ClientID is empty, so one
 // file works with and without it. An empty URL means the provider's default.
 type OAuth2 struct {
-	ClientID                      string
-	ClientSecret                  Secret
-	Scope                         []string // nil is the provider's default
-	BaseURL                       string   // of gitlab
-	AuthURL, TokenURL, ProfileURL string
-	KeepTokens                    bool
+	ClientID     string   `key:"clientID"`
+	ClientSecret Secret   `key:"clientSecret"`
+	Scope        []string `key:"scope" is:"nonempty"` // nil is the provider's default
+	KeepTokens   bool     `key:"tokens" is:"either discard keep"`
+	BaseURL      string   `key:"baseURL" is:"url https http"` // of gitlab
+	AuthURL      string   `key:"authURL" is:"url https http"`
+	TokenURL     string   `key:"tokenURL" is:"url https http"`
+	ProfileURL   string   `key:"profileURL" is:"url https http"`
 }
 
 // Site is an OpenID Connect provider whose endpoints are known, such as Slack. It is
 // disabled while ClientID is empty. An empty URL means the provider's default.
 type Site struct {
-	ClientID                           string
-	ClientSecret                       Secret   // Apple has none
-	Scope                              []string // nil is the provider's default
-	Issuer, AuthURL, TokenURL, KeysURL string
-	KeepTokens                         bool
+	ClientID     string   `key:"clientID"`
+	Scope        []string `key:"scope" is:"nonempty"` // nil is the provider's default
+	KeepTokens   bool     `key:"tokens" is:"either discard keep"`
+	AuthURL      string   `key:"authURL" is:"url https http"`
+	TokenURL     string   `key:"tokenURL" is:"url https http"`
+	KeysURL      string   `key:"keysURL" is:"url https http"`
+	Issuer       string   `key:"issuer" is:"url https http"`
+	ClientSecret Secret   `key:"clientSecret"` // Apple has none
 }
 
 // Apple is "Sign in with Apple". The key is text or a file.
 type Apple struct {
-	Site
-	TeamID, KeyID  string
-	PrivateKey     Secret
-	PrivateKeyFile string
+	Site           `without:"clientSecret"`
+	TeamID         string `key:"teamID"`
+	KeyID          string `key:"keyID"`
+	PrivateKey     Secret `key:"privateKey"`
+	PrivateKeyFile string `key:"privateKeyFile" is:"file"`
 }
 
 // Microsoft are Microsoft's accounts.
 type Microsoft struct {
-	Site
-	Tenant, BaseURL string
+	Tenant  string `key:"tenant" is:"tenant" default:"common"`
+	BaseURL string `key:"baseURL" is:"url https http"`
+	Site    `without:"issuer"`
 }
 
 // OAuth1 is an OAuth 1 provider. It is disabled while ConsumerKey is empty.
 type OAuth1 struct {
-	ConsumerKey                                               string
-	ConsumerSecret                                            Secret
-	RequestTokenURL, AuthorizeURL, AccessTokenURL, ProfileURL string
+	ConsumerKey     string `key:"consumerKey"`
+	ConsumerSecret  Secret `key:"consumerSecret"`
+	RequestTokenURL string `key:"requestTokenURL" is:"url https http"`
+	AuthorizeURL    string `key:"authorizeURL" is:"url https http"`
+	AccessTokenURL  string `key:"accessTokenURL" is:"url https http"`
+	ProfileURL      string `key:"profileURL" is:"url https http"`
 }
 
 // OIDC is an OpenID Connect provider, identified by its issuer. It is disabled
 // while ClientID is empty; a public client has no secret.
 type OIDC struct {
-	Issuer       string
-	ClientID     string
-	ClientSecret Secret
-	Scope        []string // nil is openid, email and profile
-	KeepTokens   bool
+	_ struct{} `key:"type" is:"one oidc" default:"oidc"`
+
+	Issuer       string   `key:"issuer" is:"url https http" required:"the URL of an OpenID Connect provider"`
+	ClientID     string   `key:"clientID"`
+	ClientSecret Secret   `key:"clientSecret"`
+	Scope        []string `key:"scope" is:"nonempty"` // nil is openid, email and profile
+	KeepTokens   bool     `key:"tokens" is:"either discard keep"`
+}
+
+// Validate refuses an id without its secret.
+func (p *OAuth2) Validate(s *decode.Section) {
+	if s.Fine("clientSecret") && p.ClientID != "" && p.ClientSecret == "" {
+		s.Problem("clientSecret", "is missing or empty although clientID is set")
+	}
+}
+
+// Validate refuses a key without its secret.
+func (p *OAuth1) Validate(s *decode.Section) {
+	if s.Fine("consumerSecret") && p.ConsumerKey != "" && p.ConsumerSecret == "" {
+		s.Problem("consumerSecret", "is missing or empty although consumerKey is set")
+	}
+}
+
+// Validate refuses an id without its secret: that of Slack, or of Microsoft.
+func (p *Site) Validate(s *decode.Section) {
+	if s.Fine("clientSecret") && p.ClientID != "" && p.ClientSecret == "" {
+		s.Problem("clientSecret", "is missing or empty although clientID is set")
+	}
+}
+
+// Validate refuses an id without what its secret is made of.
+func (p *Apple) Validate(s *decode.Section) {
+	switch {
+	case !s.Fine("teamID", "keyID", "privateKey", "privateKeyFile") || p.ClientID == "":
+	case p.TeamID == "" || p.KeyID == "":
+		s.Problem("clientID", "needs teamID and keyID: those of the team and of the key for Sign in with Apple")
+	case (p.PrivateKey == "") == (p.PrivateKeyFile == ""):
+		s.Problem("clientID", "needs one of privateKey, the content of the file AuthKey_%s.p8, and privateKeyFile, its path", p.KeyID)
+	}
 }
 
 // Keeping returns the names of the enabled providers whose tokens are kept, sorted.
@@ -107,178 +163,94 @@ var (
 	renamed = append([]string{"gitlab", "discord", "linkedin"}, siteNames...)
 )
 
-// readProviders reads the built-in providers by their names; any other name, and
-// oidc itself, is an OpenID Connect provider.
-func (c *Config) readProviders(s *section) {
-	a := &c.Authentication
-	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
-	builtIn := slices.Concat([]string{"email"}, oauth2Names, siteNames, []string{"twitter", "oidc"})
-	routes := []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor", "step-up", "deletion", "export", "logout", "authorize", "token", "passkey", "passkeys"}
-	for _, name := range s.keysOr(builtIn) {
-		p := s.section(name)
-		kind := ""
-		if slices.Contains(renamed, name) {
-			kind = name
-			decode(p, "type", &kind, oneOf(name, "oidc"))
-		}
-		switch {
-		case kind == "oidc":
-			a.OIDC[name] = readOIDCKeys(p)
-		case name == "email":
-			a.Email = c.readEmail(p)
-		case slices.Contains(oauth2Names, name):
-			a.OAuth2[name] = readOAuth2(p, name)
-		case slices.Contains(siteNames, name):
-			a.readSite(p, name)
-		case name == "twitter":
-			a.Twitter = readOAuth1(p)
-		default:
-			_, err := parseName(name)
-			switch {
-			case name != "oidc" && name != anyKey && !p.has("type"):
-				s.problem(name, "unknown provider; %s; a provider with any other name needs type: oidc", knownAre(builtIn))
-			case err != nil:
-				s.problem(name, "%v", err)
-			case slices.Contains(routes, name):
-				s.problem(name, "is the name of a route below /auth; choose another name for the provider")
-			default:
-				a.OIDC[name] = readOIDC(p)
-			}
-		}
-	}
+// builtIn returns the names of providers that are not of the user's choice, and oidc itself, which is one of any issuer.
+func builtIn() []string {
+	return slices.Concat([]string{"email"}, oauth2Names, siteNames, []string{"twitter", "oidc"})
 }
 
-// readSite reads apple, microsoft or slack.
-func (a *Authentication) readSite(s *section, name string) {
-	switch name {
-	case "apple":
-		a.Apple = readApple(s)
-	case "microsoft":
-		a.Microsoft = &Microsoft{Tenant: "common"}
-		decode(s, "tenant", &a.Microsoft.Tenant, parseTenant)
-		decode(s, "baseURL", &a.Microsoft.BaseURL, urlWithScheme("https", "http"))
-		a.Microsoft.read(s)
-		a.Microsoft.readSecret(s)
-	case "slack":
-		a.Slack = &Site{}
-		a.Slack.read(s)
-		decode(s, "issuer", &a.Slack.Issuer, urlWithScheme("https", "http"))
-		a.Slack.readSecret(s)
-	}
-	s.rejectUnknown()
-}
+// authRoutes are the names of routes below /auth that are no providers.
+var authRoutes = []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor", "step-up", "deletion", "export", "logout", "authorize", "token", "passkey", "passkeys"}
 
-// read reads what all of these have.
-func (p *Site) read(s *section) {
-	decode(s, "clientID", &p.ClientID, parseText)
-	p.Scope = readScope(s)
-	p.KeepTokens = readTokens(s)
-	endpoint := urlWithScheme("https", "http")
-	decode(s, "authURL", &p.AuthURL, endpoint)
-	decode(s, "tokenURL", &p.TokenURL, endpoint)
-	decode(s, "keysURL", &p.KeysURL, endpoint)
-}
-
-func (p *Site) readSecret(s *section) {
-	if decode(s, "clientSecret", &p.ClientSecret, parseSecret) && p.ClientID != "" && p.ClientSecret == "" {
-		s.problem("clientSecret", "is missing or empty although clientID is set")
-	}
-}
-
-func readApple(s *section) *Apple {
-	var p Apple
-	p.read(s)
-	decode(s, "issuer", &p.Issuer, urlWithScheme("https", "http"))
-	fine := decode(s, "teamID", &p.TeamID, parseText)
-	fine = decode(s, "keyID", &p.KeyID, parseText) && fine
-	fine = decode(s, "privateKey", &p.PrivateKey, parseSecret) && fine
-	fine = readPath(s, "privateKeyFile", &p.PrivateKeyFile, ReadFile) && fine
+// provider returns the struct that is read for a name, the keys that it does not have there, and what keeps it.
+func (p *ProviderSet) provider(name, kind string) (into any, without string, keep func()) {
+	oauth2, oauth1, oidc, site := &OAuth2{}, &OAuth1{}, &OIDC{}, &Site{}
+	email, apple, microsoft := &Email{}, &Apple{}, &Microsoft{}
 	switch {
-	case !fine || p.ClientID == "":
-	case p.TeamID == "" || p.KeyID == "":
-		s.problem("clientID", "needs teamID and keyID: those of the team and of the key for Sign in with Apple")
-	case (p.PrivateKey == "") == (p.PrivateKeyFile == ""):
-		s.problem("clientID", "needs one of privateKey, the content of the file AuthKey_%s.p8, and privateKeyFile, its path", p.KeyID)
+	case kind == "oidc":
+		return oidc, "type", func() { p.OIDC[name] = *oidc }
+	case name == "email":
+		return email, "", func() { p.Email = email }
+	case name == "gitlab":
+		return oauth2, "", func() { p.OAuth2[name] = *oauth2 }
+	case slices.Contains(oauth2Names, name):
+		return oauth2, "baseURL", func() { p.OAuth2[name] = *oauth2 }
+	case name == "apple":
+		return apple, "", func() { p.Apple = apple }
+	case name == "microsoft":
+		return microsoft, "", func() { p.Microsoft = microsoft }
+	case name == "slack":
+		return site, "", func() { p.Slack = site }
+	case name == "twitter":
+		return oauth1, "", func() { p.Twitter = oauth1 }
 	}
-	return &p
+	return oidc, "", func() { p.OIDC[name] = *oidc }
 }
 
-var tenantSyntax = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+// kindOf is the key type of a provider that was a name of the user's choice before it was built in: with type: oidc it still is.
+func kindOf(name string) *decode.Key { return decode.LooseKey("type", "one "+name+" oidc", name) }
 
-func parseTenant(text string) (string, error) {
-	if text != "common" && text != "organizations" && text != "consumers" && !tenantSyntax.MatchString(text) {
-		return "", errors.New("expected common, organizations, consumers, or the id of a tenant, such as 9188040d-6c67-4c5b-b112-36a304b66dad (a domain can become another tenant's)")
-	}
-	return text, nil
-}
-
-// readTokens reads whether the tokens of a provider are kept.
-func readTokens(s *section) bool {
-	tokens := "discard"
-	decode(s, "tokens", &tokens, oneOf("discard", "keep"))
-	return tokens == "keep"
-}
-
-func readOAuth2(s *section, name string) OAuth2 {
-	var p OAuth2
-	decode(s, "clientID", &p.ClientID, parseText)
-	fine := decode(s, "clientSecret", &p.ClientSecret, parseSecret)
-	p.Scope = readScope(s)
-	p.KeepTokens = readTokens(s)
-	endpoint := urlWithScheme("https", "http")
-	if name == "gitlab" {
-		decode(s, "baseURL", &p.BaseURL, endpoint)
-	}
-	decode(s, "authURL", &p.AuthURL, endpoint)
-	decode(s, "tokenURL", &p.TokenURL, endpoint)
-	decode(s, "profileURL", &p.ProfileURL, endpoint)
-	if fine && p.ClientID != "" && p.ClientSecret == "" {
-		s.problem("clientSecret", "is missing or empty although clientID is set")
-	}
-	s.rejectUnknown()
-	return p
-}
-
-func readOAuth1(s *section) *OAuth1 {
-	var p OAuth1
-	decode(s, "consumerKey", &p.ConsumerKey, parseText)
-	fine := decode(s, "consumerSecret", &p.ConsumerSecret, parseSecret)
-	endpoint := urlWithScheme("https", "http")
-	decode(s, "requestTokenURL", &p.RequestTokenURL, endpoint)
-	decode(s, "authorizeURL", &p.AuthorizeURL, endpoint)
-	decode(s, "accessTokenURL", &p.AccessTokenURL, endpoint)
-	decode(s, "profileURL", &p.ProfileURL, endpoint)
-	if fine && p.ConsumerKey != "" && p.ConsumerSecret == "" {
-		s.problem("consumerSecret", "is missing or empty although consumerKey is set")
-	}
-	s.rejectUnknown()
-	return &p
-}
-
-func readOIDC(s *section) OIDC {
-	kind := "oidc"
-	decode(s, "type", &kind, oneOf("oidc"))
-	return readOIDCKeys(s)
-}
-
-func readOIDCKeys(s *section) OIDC {
-	var p OIDC
-	s.require("issuer", "the URL of an OpenID Connect provider")
-	decode(s, "issuer", &p.Issuer, urlWithScheme("https", "http"))
-	decode(s, "clientID", &p.ClientID, parseText)
-	decode(s, "clientSecret", &p.ClientSecret, parseSecret)
-	p.Scope = readScope(s)
-	p.KeepTokens = readTokens(s)
-	s.rejectUnknown()
-	return p
-}
-
-func readScope(s *section) []string {
-	var scope []string
-	for _, v := range s.list("scope") {
-		if name, ok := convert(s.doc, v, parseNonEmpty); ok {
-			scope = append(scope, name)
+// Read reads the built-in providers by their names; any other name, and
+// oidc itself, is an OpenID Connect provider.
+func (p *ProviderSet) Read(s *decode.Section) {
+	p.OAuth2, p.OIDC = map[string]OAuth2{}, map[string]OIDC{}
+	for _, name := range s.Keys() {
+		one, kind := s.Child(name), ""
+		if slices.Contains(renamed, name) {
+			one.ReadLoose(kindOf(name))
+			kind, _ = one.Value("type").(string)
 		}
+		if !slices.Contains(builtIn(), name) && !isProviderName(s, one) {
+			continue
+		}
+		into, without, keep := p.provider(name, kind)
+		one.Fill(into, without)
+		keep()
 	}
-	return scope
+}
+
+// Schema makes the schema of all providers.
+func (p *ProviderSet) Schema(b *decode.Schema, path string) decode.Fragment {
+	one := func(name string) decode.Fragment {
+		at := decode.Join(path, name)
+		section := func(kind string) decode.Fragment {
+			into, without, _ := p.provider(name, kind)
+			return b.Section(at, into, without)
+		}
+		if !slices.Contains(renamed, name) {
+			return b.Named(at, &decode.Key{}, nil, section(""))
+		}
+		return b.Named(at, &decode.Key{}, nil, b.Union(at, kindOf(name), section))
+	}
+	properties := decode.Fragment{}
+	for _, name := range builtIn() {
+		properties[name] = one(name)
+	}
+	return decode.Fragment{"type": []string{"object", "null"}, "additionalProperties": one(decode.AnyKey), "properties": properties}
+}
+
+// isProviderName reports whether a name can be that of a provider of the user's choice.
+func isProviderName(s, provider *decode.Section) bool {
+	name := provider.Name()
+	_, err := value.Name(name)
+	switch {
+	case name != "oidc" && !provider.Has("type"):
+		s.Problem(decode.Join("", name), "unknown provider; %s; a provider with any other name needs type: oidc", decode.Known(builtIn()))
+	case err != nil:
+		s.Problem(decode.Join("", name), "%v", err)
+	case slices.Contains(authRoutes, name):
+		s.Problem(decode.Join("", name), "is the name of a route below /auth; choose another name for the provider")
+	default:
+		return true
+	}
+	return false
 }

@@ -315,7 +315,7 @@ authentication:
 	equal(t, "keeping", a.Keeping(), []string{"apple", "discord", "gitlab"})
 	equal(t, "gitlab", a.OIDC, map[string]OIDC{"gitlab": {Issuer: "https://git.example.org", ClientID: "a", KeepTokens: true}})
 	equal(t, "apple", a.Apple, &Apple{Site{ClientID: "b", KeepTokens: true}, "t", "k", "p", ""})
-	equal(t, "microsoft", a.Microsoft, &Microsoft{Site{ClientID: "c", ClientSecret: "s"}, "organizations", ""})
+	equal(t, "microsoft", a.Microsoft, &Microsoft{"organizations", "", Site{ClientID: "c", ClientSecret: "s"}})
 	equal(t, "slack", a.Slack, &Site{ClientID: "d", ClientSecret: "s", Issuer: "http://localhost/slack", Scope: []string{"openid"}})
 	equal(t, "keys", a.EncryptionKeys, []Secret{Secret(make([]byte, 32)), Secret(strings.Repeat("\xff", 32))})
 	shown := c.Shown()

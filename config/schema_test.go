@@ -16,6 +16,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"belfry/config/decode"
+	"belfry/config/value"
 	manual "belfry/test/manual/keys"
 	"belfry/test/manual/site"
 )
@@ -27,16 +29,16 @@ const keysFile, pageFile = "../test/manual/keys/keys.yaml", "../docs/reference/c
 func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	documented := documentation(t)
 	used := map[*manual.Key]bool{}
-	schema := schemaOf(func(path string) description {
+	schema := schemaOf(&decode.Schema{Describe: func(path string) decode.Description {
 		if k := documented.Find(path); k != nil {
 			used[k] = true
 			return descriptionOf(k)
 		}
 		if s := documented.FindSection(path); s != nil {
-			return description{meaning: s.Summary}
+			return decode.Description{Meaning: s.Summary}
 		}
-		return description{}
-	})
+		return decode.Description{}
+	}})
 	for _, k := range documented.Keys() {
 		if !used[k] {
 			t.Errorf("%s describes %s, which is not read", keysFile, k.Path)
@@ -46,7 +48,7 @@ func TestTheSchemaIsThatOfWhatIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := documented.Page()
+	page, err := documented.Page(decode.PolicyOf[Config])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +83,7 @@ func upToDate(t *testing.T, name string, want []byte) {
 func TestEveryKeyIsDocumented(t *testing.T) {
 	documented := documentation(t)
 	var paths []string
-	schemaOf(func(path string) description {
-		paths = append(paths, path)
-		return description{}
-	})
+	walkKeys(func(path string, _ *decode.Key, _ any) { paths = append(paths, path) })
 	if len(paths) < 200 {
 		t.Errorf("only %d keys were found", len(paths))
 	}
@@ -103,50 +102,45 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
-// What test/manual/keys/keys.yaml says about defaults, required keys and choices is compared with the functions that read them.
+// walkKeys calls visit for each key of the configuration.
+func walkKeys(visit func(path string, k *decode.Key, initial any)) {
+	schemaOf(&decode.Schema{Describe: func(string) decode.Description { return decode.Description{} }, Visit: visit})
+}
+
+// What test/manual/keys/keys.yaml says about defaults, required keys and choices is compared with the tags.
 func TestTypesAndDefaultsAreThoseOfWhatIsRead(t *testing.T) {
 	documented := documentation(t)
-	r, _ := recordAll()
+	required := map[*manual.Key]bool{}
 	checked := 0
-	for path, v := range r.values {
+	walkKeys(func(path string, key *decode.Key, initial any) {
 		k := documented.Find(path)
 		if k == nil {
-			continue
+			return
 		}
-		if initial := v.initial(); initial != nil && k.DefaultIs == "" && !k.Required {
+		if initial != nil && k.DefaultIs == "" && !k.Required {
 			checked++
 			got := fmt.Sprint(initial)
-			if filepath.IsAbs(got) && got != "/" && k.Type.Text == "path of a folder" {
-				got = filepath.Base(got)
-			}
 			if k.Default != got && !sameDuration(k.Default, got) {
 				t.Errorf("the default of %s is %s, and config/%s says %q", path, got, keysFile, k.Default)
 			}
 		}
-		if choices := v.choices(); choices != nil {
+		for _, choice := range key.Format.Choices {
 			checked++
-			for _, choice := range choices {
-				if !slices.Contains(k.Type.Values, choice) && !strings.Contains(k.Type.Text, "`"+choice+"`") && !strings.Contains(k.Type.Text, "the provider's name") {
-					t.Errorf("%s can be %s, which config/%s does not say", path, choice, keysFile)
-				}
+			if !slices.Contains(k.Type.Values, choice) && !strings.Contains(k.Type.Text, "`"+choice+"`") && !strings.Contains(k.Type.Text, "the provider's name") {
+				t.Errorf("%s can be %s, which config/%s does not say", path, choice, keysFile)
 			}
 		}
-		if _, ok := v.zero.(bool); ok && k.Type.Text != "boolean" && k.Type.Values == nil {
+		if key.Format.IsFlag() && k.Type.Text != "boolean" {
 			t.Errorf("%s is a boolean, and config/%s says %s", path, keysFile, k.Type)
 		}
-	}
-	required := map[*manual.Key]bool{}
-	for path, variants := range r.sections {
-		for _, variant := range variants {
-			for _, key := range variant.required {
-				k := documented.Find(join(path, key))
-				required[k] = true
-				if k != nil && !k.Required && !strings.HasPrefix(k.DefaultIs, "*required*") {
-					t.Errorf("%s is required, which config/%s does not say", join(path, key), keysFile)
-				}
-			}
+		if key.Required == "" {
+			return
 		}
-	}
+		required[k] = true
+		if !k.Required && !strings.HasPrefix(k.DefaultIs, "*required*") {
+			t.Errorf("%s is required, which config/%s does not say", path, keysFile)
+		}
+	})
 	for _, k := range documented.Keys() {
 		if k.Required && !required[k] {
 			t.Errorf("%s is not required, and config/%s says so", k.Path, keysFile)
@@ -158,9 +152,9 @@ func TestTypesAndDefaultsAreThoseOfWhatIsRead(t *testing.T) {
 }
 
 func sameDuration(a, b string) bool {
-	parse := durationIn(0, maxDays*day, "")
-	x, err1 := parse(a)
-	y, err2 := parse(b)
+	duration := value.FormatOf("duration 0s")
+	x, err1 := duration.Parse("", a)
+	y, err2 := duration.Parse("", b)
 	return err1 == nil && err2 == nil && x == y
 }
 
@@ -187,10 +181,10 @@ func documentation(t *testing.T) *manual.File {
 	return f
 }
 
-func descriptionOf(k *manual.Key) description {
-	d := description{meaning: k.Description()}
+func descriptionOf(k *manual.Key) decode.Description {
+	d := decode.Description{Meaning: k.Description()}
 	if k.DefaultIs == "" {
-		d.initial = k.Default
+		d.Default = k.Default
 	}
 	return d
 }

@@ -19,8 +19,6 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
-	"belfry/pkg/store/access"
-	"belfry/pkg/store/policy"
 )
 
 // belfry runs a command line and checks its exit code and that it says
@@ -89,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		{nil, 0, ""},
-		{errFound, 1, ""},
+		{command.ErrFound, 1, ""},
 		{errors.New("any"), 1, "belfry: any\n"},
 		{errs.New(errs.Unavailable, "away"), 1, "belfry: away\n"},
 		{errs.New(errs.Invalid, "wrong"), 2, "belfry: wrong\n"},
@@ -206,7 +204,7 @@ func TestVerifyReport(t *testing.T) {
 		},
 	}}
 	var out bytes.Buffer
-	if err := writeReport(&out, r); err != nil {
+	if err := r.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -216,36 +214,6 @@ func TestVerifyReport(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
-	}
-}
-
-func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
-	decided := func(allowed bool, rule, reason string) *policy.FieldDecision {
-		return &policy.FieldDecision{Allowed: allowed, Rule: rule, Reason: reason}
-	}
-	const open = "none: everyone may"
-	answer := &command.Access{Explanation: access.Explanation{
-		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null"},
-		Fields: []access.FieldAccess{
-			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},
-			{Field: "phone", Read: decided(false, "isOwner", ""), Write: decided(true, open, "")},
-			{Field: "role", Write: decided(false, "user.role == 'admin'", "no such key: role"), Given: true},
-			{Field: "updated", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},
-		},
-	}}
-	var out bytes.Buffer
-	(&accessCheckCmd{User: "bob", Store: "People", Op: "update", UUID: "ann"}).print(&out, answer)
-	const want = `denied: update People ann, bob
-  rule of update  user != null
-  result          true
-  refused         the field role
-fields
-  created, updated  read; is ignored when sent (kept by the server)
-  phone             hidden (isOwner); may be written
-  role              may not be written (user.role == 'admin'), since it can't be evaluated: no such key: role
-`
-	if out.String() != want {
-		t.Errorf("%s, want\n%s", out.String(), want)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
@@ -60,7 +61,7 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 	}
 	if n := r.Count(doctor.Problem); n > 0 {
 		fmt.Fprintf(s.err, "belfry: %s found\n", count.Of(n, "problem"))
-		return errFound
+		return command.ErrFound
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (c *importCmd) withSecrets(ctx context.Context, s streams, loaded *config.C
 		return err
 	}
 	defer func() { _ = input.Close() }()
-	r, err := command.ImportSecrets(ctx, loaded, c.Store, c.Update, input)
+	r, err := command.Import.Do(ctx, loaded, command.ImportRequest{Store: c.Store, Update: c.Update, From: input})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 )
@@ -27,25 +28,15 @@ const (
 	exitInterrupted = 130
 )
 
-// cli holds the commands and their flags. Each command has its own file.
+// cli holds the commands and their flags, besides those of operations. Each command has its own file.
 type cli struct {
 	Init     initCmd     `cmd:"" help:"Write a configuration to begin with."`
 	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
-	Reload   reloadCmd   `cmd:"" help:"Have the belfry that serves read its configuration again."`
 	Doctor   doctorCmd   `cmd:"" help:"Ask everything at once, and say what is wrong and what to do."`
 	Health   healthCmd   `cmd:"" help:"Ask the belfry on this machine whether it is ready."`
 	Config   configCmd   `cmd:"" help:"Check a configuration, or print its schema."`
-	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
-	Access   accessCmd   `cmd:"" help:"Explain who may do what."`
-	Schema   schemaCmd   `cmd:"" help:"Check objects against a schema."`
-	User     userCmd     `cmd:"" help:"Create and manage users."`
-	Mail     mailCmd     `cmd:"" help:"Try whether mails are sent."`
-	SealKeys keysCmd     `cmd:"" name:"seal-keys" help:"Change the key that encrypts cursors and ids of events."`
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
-	Export   exportCmd   `cmd:"" help:"Write every object of a store as JSON lines."`
 	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
-	Backup   backupCmd   `cmd:"" help:"Make, list and verify backups."`
-	Restore  restoreCmd  `cmd:"" help:"Restore a backup into empty data."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"List, redeliver and delete the dead letters of listeners."`
 	Listener listenerCmd `cmd:"" help:"Show the state of listeners, and reset their position."`
 	Bus      busCmd      `cmd:"" help:"Set up a bus whose users have few permissions."`
@@ -55,7 +46,12 @@ type cli struct {
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	VersionFlag versionFlag `name:"version" help:"Print the version."`
+
+	kong.Plugins // the commands of operations
 }
+
+// lastOwn is the last command of the cli itself.
+const lastOwn = "version"
 
 // streams are the inputs and outputs of a command.
 type streams struct {
@@ -73,9 +69,14 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	return runWith(ctx, command.Operations, args, s)
+}
+
+// runWith is run with other operations.
+func runWith(ctx context.Context, operations []command.Request, args []string, s streams) int {
 	var c cli
 	exited, code := false, exitDone
-	parser := newParser(&c, s, func(n int) { exited, code = true, n }, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
+	parser := newParser(&c, operations, s, func(n int) { exited, code = true, n }, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -91,7 +92,8 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 // newParser knows the commands and their flags. exit is called after the help or the version.
-func newParser(c *cli, s streams, exit func(int), more ...kong.Option) *kong.Kong {
+func newParser(c *cli, operations []command.Request, s streams, exit func(int), more ...kong.Option) *kong.Kong {
+	c.Plugins = commandsOf(operations)
 	parser, err := kong.New(c, append(more,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
@@ -104,11 +106,9 @@ func newParser(c *cli, s streams, exit func(int), more ...kong.Option) *kong.Kon
 	if err != nil {
 		panic(err) // the declarations of the commands are invalid
 	}
+	placeOperations(parser.Model.Node)
 	return parser
 }
-
-// errFound ends a check that found differences, which it has reported.
-var errFound = errors.New("differences were found")
 
 // report prints an error and returns its exit code.
 func report(err error, w io.Writer) int {
@@ -116,7 +116,7 @@ func report(err error, w io.Writer) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, errFound):
+	case errors.Is(err, command.ErrFound):
 		return exitFailed
 	case errors.As(err, &problems):
 		fmt.Fprintln(w, problems.Error())

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
-	"time"
 
 	"belfry/config"
 	"belfry/internal/count"
@@ -30,25 +28,11 @@ func (c *migrateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := command.Migrate(ctx, from, to, sometimes(writeMigrated(s.err)))
+	r, err := command.Migrate(ctx, from, to, command.Sometimes(writeMigrated(s.err)))
 	if err != nil {
 		return err
 	}
-	return writeResult(s.out, c.JSON, r, writeMigration)
-}
-
-// sometimes returns a function that calls another one at an interval. It is safe for concurrent use.
-func sometimes[P any](report func(P)) func(P) {
-	var mu sync.Mutex
-	last := time.Now()
-	return func(p P) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(last) >= lineInterval {
-			last = time.Now()
-			report(p)
-		}
-	}
+	return command.WriteReport(s.out, c.JSON, r, writeMigration)
 }
 
 func writeMigrated(w io.Writer) func(migrate.Progress) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"belfry/pkg/app/command"
 	"belfry/test/manual/docpages"
 )
 
@@ -21,7 +22,7 @@ var (
 
 // A command that a page shows, in a code block or in a text, is one of the program, and so are its flags.
 func TestCommandsOfPagesExist(t *testing.T) {
-	model := newParser(&cli{}, streams{}, func(int) {}).Model
+	model := newParser(&cli{}, command.Operations, streams{}, func(int) {}).Model
 	commands := model.Leaves(true)
 	checked := 0
 	check := func(page, line string) {

@@ -58,7 +58,7 @@ func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
 		return err
 	})
 	if lacks := writeFindings(s.out, all); err == nil && lacks {
-		return errFound
+		return command.ErrFound
 	}
 	return err
 }

@@ -41,6 +41,14 @@ func Cron(expression string) (Schedule, error) {
 	return s, nil
 }
 
+// String returns the interval or the expression; "" for never.
+func (s Schedule) String() string {
+	if s.every > 0 {
+		return s.every.String()
+	}
+	return s.cron
+}
+
 // Next returns when it is due for the first time after a time, in the time zone of that
 // for cron expressions; zero: never.
 func (s Schedule) Next(after time.Time) time.Time {

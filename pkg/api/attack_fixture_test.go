@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
@@ -80,7 +81,9 @@ func (p *attackFixture) serve(s *account.Service) {
 	if p.login != nil {
 		p.login(routes)
 	}
-	p.Server = httptest.NewServer(api.New(api.Options{Logger: p.opts.Log, Objects: []objects.Options{{Store: p.users, URL: "/users"}}, Login: routes}))
+	o := api.Options{Logger: p.opts.Log, Login: routes}
+	apitest.Expose(&o, p.users, config.Expose{URL: "/users"})
+	p.Server = httptest.NewServer(apitest.New(o))
 	p.Cleanup(p.Close)
 }
 

@@ -14,9 +14,10 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -55,15 +56,13 @@ func newBench(b *testing.B) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	options := api.Options{
-		Objects: []objects.Options{{Store: books, URL: "/books"}},
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}
-	front := api.New(options)
+	options := api.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	apitest.Expose(&options, books, config.Expose{URL: "/books"})
+	front := apitest.New(options)
 	options.Limits = kit.NewLimits(kit.LimitOptions{
 		Address: kit.Rates{Reads: 1 << 40}, User: kit.Rates{Reads: 1 << 40}, Loopback: true,
 	}, prometheus.NewRegistry())
-	return &bench{b, front, api.New(options), bare(books.Driver()), "/books/" + stored.UUID}
+	return &bench{b, front, apitest.New(options), bare(books.Driver()), "/books/" + stored.UUID}
 }
 
 // bare is a minimal HTTP server that stores objects.

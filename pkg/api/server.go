@@ -26,6 +26,8 @@ import (
 	"belfry/pkg/api/sse"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
@@ -40,14 +42,16 @@ const (
 
 // Options are the options of a Server. All of them may be left out.
 type Options struct {
-	Login     *login.Options    // nil: every client is anonymous
-	Objects   []objects.Options // stores to serve
-	Files     []files.Options   // binary services to serve
-	Events    *sse.Hub          // nil: /events has no route
-	Documents []system.Document
-	Console   *console.Options // nil: none. It needs Login
-	Site      *pages.Options   // pages for people; nil, or no Login: none
-	Static    *static.Options  // nil: no front end
+	Contract *model.Contract // what is served; nil: whether the process is well, and nothing else
+
+	Login     *login.Options          // nil: every client is anonymous
+	Stores    map[string]*store.Store // those that the contract exposes, and perhaps others
+	Files     []files.Options         // binary services that the contract has
+	Events    *sse.Hub                // of the events for browsers
+	Documents system.Documents        // about the API
+	Console   *console.Options        // nil: none. It needs Login
+	Site      *pages.Options          // pages for people; nil, or no Login: none
+	Static    *static.Options         // nil: no front end
 
 	Waiter   kit.Waiter                                           // nil: Prefer: wait is ignored
 	Ready    func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
@@ -80,6 +84,7 @@ type Options struct {
 // Server is the HTTP API. It is safe for concurrent use.
 type Server struct {
 	router  *kit.Router
+	set     *op.Set
 	log     *slog.Logger
 	maxWait time.Duration
 	stop    context.CancelFunc
@@ -132,39 +137,9 @@ func New(o Options) *Server {
 	}
 	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
 
-	if o.Login != nil {
-		site := siteOf(o)
-		loginOptions := *o.Login
-		loginOptions.AuthorizePage = func(p login.AuthorizePage) ([]byte, error) {
-			return site.Authorize(o.Login.Service, pages.Application{
-				Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL, RegisterURL: p.RegisterURL,
-			}, p.Providers, p.Reason, p.Message)
-		}
-		if len(site.Paths) > 0 {
-			loginOptions.AccountPage = func(me *account.Session, r login.AccountReply) ([]byte, string, error) {
-				return site.AccountReply(o.Login.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
-			}
-		}
-		login.Mount(router, calls, origins, loginOptions)
-		if site.Templates != nil {
-			site.Recognize = login.NewSessions(o.Login.Service).Recognize
-			pages.Mount(router, calls, o.Login.Service, site)
-		}
-	}
+	site := siteOf(o)
 	if o.Pages == nil {
 		o.Pages = pagememory.New(store.MaxPageBytes)
-	}
-	objects.Mount(router, objects.Shared{Calls: calls, Pages: o.Pages, Keyed: o.Keyed}, o.Objects)
-	uploads := files.NewMemory()
-	for _, service := range o.Files {
-		service.Memory = cmp.Or(service.Memory, uploads)
-		files.Mount(router, calls, exposed(o.Objects), service)
-	}
-	if o.Events != nil {
-		events.Mount(stopping, router, calls, o.Events)
-	}
-	for _, document := range o.Documents {
-		system.MountDocument(router, document)
 	}
 	if o.Console != nil && o.Login != nil {
 		console.Mount(router, calls, o.Login.Service, *o.Console)
@@ -172,13 +147,30 @@ func New(o Options) *Server {
 	if o.Static != nil {
 		static.Mount(router, *o.Static)
 	}
-	system.MountHealth(router, system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
+	k := cmp.Or(o.Contract, &model.Contract{})
+	set := operations(k, handlers{
+		stores:    o.Stores,
+		objects:   objects.NewResources(objects.Shared{Calls: calls, Pages: o.Pages, Keyed: o.Keyed}, k, o.Stores),
+		login:     loginHandler(calls, origins, o.Login, site),
+		files:     fileHandlers(calls, k, o.Files),
+		events:    events.NewHandler(stopping, calls, o.Events),
+		health:    system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping},
+		documents: o.Documents,
+	})
+	set.Mount(router, calls)
+	if o.Login != nil && site.Templates != nil {
+		site.Recognize = login.NewSessions(o.Login.Service).Recognize
+		pages.Mount(router, calls, o.Login.Service, site)
+	}
 
-	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
+	return &Server{router: router, set: set, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
 }
 
 // siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
 func siteOf(o Options) pages.Options {
+	if o.Login == nil {
+		return pages.Options{}
+	}
 	if o.Site != nil || !o.Login.Service.Applications.Any() {
 		return *cmp.Or(o.Site, &pages.Options{})
 	}
@@ -187,6 +179,25 @@ func siteOf(o Options) pages.Options {
 		panic("api: " + err.Error()) // they are embedded
 	}
 	return pages.Options{Templates: templates}
+}
+
+// loginHandler returns what serves the operations on accounts, with the pages that they show; nil without accounts.
+func loginHandler(calls *kit.Calls, origins *kit.Origins, o *login.Options, site pages.Options) *login.Handler {
+	if o == nil {
+		return nil
+	}
+	of := *o
+	of.AuthorizePage = func(p login.AuthorizePage) ([]byte, error) {
+		return site.Authorize(o.Service, pages.Application{
+			Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL, RegisterURL: p.RegisterURL,
+		}, p.Providers, p.Reason, p.Message)
+	}
+	if len(site.Paths) > 0 {
+		of.AccountPage = func(me *account.Session, r login.AccountReply) ([]byte, string, error) {
+			return site.AccountReply(o.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
+		}
+	}
+	return login.NewHandler(calls, origins, of)
 }
 
 // helpOf returns the page about problems, "" where the console, and with it the documentation, is not served.
@@ -210,13 +221,18 @@ func refusalOf(o Options) kit.RefusalPage {
 	return func(r kit.Refusal) ([]byte, string, error) { return site.Refusal(service, r.Reason, r.Text) }
 }
 
-// exposed returns the stores that are served, with the routes that their objects lack.
-func exposed(resources []objects.Options) map[string]files.Routes {
-	routes := map[string]files.Routes{}
-	for _, r := range resources {
-		routes[r.Store.Name()] = files.Routes{NoGet: r.Restrict.Get, NoUpdate: r.Restrict.Update}
+// fileHandlers returns what serves the binary services of a contract, by their names.
+func fileHandlers(calls *kit.Calls, k *model.Contract, services []files.Options) map[string]*files.Handler {
+	all, uploads := map[string]*files.Handler{}, files.NewMemory()
+	for _, o := range services {
+		o.Memory = cmp.Or(o.Memory, uploads)
+		for _, f := range k.Files {
+			if name := o.Service.Name(); f.Name == name {
+				all[name] = files.NewHandler(calls, k, f, o)
+			}
+		}
 	}
-	return routes
+	return all
 }
 
 // ServeHTTP implements http.Handler.

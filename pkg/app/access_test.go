@@ -61,7 +61,7 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`[]`)}, `invalid: `},
 		} {
 			var got string
-			answer, err := command.CheckAccess(t.Context(), p.config, c.question)
+			answer, err := command.Access.Do(t.Context(), p.config, c.question)
 			if err != nil {
 				got = fmt.Sprintf("%s: %v", errs.KindOf(err), err)
 			} else if text, err := json.Marshal(answer); err == nil {
@@ -96,7 +96,7 @@ func TestAccessIsExplainedForASession(t *testing.T) {
 		{command.Question{User: "ann", AAL: 2, Age: time.Hour}, false},
 	} {
 		c.question.Store, c.question.Operation, c.question.UUID = "Notes", policy.Get, "n"
-		answer, err := command.CheckAccess(t.Context(), p.config, c.question)
+		answer, err := command.Access.Do(t.Context(), p.config, c.question)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,12 +131,12 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 func TestWhatIsExplainedOfFieldsHolds(t *testing.T) {
 	f := newFieldFixture(t)
 	users := map[string]string{"ada": f.ada, "bob": field(f.text("bob", 200, "GET", "/auth/me", ""), "uuid"), "root": f.root, "nobody": ""}
-	explain := func(caller string, op policy.Op, input string) *command.Access {
+	explain := func(caller string, op policy.Op, input string) *command.Answer {
 		q := command.Question{User: users[caller], Store: "People", Operation: op, Input: []byte(input)}
 		if op != policy.Create {
 			q.UUID = f.person
 		}
-		answer, err := command.CheckAccess(t.Context(), f.config, q)
+		answer, err := command.Access.Do(t.Context(), f.config, q)
 		f.must(err)
 		return answer
 	}

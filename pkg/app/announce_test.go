@@ -81,7 +81,7 @@ authentication:
 	p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
 	_, token := p.logIn(a, "ada@example.com", "correct horse battery")
 	p.me(a, token)
-	if err := a.wiring.missed.RepairAll(t.Context()); err != nil {
+	if err := a.wiring.filling.Again(t.Context(), "a loss"); err != nil {
 		t.Fatal(err)
 	}
 	send("DELETE", "/authors/lem", "", http.StatusNoContent)

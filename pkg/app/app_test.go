@@ -222,7 +222,7 @@ func TestAStopPublishesEveryEvent(t *testing.T) {
 		p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
 	}
 	p.stop(a)
-	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || report.Pending != 0 {
 		t.Errorf("events are pending: %+v, %v", report, err)
 	}
@@ -246,7 +246,7 @@ func TestAStopSucceedsWhileTheBusIsUnavailable(t *testing.T) {
 	if !strings.Contains(p.logged.String(), "events are not published; they stay in their records") {
 		t.Errorf("it is not logged: %s", p.logged)
 	}
-	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || report.Pending == 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}

@@ -70,7 +70,7 @@ func doings(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	found := map[string]bool{hold.DoingServe: true}
-	locks := regexp.MustCompile(`(?:LockData|LockFolder|WithStores|WithStoresOf)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"`)
+	locks := regexp.MustCompile(`(?:LockData|LockFolder|WithStores|WithStoresOf)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"|Name: "([^"]+)",(?: (Storeless|Own|Served):)?`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -80,7 +80,9 @@ func doings(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, m := range locks.FindAllSubmatch(text, -1) {
-			found[string(m[1])] = true
+			if len(m[3]) == 0 { // operations that open stores lock the folder in their names
+				found[string(m[1])+string(m[2])] = true
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
@@ -222,7 +224,7 @@ func TestABackupGivesWayToABelfryThatWaits(t *testing.T) {
 	p := newPlace(t, books+"backup: {s3: {bucket: b, region: here, endpoint: '"+slow.URL+"'}}\n")
 	p.stop(p.start())
 	go func() {
-		_, err := command.Backup(context.WithoutCancel(t.Context()), p.config, command.BackupOptions{})
+		_, err := command.Backup.Do(context.WithoutCancel(t.Context()), p.config, command.BackupRequest{})
 		ended <- err
 	}()
 	<-began

@@ -36,7 +36,7 @@ func (p *place) to() *config.BackupPlace { return &config.BackupPlace{Folder: p.
 
 func (p *place) backup() *command.BackupResult {
 	p.Helper()
-	r, err := command.Backup(p.Context(), p.config, command.BackupOptions{To: p.to()})
+	r, err := command.Backup.Do(p.Context(), p.config, command.BackupRequest{To: p.to()})
 	if err != nil || !r.Clean() {
 		p.Fatalf("backup: %v, %+v", err, r)
 	}
@@ -178,7 +178,7 @@ func TestABackupWhereFilesAreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{files, link} {
-		_, err := command.Backup(t.Context(), p.config, command.BackupOptions{To: &config.BackupPlace{Folder: folder}})
+		_, err := command.Backup.Do(t.Context(), p.config, command.BackupRequest{To: &config.BackupPlace{Folder: folder}})
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is the place of the files of binaries.files") {
 			t.Errorf("a backup into the folder of files, %s: %v", folder, err)
 		}

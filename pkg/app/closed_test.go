@@ -96,7 +96,7 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 		"Notes": {`{"title":"x"}`, strings.Replace(read, "{", `{"titles":"x",`, 1)}, "NotesInput": {`{"titles":"x"}`, `{}`, `{"title":"x","uuid":"the-server-chooses"}`}, "PackagesInput": {`{"uuid":7,"title":"x"}`},
 	})
 	for _, name := range []string{"Notes", "Users", "Packages"} {
-		report, err := command.CheckSchema(t.Context(), p.config, command.SchemaQuestion{Store: name})
+		report, err := command.Schema.Do(t.Context(), p.config, command.SchemaQuestion{Store: name})
 		if err != nil || report.Failing != 0 || report.Objects == 0 {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}

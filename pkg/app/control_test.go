@@ -38,14 +38,14 @@ func TestControlNeedsTheToken(t *testing.T) {
 		_ = res.Body.Close()
 		return res.StatusCode
 	}
-	for _, path := range []string{"/export/Books", "/verify", "/access", "/users", "/debug/pprof/", "/nothing"} {
+	for _, path := range []string{"/export", "/verify", "/access", "/users", "/debug/pprof/", "/nothing"} {
 		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + h.Token + "x", "Bearer " + h.Token[1:], "Basic " + h.Token, h.Token} {
 			if status := ask(path, authorization); status != http.StatusUnauthorized {
 				t.Errorf("%s with %q: %d", path, authorization, status)
 			}
 		}
 	}
-	if status := ask("/export/Books", "Bearer "+h.Token); status != http.StatusOK {
+	if status := ask("/debug/pprof/", "Bearer "+h.Token); status != http.StatusOK {
 		t.Errorf("with the token: %d", status)
 	}
 }
@@ -67,7 +67,7 @@ func TestAControlTokenIsValidForOneProcess(t *testing.T) {
 
 func (p *place) export(c *config.Config, store string) (string, error) {
 	var out bytes.Buffer
-	err := command.Export(p.Context(), c, store, false, &out)
+	_, err := command.Export.Do(p.Context(), c, command.ExportRequest{Store: store, To: &out})
 	return out.String(), err
 }
 
@@ -81,7 +81,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 	p.want(a, "POST", "/books", `{"uuid":"eden","author":"lem","title":"Eden"}`, http.StatusCreated)
 
 	// The copies may lag; verify rechecks differences.
-	served, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	served, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !served.Clean() || served.Entries > 2 {
 		t.Fatalf("%+v, %v", served, err)
 	}
@@ -90,7 +90,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 		t.Fatalf("%s, %v", line, err)
 	}
 	p.stop(a)
-	stopped, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	stopped, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !stopped.Clean() || stopped.Entries != 2 || stopped.Objects != served.Objects {
 		t.Errorf("%+v, %v, served: %+v", stopped, err, served)
 	}
@@ -113,7 +113,7 @@ func TestCommandsFailWithoutData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := command.Verify(t.Context(), p.config, command.VerifyOptions{Repair: true}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
+		if _, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{Repair: true}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: verify: %v", name, err)
 		}
 		if _, err := p.export(p.config, "Books"); !errors.Is(err, errs.Invalid) {
@@ -161,7 +161,7 @@ func TestAnExportThatCannotBeWrittenFails(t *testing.T) {
 	check := func() {
 		t.Helper()
 		room := full(300_000)
-		if err := command.Export(t.Context(), p.config, "Authors", false, &room); !errors.Is(err, errFull) {
+		if _, err := command.Export.Do(t.Context(), p.config, command.ExportRequest{Store: "Authors", To: &room}); !errors.Is(err, errFull) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestCommandsCanBeCanceled(t *testing.T) {
 	cancel()
 	check := func() {
 		t.Helper()
-		if _, err := command.Verify(ctx, p.config, command.VerifyOptions{}); !errors.Is(err, context.Canceled) {
+		if _, err := command.Verify.Do(ctx, p.config, command.VerifyRequest{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	}

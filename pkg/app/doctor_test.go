@@ -288,7 +288,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			text: lone + "backup: {folder: backups, schedule: '@daily'}",
 			spoil: func(p *place) {
 				p.stop(p.start())
-				if _, err := command.Backup(p.Context(), p.config, command.BackupOptions{}); err != nil {
+				if _, err := command.Backup.Do(p.Context(), p.config, command.BackupRequest{}); err != nil {
 					p.Fatal(err)
 				}
 			},
@@ -349,7 +349,7 @@ func TestTheDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 	p := newPlace(t, lone+"binaries: {files: {map: {Books: cover}}}\nbackup: {folder: backups}\n")
 	a := p.start()
 	p.want(a, "GET", "/readyz", "", http.StatusOK)
-	if _, err := command.Backup(t.Context(), p.config, command.BackupOptions{}); err != nil {
+	if _, err := command.Backup.Do(t.Context(), p.config, command.BackupRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	p.healthy(p.examined(), "configuration.ok", "process.ready", "process.parts", "bus.connected", "bus.inSync", "bus.publishes", "listener.ok", "clock.ok", "version.ok", "binaries.ok", "disk.ok", "backup.ok")

@@ -22,37 +22,36 @@ import (
 // dataCommands are the commands that need the data of a belfry, by what the lock file calls them while they hold it.
 var dataCommands = map[string]func(context.Context, *config.Config) error{
 	"verify": func(ctx context.Context, c *config.Config) error {
-		_, err := command.Verify(ctx, c, command.VerifyOptions{})
+		_, err := command.Verify.Do(ctx, c, command.VerifyRequest{})
 		return err
 	},
 	"export": func(ctx context.Context, c *config.Config) error {
-		return command.Export(ctx, c, "Books", false, io.Discard)
+		_, err := command.Export.Do(ctx, c, command.ExportRequest{Store: "Books", To: io.Discard})
+		return err
 	},
 	"import": func(ctx context.Context, c *config.Config) error {
-		_, err := command.ImportSecrets(ctx, c, "Books", false, strings.NewReader(""))
+		_, err := command.Import.Do(ctx, c, command.ImportRequest{Store: "Books", From: strings.NewReader("")})
 		return err
 	},
 	"backup": func(ctx context.Context, c *config.Config) error {
-		_, err := command.Backup(ctx, c, command.BackupOptions{To: &config.BackupPlace{Folder: filepath.Join(c.Data, "..", "backups")}})
+		_, err := command.Backup.Do(ctx, c, command.BackupRequest{To: &config.BackupPlace{Folder: filepath.Join(c.Data, "..", "backups")}})
 		return err
 	},
 	"access check": func(ctx context.Context, c *config.Config) error {
-		_, err := command.CheckAccess(ctx, c, command.Question{Operation: "get", Store: "Books", UUID: "b"})
+		_, err := command.Access.Do(ctx, c, command.Question{Operation: "get", Store: "Books", UUID: "b"})
 		return err
 	},
 	"schema check": func(ctx context.Context, c *config.Config) error {
-		_, err := command.CheckSchema(ctx, c, command.SchemaQuestion{Store: "Books", Name: "any", Schema: []byte("{}")})
+		_, err := command.Schema.Do(ctx, c, command.SchemaQuestion{Store: "Books", Name: "any", Schema: []byte("{}")})
 		return err
 	},
 	"keys": func(ctx context.Context, c *config.Config) error {
-		_, err := command.ManageKeys(ctx, c, command.KeysRequest{})
+		_, err := command.Keys.Do(ctx, c, command.KeysRequest{})
 		return err
 	},
 	"user": func(ctx context.Context, c *config.Config) error {
-		return command.ManageUsers(ctx, c, false, func(ask command.AskUsers) error {
-			_, err := ask(ctx, command.UserRequest{Act: command.ListUsers})
-			return err
-		})
+		_, err := command.Users.Do(ctx, c, command.UserRequest{Act: command.ListUsers})
+		return err
 	},
 	"migrate": func(ctx context.Context, c *config.Config) error {
 		_, err := command.Migrate(ctx, c, c, nil)

@@ -31,6 +31,27 @@ func TestEveryExampleOfAKeyIsValid(t *testing.T) {
 	if without := len(documented.Keys()) - len(examples); without > 0 {
 		t.Errorf("%d keys have no example", without)
 	}
+	for _, e := range loadExamples(t, examples) {
+		err := e.err
+		if err == nil {
+			err = plan.Check(e.config)
+		}
+		if err != nil {
+			t.Errorf("the example of %s: %v\n%s", e.path, err, e.text)
+		}
+	}
+}
+
+// loaded is an example of a key: a configuration, or why it is none.
+type loaded struct {
+	path, text string
+	config     *config.Config
+	err        error
+}
+
+// loadExamples reads the configurations of examples, beside the files that they name.
+func loadExamples(t *testing.T, examples []keys.Example) (all []loaded) {
+	t.Helper()
 	folder := exampleFolder(t)
 	environment := func(name string) (string, bool) {
 		value, set := map[string]string{
@@ -42,13 +63,9 @@ func TestEveryExampleOfAKeyIsValid(t *testing.T) {
 	for _, example := range examples {
 		text := strings.ReplaceAll(string(example.Text), "${file:/run/secrets/", "${file:"+folder+"/secrets/")
 		c, err := config.Parse(filepath.Join(folder, "config", "belfry.yaml"), []byte(text), environment)
-		if err == nil {
-			err = plan.Check(c)
-		}
-		if err != nil {
-			t.Errorf("the example of %s: %v\n%s", example.Path, err, text)
-		}
+		all = append(all, loaded{example.Path, text, c, err})
 	}
+	return all
 }
 
 // exampleFolder makes the files that the examples name.

@@ -97,7 +97,7 @@ func TestAMailIsTried(t *testing.T) {
 		if served {
 			p.start()
 		}
-		tested, err := command.TestMail(t.Context(), p.config, command.MailTest{To: "ada@example.com"})
+		tested, err := command.Mail.Do(t.Context(), p.config, command.MailTest{To: "ada@example.com"})
 		if err != nil || tested.Served != served || tested.From != "bells@example.com" || tested.Server != fmt.Sprintf("%s:%d", server.Host, server.Port) || !strings.Contains(tested.Done(), "has accepted the mail to ada@example.com") {
 			t.Fatalf("%+v, %v", tested, err)
 		}
@@ -110,7 +110,7 @@ func TestAMailIsTried(t *testing.T) {
 			{To: ""}:                                 "expected the address to which the mail is sent",
 			{To: "ada@example.com", Mailer: "other"}: `no mailer "other" is configured; there are default`,
 		} {
-			if _, err := command.TestMail(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
+			if _, err := command.Mail.Do(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", q, err)
 			}
 		}
@@ -120,19 +120,19 @@ func TestAMailIsTried(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := command.TestMail(t.Context(), p.config, command.MailTest{To: "ada@example.com"}); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the mail to ada@example.com was not sent: mail server ") || !strings.Contains(err.Error(), "550 5.1.1 no such user") {
+		if _, err := command.Mail.Do(t.Context(), p.config, command.MailTest{To: "ada@example.com"}); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the mail to ada@example.com was not sent: mail server ") || !strings.Contains(err.Error(), "550 5.1.1 no such user") {
 			t.Error(err)
 		}
 		server.Refuse(nil)
 	}
 	// Without the authority, the cause is named.
 	q := newPlace(t, mailing(server, ", tls: tls"))
-	if _, err := command.TestMail(t.Context(), q.config, command.MailTest{To: "ada@example.com"}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") || !strings.Contains(err.Error(), "the key ca") {
+	if _, err := command.Mail.Do(t.Context(), q.config, command.MailTest{To: "ada@example.com"}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") || !strings.Contains(err.Error(), "the key ca") {
 		t.Error(err)
 	}
 	// A mailer of type file sends nothing.
 	f := newPlace(t, "bus: {listen: \"\"}\n")
-	tested, err := command.TestMail(t.Context(), f.config, command.MailTest{To: "ada@example.com"})
+	tested, err := command.Mail.Do(t.Context(), f.config, command.MailTest{To: "ada@example.com"})
 	if err != nil || !strings.Contains(tested.Done(), "and not sent: the mailer default is of type file") {
 		t.Errorf("%+v, %v", tested, err)
 	}

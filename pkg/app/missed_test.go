@@ -69,7 +69,7 @@ func (p *place) repaired(a *App, listener string) missed.Missed {
 // differences waits until a belfry that is stopped would find so many.
 func (p *place) differences() int {
 	p.Helper()
-	r, err := command.Verify(p.Context(), p.config, command.VerifyOptions{})
+	r, err := command.Verify.Do(p.Context(), p.config, command.VerifyRequest{})
 	if err != nil {
 		p.Fatal(err)
 	}

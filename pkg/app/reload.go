@@ -89,7 +89,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 		return nil, err
 	}
 	before := a.now()
-	if problems := plan.Fixed(before.Config, c); len(problems) > 0 {
+	if problems := config.Refusals(before.Config, c); len(problems) > 0 {
 		return nil, problems
 	}
 	r := &command.Reloaded{File: c.File(), Changed: a.changedSince(c, p)}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"belfry/pkg/app/plan"
+	"belfry/config"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 	"belfry/test/kit/tlskit"
@@ -31,7 +31,7 @@ func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
 	} {
 		before := "bus: {" + text[0] + "}\n"
 		var got []string
-		for _, problem := range plan.Fixed(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
+		for _, problem := range config.Refusals(p.load(before), p.load(strings.Replace(before, text[1], text[2], 1))) {
 			got = append(got, problem.Key)
 		}
 		if strings.Join(got, " ") != keys {
@@ -60,7 +60,7 @@ func TestAReloadNamesTheKeyOfAuthorities(t *testing.T) {
 	} {
 		for _, change := range [][2]string{{"ca: a.pem\n", "ca: b.pem\n"}, {"", "ca: b.pem\n"}, {"ca: a.pem\n", ""}} {
 			var got []string
-			for _, problem := range plan.Fixed(p.load(change[0]+text), p.load(change[1]+text)) {
+			for _, problem := range config.Refusals(p.load(change[0]+text), p.load(change[1]+text)) {
 				got = append(got, problem.Key)
 			}
 			if strings.Join(got, " ") != keys {

@@ -78,7 +78,7 @@ func TestAReloadAddsAndRemovesStores(t *testing.T) {
 		}
 	}
 	p.stop(a)
-	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !report.Clean() || report.Pending != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -205,7 +205,7 @@ func TestAReloadChangesTheLogAndBackups(t *testing.T) {
 	if err != nil || info.CachedInfo().Config.MaxMsgs != 1000 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if _, err := command.Backup(t.Context(), a.now().Config, command.BackupOptions{}); err != nil {
+	if _, err := command.Backup.Do(t.Context(), a.now().Config, command.BackupRequest{}); err != nil {
 		t.Error(err)
 	}
 	if entries, err := os.ReadDir(p.path("saved")); err != nil || len(entries) == 0 {

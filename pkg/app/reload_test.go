@@ -32,7 +32,7 @@ func (p *place) reloadable() (a *App, applied *[]*config.Config) {
 func (p *place) reload(a *App, text string) []string {
 	p.Helper()
 	p.write("belfry.yaml", text)
-	r, err := command.Reload(p.Context(), p.config.Data)
+	r, err := command.Reload.Do(p.Context(), p.config, struct{}{})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -168,13 +168,13 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		"listen: can't change":            replace("127.0.0.1:0", "127.0.0.1:1"),
 		"bus.listen: can't change":        replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
 		"bus.url: can't change":           replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
-		"backends.away: can't change":     replace("hunter2@", "hunter2@other."),
+		"backends.away.url: can't change": replace("hunter2@", "hunter2@other."),
 		"stores.Books.backend: can't":     replace("schema: book.json", "schema: book.json, backend: away"),
 		"binaries.binary.folder":          replace("{binary: {map", "{binary: {folder: x, map"),
 		"authentication.userStore: can't": func() string { return text + "authentication: {userStore: Authors}\n" },
 	} {
 		p.write("belfry.yaml", change())
-		_, err := command.Reload(t.Context(), p.config.Data)
+		_, err := command.Reload.Do(t.Context(), p.config, struct{}{})
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", key, err)
 		}
@@ -205,10 +205,10 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("after the stop: %v", err)
 	}
-	if _, err := command.Reload(t.Context(), p.config.Data); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
+	if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
 		t.Errorf("nobody serves: %v", err)
 	}
-	if _, err := command.Reload(context.Background(), p.path("none")); !errors.Is(err, errs.Invalid) {
+	if _, err := command.Reload.Do(context.Background(), &config.Config{Data: p.path("none")}, struct{}{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("no folder: %v", err)
 	}
 }

@@ -77,12 +77,9 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 }
 
 // makeKey makes an API key of a user.
-func (p *place) makeKey(login string) (key *command.UserReply) {
+func (p *place) makeKey(login string) *command.UserReply {
 	p.Helper()
-	err := command.ManageUsers(p.Context(), p.config, false, func(ask command.AskUsers) (err error) {
-		key, err = ask(p.Context(), command.UserRequest{Act: command.CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
-		return err
-	})
+	key, err := command.Users.Do(p.Context(), p.config, command.UserRequest{Act: command.CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -216,7 +213,7 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	go func() {
-		_, err := command.Backup(context.WithoutCancel(t.Context()), p.config, command.BackupOptions{})
+		_, err := command.Backup.Do(context.WithoutCancel(t.Context()), p.config, command.BackupRequest{})
 		requested <- err
 	}()
 	<-began
@@ -235,7 +232,7 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 func TestABackupByTheServerSaysWhyItHasFailed(t *testing.T) {
 	p := newPlace(t, books)
 	p.start()
-	_, err := command.Backup(t.Context(), p.config, command.BackupOptions{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
+	_, err := command.Backup.Do(t.Context(), p.config, command.BackupRequest{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
 	if err == nil || !strings.Contains(err.Error(), "the destination of backups, ") || !strings.Contains(err.Error(), "can't be created") {
 		t.Errorf("a file as the place: %v", err)
 	}

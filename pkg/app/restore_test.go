@@ -83,7 +83,7 @@ func TestARestoreThatIsInterruptedAnywhereIsMadeAgain(t *testing.T) {
 		if a, err := Start(t.Context(), again.config, again.log()); err == nil || !strings.Contains(err.Error(), "run `belfry restore` again") {
 			t.Fatalf("interrupted at %s, and the start returns %v, %v", at, a, err)
 		}
-		if _, err := command.Verify(t.Context(), again.config, command.VerifyOptions{}); !errors.Is(err, errs.Unavailable) {
+		if _, err := command.Verify.Do(t.Context(), again.config, command.VerifyRequest{}); !errors.Is(err, errs.Unavailable) {
 			t.Errorf("interrupted at %s, and verify returns %v", at, err)
 		}
 	}

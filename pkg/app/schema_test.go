@@ -86,7 +86,7 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	const next = `{"properties":{"state":{"type":"string"},"year":{"minimum":1000}}}`
 	check := func(q command.SchemaQuestion, failing int, says string) {
 		t.Helper()
-		report, err := command.CheckSchema(t.Context(), p.config, q)
+		report, err := command.Schema.Do(t.Context(), p.config, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	want(http.StatusOK, "PATCH", "/books/b", `{"state":"done"}`, `"done"`)
 	check(command.SchemaQuestion{Store: "Books"}, 1, `"uuid":"a"`)
 	for _, q := range []command.SchemaQuestion{{Store: "Nothing"}, {Store: "Users"}, {Store: "Books", Name: "bad.json", Schema: []byte(`{"type":7}`)}} {
-		if _, err := command.CheckSchema(t.Context(), p.config, q); err == nil || q.Name == "" && !errors.Is(err, errs.Invalid) {
+		if _, err := command.Schema.Do(t.Context(), p.config, q); err == nil || q.Name == "" && !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

@@ -143,8 +143,8 @@ func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 	text := sealed(a.now().Sealer)
 	manage := func(q command.KeysRequest, want int) {
 		t.Helper()
-		keys, err := command.ManageKeys(t.Context(), p.config, q)
-		if err != nil || len(keys) != want {
+		keys, err := command.Keys.Do(t.Context(), p.config, q)
+		if err != nil || len(*keys) != want {
 			t.Fatalf("%+v, %v", keys, err)
 		}
 		shown, err := json.Marshal(keys)
@@ -159,9 +159,9 @@ func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 		}
 	}
 	manage(command.KeysRequest{}, 1)
-	manage(command.KeysRequest{Rotate: true, Keep: time.Hour}, 2)
+	manage(command.KeysRequest{Rotate: true, Keep: new(time.Hour)}, 2)
 	p.stop(a)
-	if keys, err := command.ManageKeys(t.Context(), p.config, command.KeysRequest{Rotate: true, Keep: time.Hour}); err != nil || len(keys) != 3 || !keys[0].Current || keys[0].Until == nil || keys[2].Until != nil {
+	if keys, err := command.Keys.Do(t.Context(), p.config, command.KeysRequest{Rotate: true, Keep: new(time.Hour)}); err != nil || len(*keys) != 3 || !(*keys)[0].Current || (*keys)[0].Until == nil || (*keys)[2].Until != nil {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	if a = p.start(); !opens(a.now().Sealer, text) {

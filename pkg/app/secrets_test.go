@@ -24,7 +24,7 @@ func TestUsersAndIdentsSurviveAnExportWithSecrets(t *testing.T) {
 	export := func(store string, secrets bool) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := command.Export(t.Context(), p.config, store, secrets, &out); err != nil {
+		if _, err := command.Export.Do(t.Context(), p.config, command.ExportRequest{Store: store, Secrets: secrets, To: &out}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -46,7 +46,7 @@ func TestUsersAndIdentsSurviveAnExportWithSecrets(t *testing.T) {
 	a = again.start()
 	for _, one := range []struct{ store, text string }{{"Users", users}, {"Idents", idents}} {
 		for _, want := range []command.Imported{{Read: 1, Created: 1}, {Read: 1, Existing: 1}} {
-			r, err := command.ImportSecrets(t.Context(), again.config, one.store, false, strings.NewReader(one.text))
+			r, err := command.Import.Do(t.Context(), again.config, command.ImportRequest{Store: one.store, From: strings.NewReader(one.text)})
 			if err != nil || !r.Clean() || r.Created != want.Created || r.Existing != want.Existing {
 				t.Errorf("%s: %+v, %v", one.store, r, err)
 			}
@@ -63,11 +63,11 @@ func TestUsersAndIdentsSurviveAnExportWithSecrets(t *testing.T) {
 	if n := again.differences(); n > 0 {
 		t.Errorf("%d differences", n)
 	}
-	r, err := command.ImportSecrets(t.Context(), again.config, "Users", true, strings.NewReader(users+"\nnonsense\n{}\n"))
+	r, err := command.Import.Do(t.Context(), again.config, command.ImportRequest{Store: "Users", Update: true, From: strings.NewReader(users + "\nnonsense\n{}\n")})
 	if err != nil || r.Updated != 1 || len(r.Rejected) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := command.ImportSecrets(t.Context(), again.config, "Sessions", false, strings.NewReader("{}")); !errors.Is(err, errs.Invalid) {
+	if _, err := command.Import.Do(t.Context(), again.config, command.ImportRequest{Store: "Sessions", From: strings.NewReader("{}")}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("sessions are imported: %v", err)
 	}
 }

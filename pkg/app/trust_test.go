@@ -92,7 +92,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 		connect func(p *plan.Plan, address string) // errors are expected: the witness replies nothing
 	}{
 		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan.Plan, _ string) {
-			_, _ = command.TestMail(t.Context(), p.Config, command.MailTest{To: "ada@example.com"})
+			_, _ = command.Mail.Do(t.Context(), p.Config, command.MailTest{To: "ada@example.com"})
 		}},
 		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}", func(p *plan.Plan, _ string) {
 			_, _ = p.Auth.Providers["oidc"].Begin(t.Context(), begin)
@@ -186,7 +186,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			_ = examine.NewExamination(p, examine.DoctorOptions{Bus: &o}).Run(t.Context(), kit.Limit)
 		}},
 		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
-			_, _ = command.Verify(t.Context(), p.Config, command.VerifyOptions{})
+			_, _ = command.Verify.Do(t.Context(), p.Config, command.VerifyRequest{})
 		}},
 		"import": {"", "", func(p *plan.Plan, address string) {
 			roots, err := plan.WebTrust(p.Config)

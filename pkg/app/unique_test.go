@@ -59,7 +59,7 @@ func TestAnImportRefusesValuesThatOthersHave(t *testing.T) {
 `
 	imports := func(n string) {
 		t.Helper()
-		r, err := command.ImportSecrets(t.Context(), p.config, "Books", false, strings.NewReader(fmt.Sprintf(file, n)))
+		r, err := command.Import.Do(t.Context(), p.config, command.ImportRequest{Store: "Books", From: strings.NewReader(fmt.Sprintf(file, n))})
 		if err != nil || r.Created != 1 || r.Existing != 1 || len(r.Rejected) != 2 {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -26,22 +26,18 @@ authentication: {providers: {email: {postValidation: true, skipEmailValidation: 
 `
 
 // ask executes a request and returns the user that it is about.
-func (p *place) ask(mayCreate bool, q command.UserRequest) (account.Account, error) {
+func (p *place) ask(q command.UserRequest) (account.Account, error) {
 	p.Helper()
-	var a account.Account
-	err := command.ManageUsers(p.Context(), p.config, mayCreate, func(ask command.AskUsers) error {
-		reply, err := ask(p.Context(), q)
-		if err == nil {
-			a = reply.Users[0]
-		}
-		return err
-	})
-	return a, err
+	reply, err := command.Users.Do(p.Context(), p.config, q)
+	if err != nil {
+		return account.Account{}, err
+	}
+	return reply.Users[0], nil
 }
 
 func (p *place) mustAsk(q command.UserRequest) account.Account {
 	p.Helper()
-	a, err := p.ask(false, q)
+	a, err := p.ask(q)
 	if err != nil {
 		p.Fatal(q.Act, err)
 	}
@@ -86,7 +82,7 @@ func (p *place) me(a *App, token string) int {
 func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, managed)
 	// The first admin, before there is any data.
-	root, err := p.ask(true, command.UserRequest{Act: command.CreateUser, By: "operator", Login: "root@example.com", Password: "a fine password", Admin: true, Fields: []byte(`{"name":"Root","admin":false}`)})
+	root, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "root@example.com", Password: "a fine password", Admin: true, Fields: []byte(`{"name":"Root","admin":false}`)})
 	if err != nil || !root.Admin || root.Disabled || !strings.Contains(string(root.User), `"name":"Root"`) {
 		t.Fatalf("%+v, %v", root, err)
 	}
@@ -96,7 +92,7 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	}
 	manage := func(login string) {
 		t.Helper()
-		made, err := p.ask(true, command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password", Validated: true})
+		made, err := p.ask(command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password", Validated: true})
 		if err != nil || made.Admin || !made.HasPassword || len(made.Idents) != 1 || !made.Idents[0].Validated {
 			t.Fatalf("%+v, %v", made, err)
 		}
@@ -115,20 +111,20 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 		if got := p.mustAsk(command.UserRequest{Act: command.EnableUser, User: login}); got.Disabled {
 			t.Errorf("%+v", got)
 		}
-		if _, err := p.ask(false, command.UserRequest{Act: command.SetPassword, User: login, Password: "short"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "8 to 1024 bytes") {
+		if _, err := p.ask(command.UserRequest{Act: command.SetPassword, User: login, Password: "short"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "8 to 1024 bytes") {
 			t.Error(err)
 		}
 		p.mustAsk(command.UserRequest{Act: command.SetPassword, User: login, Password: "a better password"})
-		if _, err := p.ask(false, command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password"}); !errors.Is(err, errs.Exists) {
+		if _, err := p.ask(command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password"}); !errors.Is(err, errs.Exists) {
 			t.Error(err)
 		}
 		p.mustAsk(command.UserRequest{Act: command.DeleteUser, User: login})
 		for _, act := range []command.UserAct{command.ShowUser, command.GrantAdmin, command.DisableUser, command.DeleteUser} {
-			if _, err := p.ask(false, command.UserRequest{Act: act, User: made.UUID}); !errors.Is(err, errs.NotFound) {
+			if _, err := p.ask(command.UserRequest{Act: act, User: made.UUID}); !errors.Is(err, errs.NotFound) {
 				t.Error(act, err)
 			}
 		}
-		if _, err := p.ask(false, command.UserRequest{Act: "unknown", User: root.UUID}); !errors.Is(err, errs.Invalid) {
+		if _, err := p.ask(command.UserRequest{Act: "unknown", User: root.UUID}); !errors.Is(err, errs.Invalid) {
 			t.Error(err)
 		}
 	}
@@ -140,21 +136,14 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	}
 	list := func() (all []string) {
 		t.Helper()
-		err := command.ManageUsers(t.Context(), p.config, false, func(ask command.AskUsers) error {
-			for q := (command.UserRequest{Act: command.ListUsers}); ; {
-				reply, err := ask(t.Context(), q)
-				if err != nil {
-					return err
-				}
-				for _, u := range reply.Users {
-					all = append(all, u.UUID)
-				}
-				if q.After = reply.Next; q.After == nil {
-					return nil
-				}
+		pages := 0
+		_, err := command.Users.Do(t.Context(), p.config, command.UserRequest{Act: command.ListUsers}, func(page command.UserReply) {
+			pages++
+			for _, u := range page.Users {
+				all = append(all, u.UUID)
 			}
 		})
-		if err != nil {
+		if err != nil || pages < 2 {
 			t.Fatal(err)
 		}
 		return all
@@ -178,7 +167,7 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	p := newPlace(t, managed)
 	a := p.start()
-	made, err := p.ask(false, command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
+	made, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +182,7 @@ func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	if status, _ := p.logIn(a, "ada@example.com", "a fine password"); status != http.StatusForbidden {
 		t.Errorf("a login: %d", status)
 	}
-	if answer, err := command.CheckAccess(t.Context(), p.config, command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
+	if answer, err := command.Access.Do(t.Context(), p.config, command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	p.mustAsk(command.UserRequest{Act: command.EnableUser, User: made.UUID})
@@ -205,7 +194,7 @@ func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 // What a command does without a serving process is published by the next one.
 func TestWhatACommandDoesIsAnEvent(t *testing.T) {
 	p := newPlace(t, managed)
-	made, err := p.ask(true, command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
+	made, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
 	if err != nil {
 		t.Fatal(err)
 	}

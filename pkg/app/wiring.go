@@ -25,6 +25,7 @@ import (
 	"belfry/pkg/app/workers"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // wiring is the parts of a process. A part that needs another one has a field for it, or for a function of it.
@@ -37,6 +38,7 @@ type wiring struct {
 	health  *health.Health
 	filling *workers.Filling
 	missed  *workers.LogWatch
+	walks   *workers.Walks
 	backups *backups.Schedule
 	views   *views.Views
 }
@@ -62,18 +64,22 @@ func newWiring(a *App) *wiring {
 	}
 	w.tls = front.NewTLS(served, roles, log, lifetime, asked)
 	w.front = &front.HTTP{Served: served, Startup: startup, TLS: w.tls, Log: log, Lifetime: lifetime}
-	w.filling = &workers.Filling{Roles: roles, Log: log, Metrics: asked}
-	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked}
+	rate := walk.NewRate(0)
+	w.filling = &workers.Filling{Roles: roles, Log: log, Metrics: asked, Rate: rate}
+	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked, Filling: w.filling}
+	required, indexes := &data.Required{Log: log}, &indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
+	w.walks = &workers.Walks{Metrics: asked, Of: []func() []walk.Status{w.filling.Walks, required.Walks, indexes.Walks}}
 	w.backups = &backups.Schedule{Served: served, Run: run, Log: log, Metrics: asked}
 	folder := &data.Folder{Startup: startup, Log: log}
 	mailing := mailers.New(served, log, metrics)
 	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
 	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics}
+	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began, Waits: w.front.Waits, Outdated: a.outdated}
+	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self, Reload: a.controlReload}
 	w.views = &views.Views{
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow, Filled: w.filling.Status,
-		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Elsewhere: processes.FailsElsewhere, Began: began, LastReload: a.lastReload.Load},
+		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status, Elsewhere: processes.FailsElsewhere, Place: here.Place, Began: began, LastReload: a.lastReload.Load},
 	}
-	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began, Waits: w.front.Waits, Outdated: a.outdated}
 
 	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name), roles.Has(plan.RoleSearch)
 	works := roles.Has(mapping.Name) || roles.Has(cascade.Name)
@@ -95,7 +101,7 @@ func newWiring(a *App) *wiring {
 		{true, data.RestoreCheck(wait)},
 		{true, (&data.Storages{Metrics: counted}).Part()},
 		{true, served.Part()},
-		{true, (&data.Required{Log: log}).Part()},
+		{true, required.Part()},
 		{clients, routes.WaiterPart(served)},
 		{true, mailing.Part()},
 		{clients || mails, (&accounts.Authentication{Awaiter: wait, Served: served, Roles: roles, Metrics: counted, Mailers: mailing}).Part()},
@@ -105,15 +111,14 @@ func newWiring(a *App) *wiring {
 		{works || mails, w.missed.Part()},
 		{mails, (&workers.Mails{Runner: runner, Served: served}).Part()},
 		{sweeps, (&workers.Sweeper{Runner: runner, Served: served}).Part()},
-		{searches, (&indexing.Indexing{Served: served, Log: log, Metrics: asked}).Part()},
+		{searches, indexes.Part()},
+		{true, w.walks.Part()},
 		{true, (&data.Janitor{Served: served, Log: log}).Part()},
 		{true, (&data.FolderWatch{Served: served, Fail: lifetime.Fail}).Part()},
 		{true, (&messaging.SettingsCheck{Served: served, Roles: roles, Log: log, Metrics: asked}).Part()},
 		{true, w.backups.Part()},
 		{true, processes.Part()},
-		{true, (&control.Control{
-			Served: served, Log: log, Metrics: counted, Folder: folder, Backups: w.backups, Mailers: mailing, Self: self, Reload: a.controlReload,
-		}).Part()},
+		{true, (&control.Control{Served: served, Log: log, Folder: folder, Here: here}).Part()},
 		{clients, (&routes.Streams{Served: served, Log: log, Metrics: counted}).Part()},
 		{true, w.health.Part()},
 		{clients, w.views.Part()},

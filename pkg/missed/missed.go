@@ -59,10 +59,11 @@ type Options struct {
 	Interval time.Duration // 0: Interval
 }
 
-// Repair corrects whatever events that consumers have missed would have changed. One process at a time does.
+// Repair corrects whatever events that consumers have missed would have changed. One process at a time does. loss identifies what they
+// have missed: it is the same for a process that continues after a crash, and another one once they have missed more.
 type Repair struct {
 	Consumers []string
-	Do        func(context.Context) error
+	Do        func(ctx context.Context, loss string) error
 }
 
 // Watch compares the bus with what is remembered of it. Its methods are safe for
@@ -75,12 +76,11 @@ type Watch struct {
 	running  sync.WaitGroup
 	subs     []*nats.Subscription
 
-	repairs   *backoff.Backoff
-	nextTry   time.Time // of a repair that failed
-	repairing bool      // by this process; used by run alone
-	blind     bool      // the permission to read events is missing; used by run alone
-	done      chan outcome
-	began     time.Time
+	repairs *backoff.Backoff
+	nextTry time.Time         // of a repair that failed
+	making  map[int]time.Time // the repairs that this process makes, by their index, and since when; used by run alone
+	blind   bool              // the permission to read events is missing; used by run alone
+	done    chan outcome
 
 	mu       sync.Mutex
 	current  state
@@ -94,7 +94,7 @@ func Start(o Options) (*Watch, error) {
 		o.Interval = Interval
 	}
 	w := &Watch{
-		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan outcome, 1),
+		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan outcome, len(o.Repairs)), making: map[int]time.Time{},
 		repairs: backoff.New(retryMin, retryMax),
 	}
 	if err := w.subscribe(); err != nil {
@@ -136,14 +136,6 @@ func (w *Watch) Missed() []Status {
 	return all
 }
 
-// Repairing reports whether the missed events of the consumers that Repair is for are
-// still to be made up for.
-func (w *Watch) Repairing() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.current.open(w.repaired())
-}
-
 func (w *Watch) run(ctx context.Context) {
 	defer w.end(ctx)
 	// Soon again after the start, when consumers are created.
@@ -162,14 +154,16 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// end waits for a repair to end, and leaves it to another process. It compares for the
+// end waits for repairs to end, and leaves them to another process. It compares for the
 // last time, so that what was handled before a stop does not count as missed after it.
 func (w *Watch) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	if w.repairing {
-		if o := <-w.done; o.err != nil {
-			w.log.Info("the repair is left to the next process", "reason", o.err)
+	if len(w.making) > 0 {
+		for range w.making {
+			if o := <-w.done; o.err != nil {
+				w.log.Info("the repair is left to the next process", "reason", o.err)
+			}
 		}
 		w.retry(ctx, func(s *state) bool { return s.release(w.instance) })
 	}

@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// poll compares the bus with the state, and starts a repair that is due. While the bus
+// poll compares the bus with the state, and starts the repairs that are due. While the bus
 // or the store is unavailable it does nothing.
 func (w *Watch) poll(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -25,7 +25,7 @@ func (w *Watch) poll(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err == nil:
 		w.failed = ""
-		w.startRepair(ctx)
+		w.startRepairs(ctx)
 	case errors.Is(err, errs.Mismatch), errors.Is(err, errs.Exists):
 		// Another process has stored what it read. The next poll reads that.
 	case err.Error() != w.failed:

@@ -2,7 +2,8 @@ package missed
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"belfry/pkg/store"
@@ -31,10 +32,10 @@ func (s *state) release(process string) bool {
 	return true
 }
 
-// outcome is how repairs have ended.
+// outcome is how a repair has ended.
 type outcome struct {
-	repaired []string // the consumers of those that succeeded
-	err      error    // of the others
+	repair int // its index
+	err    error
 }
 
 // repaired returns the consumers that this process can repair.
@@ -47,54 +48,59 @@ func consumersOf(repairs []Repair) (all []string) {
 	return all
 }
 
-// due returns the repairs of consumers that have missed events.
-func (w *Watch) due() (all []Repair) {
+// due returns the repairs of consumers that have missed events, but for those that this process makes.
+func (w *Watch) due() (all []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, r := range w.opts.Repairs {
-		if w.current.open(r.Consumers) {
-			all = append(all, r)
+	for i, r := range w.opts.Repairs {
+		if w.making[i].IsZero() && w.current.open(r.Consumers) {
+			all = append(all, i)
 		}
 	}
 	return all
 }
 
-// makeRepairs makes repairs. One that fails does not keep those after it from being made.
-func makeRepairs(ctx context.Context, due []Repair) (o outcome) {
-	for _, r := range due {
-		if err := r.Do(ctx); err != nil {
-			o.err = errors.Join(o.err, err)
-			continue
-		}
-		o.repaired = append(o.repaired, r.Consumers...)
-	}
-	return o
-}
-
-// startRepair starts the repair if one is due. Two processes may repair at once when one
+// startRepairs starts the repairs that are due, each beside the others. Two processes may repair at once when one
 // stalls for longer than its lease: that does no harm.
-func (w *Watch) startRepair(ctx context.Context) {
-	now := time.Now().UTC()
-	if w.repairing || !w.Repairing() || now.Before(w.nextTry) {
+func (w *Watch) startRepairs(ctx context.Context) {
+	now, due := time.Now().UTC(), w.due()
+	if len(due) == 0 || now.Before(w.nextTry) {
 		return
 	}
-	claimed := false
-	err := w.change(ctx, func(s *state) bool {
-		claimed = s.claim(w.instance, w.repaired(), now)
-		return claimed
-	})
-	if err != nil || !claimed {
-		return // the next poll tries again
+	if len(w.making) == 0 {
+		claimed := false
+		err := w.change(ctx, func(s *state) bool {
+			claimed = s.claim(w.instance, w.repaired(), now)
+			return claimed
+		})
+		if err != nil || !claimed {
+			return // the next poll tries again
+		}
 	}
-	w.repairing, w.began = true, now
-	due := w.due()
-	w.log.Info("repairing what the events that were missed would have changed", "listeners", consumersOf(due))
-	go func() { w.done <- makeRepairs(ctx, due) }()
+	for _, i := range due {
+		r := w.opts.Repairs[i]
+		w.making[i] = now
+		w.log.Info("repairing what the events that were missed would have changed", "listeners", r.Consumers)
+		loss := w.loss(r.Consumers)
+		go func() { w.done <- outcome{i, r.Do(ctx, loss)} }()
+	}
 }
 
-// endRepair records the end of repairs. What has failed is repeated later.
+// loss identifies what consumers have missed, and nobody has dealt with.
+func (w *Watch) loss(consumers []string) string {
+	var all []string
+	for _, s := range w.Missed() {
+		if s.Open() && slices.Contains(consumers, s.Consumer) {
+			all = append(all, s.Consumer+" until "+s.Until.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// endRepair records the end of a repair. One that has failed is repeated later, and keeps no other from being made.
 func (w *Watch) endRepair(ctx context.Context, o outcome) {
-	w.repairing = false
+	began := w.making[o.repair]
+	delete(w.making, o.repair)
 	if ctx.Err() != nil {
 		return
 	}
@@ -106,9 +112,11 @@ func (w *Watch) endRepair(ctx context.Context, o outcome) {
 		w.log.Error("the repair has failed; retrying", "error", o.err, "in", wait)
 	}
 	w.retry(ctx, func(s *state) bool {
-		s.repaired(o.repaired, w.began, time.Now().UTC())
-		s.release(w.instance)
-		return true
+		if o.err == nil {
+			s.repaired(w.opts.Repairs[o.repair].Consumers, began, time.Now().UTC())
+		}
+		released := len(w.making) == 0 && s.release(w.instance)
+		return released || o.err == nil
 	})
 }
 

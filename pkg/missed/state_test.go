@@ -274,3 +274,25 @@ func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
 		t.Errorf("deleted: %+v", p)
 	}
 }
+
+// A process that takes a repair over is given the same loss, and each further loss is another one.
+func TestALossIsIdentified(t *testing.T) {
+	w, both := &Watch{}, []string{"x", "y"}
+	w.current.observe(at(0, log1, 1, 10, map[string]consumer{"x": {10, 0}, "y": {10, 0}}))
+	if loss := w.loss(both); loss != "" {
+		t.Errorf("nothing was missed: %q", loss)
+	}
+	w.current.observe(at(1, log2, 1, 1, nil))
+	first, other := w.loss(both), &Watch{current: *w.current.clone()}
+	if first != "x until 2026-11-01T10:01:00Z, y until 2026-11-01T10:01:00Z" || other.loss(both) != first {
+		t.Errorf("%q, in another process %q", first, other.loss(both))
+	}
+	w.current.repaired([]string{"y"}, start.Add(time.Hour), start.Add(time.Hour))
+	if got := w.loss(both); got != w.loss([]string{"x"}) {
+		t.Errorf("what is dealt with is a part of %q", got)
+	}
+	w.current.observe(at(2, log1, 1, 1, nil))
+	if again := w.loss(both); again == first || again != "x until 2026-11-01T10:02:00Z, y until 2026-11-01T10:02:00Z" {
+		t.Errorf("another loss is %q", again)
+	}
+}

@@ -69,7 +69,7 @@ func (f *fixture) watch(repair func(context.Context) error) *missed.Watch {
 	f.Helper()
 	w, err := missed.Start(missed.Options{
 		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)),
-		BuiltIn: []string{"mapping"}, Repairs: []missed.Repair{{Consumers: []string{"mapping"}, Do: repair}}, Interval: 10 * time.Millisecond,
+		BuiltIn: []string{"mapping"}, Repairs: []missed.Repair{{Consumers: []string{"mapping"}, Do: func(ctx context.Context, _ string) error { return repair(ctx) }}}, Interval: 10 * time.Millisecond,
 	})
 	f.must(err)
 	f.Cleanup(w.Close)
@@ -315,8 +315,8 @@ func TestARepairThatFailsDoesNotKeepOthersFromBeingMade(t *testing.T) {
 	w, err := missed.Start(missed.Options{
 		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Interval: 10 * time.Millisecond,
 		Repairs: []missed.Repair{
-			{Consumers: []string{"mail"}, Do: func(context.Context) error { return errors.New("the mail server is down") }},
-			{Consumers: []string{"mapping"}, Do: func(context.Context) error { return nil }},
+			{Consumers: []string{"mail"}, Do: func(context.Context, string) error { return errors.New("the mail server is down") }},
+			{Consumers: []string{"mapping"}, Do: func(context.Context, string) error { return nil }},
 		},
 	})
 	f.must(err)
@@ -328,4 +328,41 @@ func TestARepairThatFailsDoesNotKeepOthersFromBeingMade(t *testing.T) {
 	kit.WaitFor(t, "the log says why", func() bool { return strings.Contains(f.logged.String(), "the mail server is down") })
 	f.must(missed.Confirm(t.Context(), f.bus.Conn(), []string{"mail"}))
 	f.of(w, "mail", func(s missed.Status) bool { return !s.Open() && s.Repaired.IsZero() })
+}
+
+// A repair that takes long keeps no other waiting, nor what is missed meanwhile.
+func TestRepairsAreMadeBesideEachOther(t *testing.T) {
+	f := newFixture(t, "mail", "mapping")
+	var mails, mappings atomic.Int64
+	end := make(chan struct{})
+	w, err := missed.Start(missed.Options{
+		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Interval: 10 * time.Millisecond,
+		Repairs: []missed.Repair{
+			{Consumers: []string{"mapping"}, Do: func(ctx context.Context, _ string) error {
+				mappings.Add(1)
+				select {
+				case <-end:
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			}},
+			{Consumers: []string{"mail"}, Do: func(context.Context, string) error { mails.Add(1); return nil }},
+		},
+	})
+	f.must(err)
+	t.Cleanup(w.Close)
+	f.known(3, "mail", "mapping")
+	f.lose()
+	f.of(w, "mail", repaired)
+	f.of(w, "mapping", func(s missed.Status) bool { return s.Open() })
+	made := mails.Load()
+	f.publish(1)
+	f.lose()
+	kit.WaitFor(t, "the mails of another loss", func() bool { return mails.Load() > made })
+	f.of(w, "mail", repaired)
+	if n := mappings.Load(); n != 1 {
+		t.Errorf("a repair is made %d times at once", n)
+	}
+	close(end)
+	f.of(w, "mapping", repaired)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -25,9 +24,9 @@ func (v *service) serve(e *endpoint, m *nats.Msg, received time.Time) {
 	id := requestID(m)
 	var o reply
 	var err error
-	if e.op == wire.List {
+	if e.of.Op == wire.List {
 		var memory *pagememory.Reservation
-		if o, memory, err = v.list(ctx, m, id); memory != nil {
+		if o, memory, err = v.list(ctx, e, m, id); memory != nil {
 			defer memory.Release()
 		}
 	} else {
@@ -51,26 +50,26 @@ func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id strin
 		return reply{}, err
 	}
 	defer release()
-	r, err := parse(e.op, id, m)
+	r, err := parse(e.of, id, m)
 	if err != nil {
 		return reply{}, err
 	}
 	if r.key != "" {
 		return v.idempotent(ctx, r)
 	}
-	body, err := v.perform(ctx, r, nil, v.maxReply())
+	body, err := r.perform(ctx, nil, v.maxReply())
 	return reply{body: body}, err
 }
 
 // list executes a list, whose page is in memory until the caller releases it, if not nil.
 // It waits for memory first: a request that waits for that must not take a slot from others.
-func (v *service) list(ctx context.Context, m *nats.Msg, id string) (o reply, memory *pagememory.Reservation, err error) {
+func (v *service) list(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o reply, memory *pagememory.Reservation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errs.Panicked(p)
 		}
 	}()
-	r, err := parse(wire.List, id, m)
+	r, err := parse(e.of, id, m)
 	if err != nil {
 		return reply{}, nil, err
 	}
@@ -103,29 +102,10 @@ func (v *service) maxReply() int { return int(v.server.opts.Conn.MaxPayload()) -
 
 // perform executes a request once and returns the body of the reply, of at most
 // limit bytes.
-func (v *service) perform(ctx context.Context, r *request, idempotency *store.Idempotency, limit int) ([]byte, error) {
-	ctx = r.call(ctx, idempotency)
-	switch r.op {
-	case wire.Save:
-		o, err := v.store.Save(ctx, r.object, r.UUID)
-		return encodeObject(o, limit), underObject(err)
-	case wire.Update:
-		o, err := v.store.Update(ctx, r.object, store.UpdateOptions{UUID: r.UUID, If: r.Revision})
-		return encodeObject(o, limit), underObject(err)
-	case wire.Delete:
-		return []byte("{}"), v.store.Delete(ctx, r.UUID, r.Revision)
-	case wire.Exists:
-		exists, err := v.store.Exists(ctx, r.UUID)
-		return fmt.Appendf(nil, `{"exists":%t}`, exists), err
-	case wire.Get:
-		o, err := v.store.GetView(ctx, r.UUID, store.View{Fields: r.Fields})
-		if err == nil && len(o.Body) > limit {
-			err = errs.New(errs.TooLarge, "the object has %d bytes; the bus carries at most %d: read it over HTTP", len(o.Body), limit)
-		}
-		return encodeObject(o, limit), err
-	default:
-		return nil, errs.New(errs.Internal, "natsapi: the operation %s is not executed here", r.op)
-	}
+func (r *request) perform(ctx context.Context, idempotency *store.Idempotency, limit int) ([]byte, error) {
+	in := r.Asked
+	in.Limit = limit
+	return r.of.Run(r.call(ctx, idempotency), &in)
 }
 
 // call returns the context of the call that a request makes.
@@ -146,7 +126,7 @@ func (v *service) reply(e *endpoint, m *nats.Msg, received time.Time, id string,
 	}
 	took := v.server.opts.Now().Sub(received)
 	e.count(o, took)
-	v.server.metrics.count(v.store.Name(), e.op, o.status, took)
+	v.server.metrics.count(v.store.Name(), e.of.Op, o.status, took)
 	if m.Reply != "" {
 		if sent := m.RespondMsg(o.message()); sent != nil {
 			err = errors.Join(err, sent)
@@ -170,7 +150,7 @@ func (v *service) log(e *endpoint, id string, err error, o reply, took time.Dura
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request", id), slog.String("store", v.store.Name()), slog.String("op", e.op),
+		slog.String("request", id), slog.String("store", v.store.Name()), slog.String("op", e.of.Op),
 		slog.Int("status", max(o.status, 200)), slog.Duration("took", took),
 	}
 	v.server.opts.Logger.LogAttrs(v.server.ctx, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)

@@ -15,15 +15,15 @@ var ops = map[string]idempotent.Op{wire.Save: idempotent.Save, wire.Update: idem
 func (v *service) idempotent(ctx context.Context, r *request) (reply, error) {
 	limit := min(idempotent.MaxReply, v.maxReply())
 	o, err := v.server.keyed.Do(ctx, &idempotent.Request{
-		ID: idempotent.KeyID(r.key, v.store.Name()), Fingerprint: r.fingerprint(), Op: ops[r.op], Store: v.store, UUID: r.UUID,
+		ID: idempotent.KeyID(r.key, v.store.Name()), Fingerprint: r.fingerprint(), Op: ops[r.of.Op], Store: v.store, UUID: r.UUID,
 		Perform: func(ctx context.Context, uuid string, i *store.Idempotency) (idempotent.Reply, error) {
 			chosen := *r
 			chosen.UUID = uuid
-			body, err := v.perform(ctx, &chosen, i, limit)
+			body, err := chosen.perform(ctx, i, limit)
 			return idempotent.Reply{Body: body}, err
 		},
 		Applied: func(ctx context.Context, status store.WriteStatus) idempotent.Reply {
-			if r.op == wire.Delete {
+			if r.of.Op == wire.Delete {
 				return idempotent.Reply{Body: []byte("{}")}
 			}
 			return idempotent.Reply{Body: encodeObject(v.store.Reply(r.call(ctx, nil), status), limit)}

@@ -26,7 +26,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"belfry/pkg/api/pagememory"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/errs"
+	"belfry/pkg/op"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
@@ -47,6 +49,7 @@ const maxQueuedBytes = 64 << 20
 type Options struct {
 	Conn        *nats.Conn
 	Stores      []*store.Store
+	Set         *op.Set      // has the requests to the stores; nil: those of Operations, of which no documents are made
 	Requests    *store.Store // of package idempotent
 	Version     string       // semantic; "0.0.0" when empty
 	Logger      *slog.Logger // nil: slog.Default
@@ -104,6 +107,9 @@ func Start(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Set == nil {
+		o.Set = setOf(o.Stores)
+	}
 	var before limits
 	if o.Previous != nil {
 		before = o.Previous.limits
@@ -126,6 +132,17 @@ func Start(o Options) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// setOf are the requests to stores of which no configuration says anything.
+func setOf(stores []*store.Store) *op.Set {
+	k, all := &model.Contract{}, map[string]*store.Store{}
+	for _, s := range stores {
+		k.Stores, all[s.Name()] = append(k.Stores, &model.Store{Name: s.Name(), Bus: true}), s
+	}
+	set := op.NewSet(k)
+	Operations(set, all)
+	return set
 }
 
 // Stop accepts no more requests and returns when those in flight have their

@@ -12,6 +12,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 	"belfry/pkg/wire"
@@ -19,23 +20,12 @@ import (
 
 // request is a valid request.
 type request struct {
-	op string
-	wire.Request
-	object object.Object // of Object
-	key    string        // "" for none
-	actor  string        // uuid of a user, "" for none
-	id     string
-	trace  string // as its header has it
-}
-
-// fields are those that each operation accepts and requires.
-var fields = map[string]struct{ all, required []string }{
-	wire.Save:   {[]string{"object", "uuid"}, []string{"object"}},
-	wire.Update: {[]string{"object", "uuid", "revision"}, []string{"object"}},
-	wire.Delete: {[]string{"uuid", "revision"}, []string{"uuid"}},
-	wire.Exists: {[]string{"uuid"}, []string{"uuid"}},
-	wire.Get:    {[]string{"uuid", "fields"}, []string{"uuid"}},
-	wire.List:   {[]string{"q", "filter", "sort", "limit", "cursor", "before", "fields", "count", "explain"}, nil},
+	op.Asked
+	of    *op.Request
+	key   string // "" for none
+	actor string // uuid of a user, "" for none
+	id    string
+	trace string // as its header has it
 }
 
 // maxID is the length limit of a request id from a client.
@@ -79,8 +69,8 @@ func requestID(m *nats.Msg) string {
 
 // parse reads a request strictly: ignoring an unknown field could execute something
 // other than what the client intended.
-func parse(op, id string, m *nats.Msg) (*request, error) {
-	r := &request{op: op, id: id}
+func parse(of *op.Request, id string, m *nats.Msg) (*request, error) {
+	r := &request{of: of, id: id}
 	if err := r.parseHeaders(m.Header); err != nil {
 		return nil, err
 	}
@@ -88,20 +78,25 @@ func parse(op, id string, m *nats.Msg) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Body = body
+	all, required := of.Fields()
 	for _, name := range body.Names() {
-		if !slices.Contains(fields[op].all, name) {
-			return nil, invalidField(name, "is unknown; %s takes %s", op, strings.Join(fields[op].all, ", "))
+		if !slices.Contains(all, name) {
+			return nil, invalidField(name, "is unknown; %s takes %s", of.Op, strings.Join(all, ", "))
 		}
 		if err := r.parseField(name, body[name]); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range fields[op].required {
+	for _, name := range required {
 		if body[name] == nil {
-			return nil, invalidField(name, "is missing: %s needs it", op)
+			return nil, invalidField(name, "is missing: %s needs it", of.Op)
 		}
 	}
-	return r, r.findUUID()
+	if slices.Contains(all, "uuid") {
+		err = r.findUUID()
+	}
+	return r, err
 }
 
 func (r *request) parseHeaders(h nats.Header) (err error) {
@@ -114,7 +109,7 @@ func (r *request) parseHeaders(h nats.Header) (err error) {
 	if hasHeader(h, wire.HeaderActor) && !object.ValidUUID(r.actor) {
 		return errs.New(errs.Invalid, "%s must be the uuid of a user", wire.HeaderActor)
 	}
-	if !wire.IsWrite(r.op) || !hasHeader(h, wire.HeaderKey) {
+	if !r.of.Write || !hasHeader(h, wire.HeaderKey) {
 		return nil
 	}
 	if r.key, err = header(h, wire.HeaderKey); err != nil {
@@ -130,8 +125,8 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 		if value[0] != '{' {
 			return invalidField(name, "must be an object")
 		}
-		r.Object = value
-		r.object, err = object.Decode(value)
+		r.Request.Object = value
+		r.Asked.Object, err = object.Decode(value)
 		return err
 	case "revision":
 		r.Revision, err = parseRevision(name, value)
@@ -147,13 +142,17 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 		}
 		return nil
 	}
+	to, common := map[string]*string{
+		"uuid": &r.UUID, "q": &r.Words, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before, "fields": &r.Fields, "count": &r.Count,
+	}[name]
+	if !common {
+		return nil // a field of this operation alone, which it reads itself
+	}
 	text, ok := object.Text(value)
 	if !ok {
 		return invalidField(name, "must be a string")
 	}
-	*map[string]*string{
-		"uuid": &r.UUID, "q": &r.Words, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before, "fields": &r.Fields, "count": &r.Count,
-	}[name] = text
+	*to = text
 	switch name {
 	case "uuid":
 		return object.CheckUUID(text)
@@ -180,17 +179,17 @@ func parseRevision(name string, value json.RawMessage) (uint64, error) {
 	return n, nil
 }
 
-// findUUID takes the uuid from the object when the request has none.
+// findUUID takes the uuid from the object if the request lacks one.
 func (r *request) findUUID() error {
-	if r.UUID != "" || r.op == wire.List {
+	if r.UUID != "" {
 		return nil
 	}
-	value, ok := r.object["uuid"]
+	value, ok := r.Asked.Object["uuid"]
 	if !ok {
-		if r.op == wire.Save {
+		if r.of.Op == wire.Save {
 			return nil
 		}
-		return invalidField("uuid", "is missing, and the object has none either")
+		return invalidField("uuid", "is missing, in the object as well")
 	}
 	if r.UUID, ok = object.Text(value); !ok {
 		return invalidField("object/uuid", "must be a string")
@@ -209,8 +208,8 @@ func invalidField(name, format string, args ...any) error {
 	}
 }
 
-// fingerprint identifies what is requested and by whom, to detect different requests
+// fingerprint identifies the request and its user, to detect different requests
 // with the same key.
 func (r *request) fingerprint() string {
-	return idempotent.Fingerprint(r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode()))
+	return idempotent.Fingerprint(r.of.Op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.Asked.Object.Encode()))
 }

@@ -7,15 +7,29 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 	"belfry/pkg/wire"
 )
+
+// requestTo is an operation of some store.
+func requestTo(name string) *op.Request {
+	set := op.NewSet(&model.Contract{Stores: []*model.Store{{Name: "Books", Bus: true}}})
+	Operations(set, nil)
+	for _, r := range set.Requests("Books") {
+		if r.Op == name {
+			return &r
+		}
+	}
+	return nil
+}
 
 // A floating point number has 53 bits: one more is another revision.
 func TestARevisionKeepsAllItsDigits(t *testing.T) {
 	for _, digits := range []string{"9007199254740993", "18446744073709551615"} {
 		for _, text := range []string{digits, `"` + digits + `"`} {
-			r, err := parse(wire.Delete, "id", &nats.Msg{Data: []byte(`{"uuid":"a","revision":` + text + `}`)})
+			r, err := parse(requestTo(wire.Delete), "id", &nats.Msg{Data: []byte(`{"uuid":"a","revision":` + text + `}`)})
 			if err != nil || strconv.FormatUint(r.Revision, 10) != digits {
 				t.Errorf("%s is read as %+v, %v", text, r, err)
 			}
@@ -29,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add(`{"filter":"a == 1","sort":"a","limit":3,"cursor":"x"}`, "k\n", "..")
 	f.Fuzz(func(t *testing.T, body, key, actor string) {
 		for _, op := range wire.Ops() {
-			r, err := parse(op, "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
+			r, err := parse(requestTo(op), "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
 			if err != nil {
 				o := problemReply(err, "id")
 				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") || len(o.text) > maxHeaderText {

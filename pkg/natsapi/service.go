@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/pkg/op"
 	"belfry/pkg/store"
 	"belfry/pkg/wire"
 )
@@ -34,7 +35,7 @@ type service struct {
 
 // endpoint is one operation.
 type endpoint struct {
-	op    string
+	of    *op.Request
 	mu    sync.Mutex
 	stats micro.EndpointStats
 }
@@ -46,9 +47,9 @@ func newService(s *Server, st *store.Store) *service {
 			Name: "store-" + st.Name(), ID: nuid.Next(), Version: s.opts.Version, Metadata: map[string]string{"store": st.Name()},
 		},
 	}
-	for _, op := range wire.Ops() {
-		v.endpoints = append(v.endpoints, &endpoint{op: op, stats: micro.EndpointStats{
-			Name: op, Subject: wire.Subject(st.Name(), op), QueueGroup: micro.DefaultQueueGroup,
+	for _, r := range s.opts.Set.Requests(st.Name()) {
+		v.endpoints = append(v.endpoints, &endpoint{of: &r, stats: micro.EndpointStats{
+			Name: r.Op, Subject: wire.Subject(st.Name(), r.Op), QueueGroup: micro.DefaultQueueGroup,
 		}})
 	}
 	return v
@@ -105,7 +106,7 @@ func (v *service) unsubscribe() {
 	for _, sub := range v.subs {
 		stop := sub.Drain
 		if !v.server.opts.Conn.IsConnected() {
-			stop = sub.Unsubscribe // nothing can arrive any more
+			stop = sub.Unsubscribe // nothing can arrive
 		}
 		_ = stop() // fails when the connection, and so the subscription, is closed already
 	}
@@ -159,7 +160,7 @@ func (v *service) info() micro.Info {
 	}
 	for _, e := range v.endpoints {
 		info.Endpoints = append(info.Endpoints, micro.EndpointInfo{
-			Name: e.op, Subject: e.stats.Subject, QueueGroup: e.stats.QueueGroup, Metadata: map[string]string{},
+			Name: e.of.Op, Subject: e.stats.Subject, QueueGroup: e.stats.QueueGroup, Metadata: map[string]string{},
 		})
 	}
 	return info

@@ -23,7 +23,7 @@ func (v *service) startSpan(ctx context.Context, e *endpoint, m *nats.Msg) (cont
 	given, _ := header(m.Header, wire.HeaderTrace) // an invalid one is a problem of the request
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": given})
 	return v.server.tracer.Start(ctx, e.stats.Subject, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("messaging.system", "nats"), attribute.String("belfry.store", v.store.Name()), attribute.String("belfry.operation", e.op),
+		attribute.String("messaging.system", "nats"), attribute.String("belfry.store", v.store.Name()), attribute.String("belfry.operation", e.of.Op),
 	))
 }
 
@@ -44,7 +44,7 @@ func endSpan(span trace.Span, err error, o reply) {
 	span.End()
 }
 
-// traceOf returns the trace for what a request causes: that of its span, or else that of its header.
+// traceOf returns the trace for the effects of a request: that of its span, or else that of its header.
 func traceOf(ctx context.Context, given string) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return event.TraceParent(given)

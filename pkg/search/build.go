@@ -12,12 +12,12 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/walk"
 )
 
 // built is what a build has made.
 type built struct {
 	index *textIndex
-	began time.Time
 	err   error
 }
 
@@ -30,12 +30,13 @@ func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 	if !x.mayBuild() {
 		return
 	}
-	done := make(chan built, 1)
-	x.built = done
+	done, folder := make(chan built, 1), x.unfinished
+	x.built, x.unfinished = done, ""
+	x.busy.Store(true)
 	x.building.Go(func() {
-		b := built{began: time.Now()}
+		var b built
 		b.err = caught(func() (err error) {
-			b.index, err = x.buildNext(ctx, js)
+			b.index, err = x.buildNext(ctx, js, folder)
 			return err
 		})
 		done <- b
@@ -63,6 +64,10 @@ func (x *storeIndex) take(ctx context.Context, wait bool) bool {
 		}
 	}
 	x.built = nil
+	x.busy.Store(false)
+	if left := (unfinishedError{}); errors.As(b.err, &left) {
+		x.unfinished = left.folder
+	}
 	switch {
 	case b.err == nil && ctx.Err() != nil:
 		b.index.close() // the next start finds it
@@ -86,7 +91,6 @@ func (x *storeIndex) take(ctx context.Context, wait bool) bool {
 	x.using.Lock()
 	before := x.current.Swap(b.index)
 	x.using.Unlock()
-	x.log.Info("the search index is built", "objects", x.read.Load(), "took", time.Since(b.began).Round(time.Millisecond))
 	if before != nil {
 		before.close()
 		x.removeFolder(before.folder)
@@ -94,62 +98,119 @@ func (x *storeIndex) take(ctx context.Context, wait bool) bool {
 	return true
 }
 
-func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream) (*textIndex, error) {
+// buildNext continues the build in a folder, if that is possible, or begins one.
+func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream, folder string) (*textIndex, error) {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	log, err := eventlog.GetState(limited, js) // before the store is read
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(x.folder, 0o700); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the folder of the search index can't be made")
-	}
-	next := 1
-	if all := x.numbers(); len(all) > 0 {
-		next = all[len(all)-1] + 1
-	}
-	of := x.of.Load()
-	built, err := newIndex(x.numbered(next), of.Settings)
+	built, from, err := x.continued(limited, js.Conn(), folder, log)
 	if err != nil {
 		return nil, err
 	}
+	of := x.of.Load()
+	if built == nil {
+		if built, from.position, err = x.begin(limited, js, log, of); err != nil {
+			return nil, err
+		}
+	}
 	built.store = of.Store
-	if err := x.fill(ctx, built, position{Log: log.Created, Sequence: log.Last}); err != nil {
-		_ = built.bleve.Close()
-		return nil, errors.Join(err, os.RemoveAll(built.folder))
+	if err := x.fill(ctx, built, from); err != nil {
+		wrong := indexError{}
+		if x.leave(built, !errors.As(err, &wrong)) {
+			return nil, unfinishedError{err, built.folder}
+		}
+		return nil, err
 	}
 	return built, nil
 }
 
-// fill has an index have what the store has, and follow the log from a position on.
-func (x *storeIndex) fill(ctx context.Context, built *textIndex, at position) error {
-	x.read.Store(0)
-	b, logged := built.batch(), time.Now()
-	for r, err := range driver.Records(ctx, built.store.Driver(), buildPage) {
+// begin makes an empty index, and returns where in the log it is to follow it.
+func (x *storeIndex) begin(ctx context.Context, js jetstream.JetStream, log eventlog.State, of *Indexed) (*textIndex, position, error) {
+	at, err := endOf(ctx, js.Conn(), log)
+	if err != nil {
+		return nil, at, err
+	}
+	if err := os.MkdirAll(x.folder, 0o700); err != nil {
+		return nil, at, errs.Wrap(err, errs.Unavailable, "the folder of the search index can't be made")
+	}
+	built, err := newIndex(x.next(), of.Settings)
+	return built, at, err
+}
+
+// indexError is the error of an index that can't be written: its build is not continued.
+type indexError struct{ error }
+
+func (e indexError) Unwrap() error { return e.error }
+
+// unfinishedError is the error of a build that can be continued.
+type unfinishedError struct {
+	error
+	folder string
+}
+
+func (e unfinishedError) Unwrap() error { return e.error }
+
+// fill has an index have what the store has, from a place on.
+func (x *storeIndex) fill(ctx context.Context, built *textIndex, from unfinished) error {
+	if from.Walk.Began.IsZero() {
+		total, _, err := built.store.Count(ctx)
 		if err != nil {
 			return err
 		}
-		if err := b.set(ctx, r); err != nil {
-			return err
+		from.Walk.Total = total
+	}
+	b, unplaced := built.batch(), false // documents were written without the place after them
+	write := func(ctx context.Context, at *position) error {
+		unplaced = true
+		if err := b.write(ctx, at); err != nil && ctx.Err() == nil {
+			return indexError{err}
 		}
-		if b.full() {
-			if err := b.write(ctx, nil); err != nil {
+		return ctx.Err()
+	}
+	w := walk.New(walk.Options[driver.Record]{
+		Page: func(ctx context.Context, after []byte) ([]driver.Record, []byte, error) {
+			page, err := built.store.Driver().Scan(ctx, after, buildPage)
+			return page.Records, page.Next, err
+		},
+		Do: func(ctx context.Context, r driver.Record, _ func(int) error) error {
+			if err := b.set(ctx, r); err != nil {
 				return err
 			}
-		}
-		if n := x.read.Add(1); time.Since(logged) > logInterval {
-			logged = time.Now()
-			x.log.Info("the search index is being built", "objects", n)
-		}
-	}
-	if err := b.write(ctx, &at); err != nil {
-		return err
-	}
-	built.at.Store(&at)
-	for some := int64(maxWaiting); some > 0; some-- { // else a crash could find neither this index on disk nor the one before
-		if err := built.awaitDisk(ctx, some); err != nil {
+			if b.bytes < maxBatchBytes {
+				return nil
+			}
+			return write(ctx, nil)
+		},
+		Save: func(ctx context.Context, p walk.Progress) error {
+			if !unplaced && !b.full() {
+				return nil
+			}
+			if err := b.place(from.position, p); err != nil {
+				return err
+			}
+			err := write(ctx, nil)
+			unplaced = false
 			return err
-		}
-	}
-	return nil
+		},
+		Complete: func(ctx context.Context, _ walk.Progress) error {
+			b.batch.DeleteInternal(buildKey)
+			if err := write(ctx, &from.position); err != nil {
+				return err
+			}
+			built.at.Store(&from.position)
+			for some := int64(maxWaiting); some > 0; some-- { // else a crash could find neither this index on disk nor the one before
+				if err := built.awaitDisk(ctx, some); err != nil {
+					return indexError{err}
+				}
+			}
+			return nil
+		},
+		Together: true, Rate: x.rate, Logger: x.log,
+		Text: walk.Text{Begins: "building the search index", Does: "building the search index", Done: "the search index is built"},
+	}, from.Walk)
+	x.walk.Store(w)
+	return w.Run(ctx)
 }

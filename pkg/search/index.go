@@ -67,16 +67,8 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 
 // openIndex opens an index that was built to the end and can answer until one of these settings is there; false if there is none such.
 func openIndex(folder string, s Settings) (*textIndex, bool) {
-	config := writing()
-	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
-	var b bleve.Index
-	err := caught(func() (err error) {
-		// bbolt panics if a part of its file is damaged, and reads beyond its end if one is missing.
-		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		b, err = bleve.OpenUsing(folder, config)
-		return err
-	})
-	if err != nil {
+	b, ok := openBleve(folder)
+	if !ok {
 		return nil, false
 	}
 	var has state
@@ -88,6 +80,19 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	x := &textIndex{bleve: b, folder: folder, form: has.Form, settings: has.Settings, stored: has.position}
 	x.at.Store(&has.position)
 	return x, true
+}
+
+// openBleve opens an index, whatever it has; false if there is none that can be read.
+func openBleve(folder string) (b bleve.Index, ok bool) {
+	config := writing()
+	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
+	err := caught(func() (err error) {
+		// bbolt panics if a part of its file is damaged, and reads beyond its end if one is missing.
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		b, err = bleve.OpenUsing(folder, config)
+		return err
+	})
+	return b, err == nil
 }
 
 // answer reports whether an index with these settings may answer until one with others is there: it has the same objects, found under
@@ -146,11 +151,13 @@ func fieldName(i int) string { return "f" + strconv.Itoa(i) }
 
 // Limits of the writes to an index.
 const (
-	maxBatch      = 500     // objects
 	maxBatchBytes = 4 << 20 // of text
 	maxWaiting    = 16      // writes that are not on disk
 	readAtOnce    = 32      // objects, each of which may have more than a MiB
 )
+
+// maxBatch is how many objects are written to an index at once; fewer in a test.
+var maxBatch = 500
 
 // batch collects what is written to an index at once.
 type batch struct {

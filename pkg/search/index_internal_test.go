@@ -64,8 +64,13 @@ func TestAnIndexOfAnotherFormIsBuiltAgain(t *testing.T) {
 // storeState writes the state of an index, and waits until it is on disk.
 func storeState(t *testing.T, index bleve.Index, data []byte) {
 	t.Helper()
+	storeInternal(t, index, stateKey, data)
+}
+
+func storeInternal(t *testing.T, index bleve.Index, key, data []byte) {
+	t.Helper()
 	onDisk, b := make(chan struct{}), index.NewBatch()
-	b.SetInternal(stateKey, data)
+	b.SetInternal(key, data)
 	b.SetPersistedCallback(func(error) { close(onDisk) })
 	if err := index.Batch(b); err != nil {
 		t.Fatal(err)
@@ -152,6 +157,68 @@ func TestWhichIndexIsOpened(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhichBuildIsContinued: the last one of this form and these settings; others are removed, and it is too, once nobody needs it.
+func TestWhichBuildIsContinued(t *testing.T) {
+	now := Settings{Fields: []string{"title"}}
+	this := unfinished{Form: form, Settings: now}
+	former, other := unfinished{Form: formerForm, Settings: now}, unfinished{Form: form, Settings: Settings{Fields: []string{"text"}}}
+	for name, c := range map[string]struct {
+		states []any // of the folders 1, 2, ...: a state, an unfinished, or nil
+		left   []int
+		of     int // the folder of the build that is continued
+	}{
+		"a build":                       {[]any{this}, []int{1}, 1},
+		"a build without a place":       {[]any{nil}, nil, 0},
+		"a build of the version before": {[]any{former}, nil, 0},
+		"a build of other settings":     {[]any{other}, nil, 0},
+		"two builds":                    {[]any{this, this}, []int{2}, 2},
+		"a build before others":         {[]any{this, other, nil}, []int{1}, 1},
+		"an index and a build":          {[]any{state{Form: form, Settings: now}, this}, []int{1, 2}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &storeIndex{folder: t.TempDir(), log: slog.New(slog.DiscardHandler)}
+			x.of.Store(&Indexed{Settings: now})
+			for i, s := range c.states {
+				made, err := newIndex(x.numbered(i+1), now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				storeAny(t, made.bleve, s)
+				if err := made.bleve.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x.open()
+			defer x.close()
+			want := ""
+			if c.of > 0 {
+				want = x.numbered(c.of)
+			}
+			if x.unfinished != want || !slices.Equal(x.numbers(), c.left) {
+				t.Errorf("%q is continued, %v are left", x.unfinished, x.numbers())
+			}
+			x.forget()
+			if slices.Contains(x.numbers(), c.of) || x.unfinished != "" {
+				t.Errorf("%v are left after it is not needed", x.numbers())
+			}
+		})
+	}
+}
+
+// storeAny writes a state, or how far a build is.
+func storeAny(t *testing.T, index bleve.Index, of any) {
+	t.Helper()
+	data, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := stateKey
+	if _, ok := of.(unfinished); ok {
+		key = buildKey
+	}
+	storeInternal(t, index, key, data)
 }
 
 func TestAnIndexIsLateBeyondALimit(t *testing.T) {

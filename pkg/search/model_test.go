@@ -20,6 +20,11 @@ type moment struct {
 	followed int
 	has      int // what the index has of the object
 
+	// Also on disk: a build that has read the object, and has more to read.
+	place             bool
+	placeOf, placeEnd int // the log, and where it ended when the build began
+	placeHas          int
+
 	// In the memory of its process.
 	doing      step
 	upTo, log0 int // of what is being done: the log, and where it ends
@@ -37,11 +42,16 @@ const (
 )
 
 // protocol says what the process does; each of the others is wrong in one way.
-type protocol struct{ storeFirst, readFirst, anyLog, anyStart bool }
+type protocol struct{ storeFirst, readFirst, anyLog, anyStart, newEnd bool }
 
 // follows reports whether the process takes the log for the one that the index follows.
 func (p protocol) follows(m moment) bool {
 	return m.built && (p.anyLog || m.of == m.log) && (p.anyStart || m.first <= m.followed+1) && m.followed <= m.last
+}
+
+// continues reports whether the process takes the log for the one that an unfinished build is to follow.
+func (p protocol) continues(m moment) bool {
+	return m.place && m.placeOf == m.log && m.first <= m.placeEnd+1 && m.placeEnd <= m.last
 }
 
 // news reports whether the log has an event after those that the index has followed.
@@ -92,7 +102,16 @@ func (p protocol) next(m moment) (all []moment) {
 	}
 	switch m.doing {
 	case idle:
-		if !p.follows(m) {
+		switch {
+		case p.follows(m):
+		case p.continues(m):
+			add(func(n *moment) {
+				n.doing, n.log0, n.upTo, n.seen = buildRead, n.placeOf, n.placeEnd, n.placeHas
+				if p.newEnd {
+					n.upTo = n.last
+				}
+			})
+		default:
 			begin(building, p.storeFirst)
 		}
 		if m.built && m.news() { // whether the log is the same is not known at each moment
@@ -103,7 +122,11 @@ func (p protocol) next(m moment) (all []moment) {
 	case following:
 		goOn(followRead, p.readFirst)
 	case buildRead:
+		if !m.place {
+			add(func(n *moment) { n.place, n.placeOf, n.placeEnd, n.placeHas = true, n.log0, n.upTo, n.seen })
+		}
 		add(func(n *moment) {
+			n.place, n.placeOf, n.placeEnd, n.placeHas = false, 0, 0, 0
 			n.built, n.of, n.followed, n.has = true, n.log0, n.upTo, n.seen
 			n.doing, n.upTo, n.log0, n.seen = idle, 0, 0, 0
 		})
@@ -146,10 +169,11 @@ func TestTheIndexConvergesInEveryInterleaving(t *testing.T) {
 		t.Errorf("only %d states", n)
 	}
 	for name, p := range map[string]protocol{
-		"the store is read before the end of the log": {storeFirst: true},
-		"an object is read before its event":          {readFirst: true},
-		"another log is followed":                     {anyLog: true},
-		"events that have left the log are ignored":   {anyStart: true},
+		"the store is read before the end of the log":              {storeFirst: true},
+		"an object is read before its event":                       {readFirst: true},
+		"another log is followed":                                  {anyLog: true},
+		"events that have left the log are ignored":                {anyStart: true},
+		"a build that continues follows the log from its end then": {newEnd: true},
 	} {
 		if _, wrong := p.walk(); wrong == nil {
 			t.Errorf("the model does not notice: %s", name)

@@ -32,6 +32,7 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 const (
@@ -63,6 +64,7 @@ type Options struct {
 	Folder    string // of the indexes
 	Stores    []Indexed
 	Logger    *slog.Logger
+	Rate      *walk.Rate // of builds; nil: no limit
 }
 
 // Service keeps indexes and answers searches.
@@ -99,7 +101,7 @@ func Start(o Options) (*Service, error) {
 
 // add opens the index of a store, and answers searches of it.
 func (s *Service) add(of Indexed) error {
-	x := &storeIndex{folder: filepath.Join(s.opts.Folder, of.Store.Name()), log: s.opts.Logger.With("store", of.Store.Name()), done: make(chan struct{})}
+	x := &storeIndex{folder: filepath.Join(s.opts.Folder, of.Store.Name()), rate: s.opts.Rate, log: s.opts.Logger.With("store", of.Store.Name()), done: make(chan struct{})}
 	x.of.Store(&of)
 	x.open()
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -222,6 +224,8 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 		}
 		if !follows || x.outdated() {
 			x.build(ctx, s.opts.JetStream)
+		} else {
+			x.forget()
 		}
 		if !follows {
 			x.take(ctx, true)
@@ -267,13 +271,13 @@ func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time
 
 var errNoIndex = errs.New(errs.Unavailable, "the index could not be opened")
 
-// Status is the state of the index of a store.
+// Status is the state of the index of a store, and how far the build in progress is, or the last one was.
 type Status struct {
-	Store    string
+	walk.Status
+
 	Ready    bool   // it answers
 	Former   bool   // it is of other settings, or of the version before, until another one is built
 	Objects  uint64 // in the index
-	Read     int64  // objects that a build has read
 	Followed uint64 // the sequence of the last event, of all stores, that was followed
 	Behind   uint64 // events of the log, of all stores, that were not followed
 	Late     bool   // it is behind by more than events take

@@ -37,7 +37,8 @@ type place struct {
 	service  *search.Service
 	failures atomic.Int64 // of scans, that are still to come
 	scans    atomic.Int64
-	pause    sync.RWMutex // locked while no scan is to end
+	onScan   func(n int64) // called before a scan; may be nil
+	pause    sync.RWMutex  // locked while no scan is to end
 	others   []search.Indexed
 }
 
@@ -58,7 +59,9 @@ type failingStore struct {
 }
 
 func (f failingStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
-	f.of.scans.Add(1)
+	if n := f.of.scans.Add(1); f.of.onScan != nil {
+		f.of.onScan(n)
+	}
 	f.of.pause.RLock()
 	defer f.of.pause.RUnlock()
 	if after != nil && f.of.failures.Add(-1) >= 0 {
@@ -332,7 +335,7 @@ func theIndexFollowsTheStore(t *testing.T, change ...func(*store.Options)) {
 	}
 }
 
-// A build that fails half way leaves nothing, and is repeated.
+// A build that fails half way is repeated, and leaves one index.
 func TestABuildThatFails(t *testing.T) {
 	p := newPlace(t, search.Settings{Fields: []string{"title"}})
 	for i := range 40 { // more than a page

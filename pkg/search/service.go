@@ -108,7 +108,7 @@ func (x *storeIndex) search(ctx context.Context, s store.TextSearch) ([]store.Te
 	case (current == nil || current.settings.Rule != s.Rule) && s.Rule != "": // how many objects there are is not for all who may search
 		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; try again", of)
 	case current == nil || current.settings.Rule != s.Rule:
-		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; %d objects have been read so far", of, x.read.Load())
+		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; %d objects have been read so far", of, x.progress().Done)
 	}
 	parts, err := current.parts(s.Words)
 	switch {

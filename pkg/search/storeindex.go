@@ -16,15 +16,16 @@ import (
 
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/walk"
 )
 
 // pageLimit is how much of the log is followed at once.
 var pageLimit = eventlog.Limit{Events: 500, Bytes: 4 << 20}
 
 const (
-	buildPage   = 32               // objects, each of which may have more than a MiB
-	logInterval = 30 * time.Second // of the progress of a build
-	saveAfter   = 10_000           // events without one of the store, after which the position is stored
+	buildPage = 32     // objects, each of which may have more than a MiB
+	saveAfter = 10_000 // events without one of the store, after which the position is stored
 )
 
 // storeIndex is the index of a store.
@@ -32,24 +33,28 @@ type storeIndex struct {
 	of     atomic.Pointer[Indexed] // a reload replaces it
 	folder string                  // of the index, which is in a folder with a number, and of its successor while that is built
 	log    *slog.Logger
-	read   atomic.Int64 // objects that a build has read
-	failed string       // why the last build failed, so that it is logged once; used by run alone
-	retry  time.Time    // before which no build begins, as one has failed
-	stuck  string       // why the index can't follow the log, in the same way
+	rate   *walk.Rate                               // of builds
+	walk   atomic.Pointer[walk.Walk[driver.Record]] // of the build in progress, or the last one; nil: there was none
+	failed string                                   // why the last build failed, so that it is logged once; used by run alone
+	retry  time.Time                                // before which no build begins, as one has failed
+	stuck  string                                   // why the index can't follow the log, in the same way
 
 	using   sync.RWMutex              // held for reading while current is searched
 	current atomic.Pointer[textIndex] // nil: there is none yet
+
+	unfinished string // the folder of an index whose build has ended early, and can be continued; "": none. Used by run alone
 
 	sub    *nats.Subscription
 	cancel context.CancelFunc // of what follows the log
 	done   chan struct{}      // closed when that has ended
 
-	built    chan built // by the build in progress; nil: there is none. Used by run alone
+	busy     atomic.Bool // a build is in progress
+	built    chan built  // by the build in progress; nil: there is none. Used by run alone
 	building sync.WaitGroup
 }
 
 // open opens the index, if there is one that was built to the end with these settings, else one that answers until there is, and
-// removes others.
+// removes others, but for one whose build can be continued.
 func (x *storeIndex) open() {
 	of := x.of.Load()
 	for _, number := range slices.Backward(x.numbers()) {
@@ -66,6 +71,10 @@ func (x *storeIndex) open() {
 			} else if ok {
 				_ = found.bleve.Close()
 			}
+		}
+		if x.unfinished == "" && isUnfinished(folder, of.Settings) {
+			x.unfinished = folder
+			continue
 		}
 		x.removeFolder(folder)
 	}
@@ -97,7 +106,11 @@ func (x *storeIndex) follows(log eventlog.State) bool {
 	if current == nil {
 		return false
 	}
-	at := *current.at.Load()
+	return current.at.Load().in(log)
+}
+
+// in reports whether a log may have the position, and has all events after it.
+func (at *position) in(log eventlog.State) bool {
 	return at.Log.Equal(log.Created) && log.First <= at.Sequence+1 && at.Sequence <= log.Last
 }
 
@@ -169,8 +182,17 @@ func caught(do func() error) (err error) {
 	return do()
 }
 
+// progress returns how far the build in progress is, or the last one was.
+func (x *storeIndex) progress() walk.Progress {
+	if w := x.walk.Load(); w != nil {
+		return w.Progress()
+	}
+	return walk.Progress{}
+}
+
 func (x *storeIndex) status() Status {
-	s := Status{Store: x.of.Load().Store.Name(), Read: x.read.Load()}
+	of, p := x.of.Load().Store.Name(), x.progress()
+	s := Status{Status: walk.Status{Kind: walk.Search, Name: of, Store: of, Running: x.busy.Load(), Began: p.Began, Total: p.Total, Counts: p.Counts}}
 	x.using.RLock()
 	defer x.using.RUnlock()
 	current := x.current.Load()
@@ -178,6 +200,7 @@ func (x *storeIndex) status() Status {
 		return s
 	}
 	s.Ready, s.Former = true, x.outdated()
+	s.Filled = !s.Former
 	s.Objects, _ = current.bleve.DocCount()
 	s.Followed = current.at.Load().Sequence
 	return s

@@ -1,6 +1,6 @@
 // Package documents checks the OpenAPI and the AsyncAPI document with third-party
-// linters, and against the routes, replies and events of a running belfry. It also checks the alerts and the board for
-// monitoring against the metrics that belfry has.
+// linters, against those of before, and against the replies and events of a running belfry. It also checks the alerts and the
+// board for monitoring against the metrics that belfry has.
 package documents
 
 import (
@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,8 +42,11 @@ func load(t *testing.T, file string, replace ...string) *config.Config {
 	}
 	text := strings.NewReplacer(replace...).Replace(string(data))
 	c, err := config.Parse(file, []byte(text), func(name string) (string, bool) {
-		if name == "BUS_PASSWORD" {
+		switch name {
+		case "BUS_PASSWORD":
 			return secret, true
+		case "APPLE_KEY":
+			return appleKey(t), true
 		}
 		return "", false
 	})
@@ -195,48 +197,6 @@ func start(t *testing.T, c *config.Config) *app.App {
 		}
 	})
 	return a
-}
-
-// The document and the router have the same routes.
-func TestEveryRouteIsInTheDocument(t *testing.T) {
-	for name, c := range map[string]*config.Config{
-		"everything":     load(t, everything),
-		"no documents":   load(t, everything, "maxObjectSize:", "documents: {openapi: false, asyncapi: false}\nmaxObjectSize:"),
-		"what is served": load(t, "../../config/belfry.yaml", "127.0.0.1:4222", "127.0.0.1:0", "127.0.0.1:8080", "127.0.0.1:0"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			text, err := plan.OpenAPI(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var document struct {
-				Paths map[string]map[string]json.RawMessage
-			}
-			if err := json.Unmarshal(text, &document); err != nil {
-				t.Fatal(err)
-			}
-			var documented []string
-			for path, operations := range document.Paths {
-				for method := range operations {
-					documented = append(documented, strings.ToUpper(method)+" "+path)
-				}
-			}
-			routes := start(t, c).Routes()
-			for _, route := range routes {
-				if !slices.Contains(documented, route) {
-					t.Errorf("%s is a route but is not in the document", route)
-				}
-			}
-			for _, route := range documented {
-				if !slices.Contains(routes, route) {
-					t.Errorf("%s is in the document but is not a route", route)
-				}
-			}
-			if len(routes) < 20 {
-				t.Errorf("only %d routes: %v", len(routes), routes)
-			}
-		})
-	}
 }
 
 // The documents that belfry serves equal those of its commands.

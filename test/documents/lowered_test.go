@@ -9,7 +9,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"belfry/pkg/apidoc/model/modeltest"
-	"belfry/pkg/apidoc/openapi"
 )
 
 // The document is one of OpenAPI 3.0, whatever a schema has, and has the operations of the other one.
@@ -19,7 +18,7 @@ func TestLoweredDocumentIsValid(t *testing.T) {
 		"any":{"oneOf":[{"$ref":"#"},{"type":"null"}]}},"dependentRequired":{"n":["all"]},"unevaluatedProperties":false}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := modeltest.Write(t, `{authentication: {passkeys: {}, providers: {email: {}}}, binaries: {b: {}}, baseURL: "https://example.org", stores: {A: {schema: "`+schema+`", expose: {list: true}}}}`, openapi.Lowered)
+	text := modeltest.OpenAPI30(t, `{authentication: {passkeys: {}, providers: {email: {}}}, binaries: {b: {}}, baseURL: "https://example.org", stores: {A: {schema: "`+schema+`", expose: {list: true}}}}`)
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromData(text)
 	if err != nil {

@@ -196,11 +196,7 @@ func newKitchen(t *testing.T) *kitchen {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := command.ManageUsers(t.Context(), c, false, func(ask command.AskUsers) error {
-		_, err := ask(t.Context(), command.UserRequest{Act: command.GrantAdmin, User: k.uuids[admin]})
-		return err
-	})
-	if err != nil {
+	if _, err := command.Users.Do(t.Context(), c, command.UserRequest{Act: command.GrantAdmin, User: k.uuids[admin]}); err != nil {
 		t.Fatal(err)
 	}
 	return k

@@ -213,7 +213,7 @@ func TestTheDocumentHasAnAddedMethod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := openapi.Document(k)
+		text, err := openapi.Document(api.Operations(k))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/api"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -48,20 +48,14 @@ func Start(t *testing.T, change ...any) *Front {
 	t.Helper()
 	f := &Front{T: t, Faults: &Faults{}, Logs: newLog(), Events: &Events{}}
 	var keyed idempotent.Options
-	o := api.Options{
-		Objects: f.stores(f.backend(change)),
-		Logger:  slog.New(slog.NewJSONHandler(f.Logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
+	o := api.Options{Logger: slog.New(slog.NewJSONHandler(f.Logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	f.stores(&o, f.backend(change))
 	keyed.Requests = f.Requests
 	apply(change, &keyed)
 	o.Keyed = idempotent.New(keyed)
 	apply(change, &o)
-	for _, served := range o.Objects {
-		if served.Store.Name() == "Books" {
-			f.Books = served.Store
-		}
-	}
-	f.API = api.New(o)
+	f.Books = o.Stores["Books"]
+	f.API = New(o)
 	f.Server = httptest.NewUnstartedServer(nil)
 	f.Config = f.API.HTTPServer()
 	apply(change, f.Config)
@@ -93,7 +87,7 @@ func (f *Front) backend(change []any) driver.Backend {
 	return made
 }
 
-func (f *Front) stores(backend driver.Backend) []objects.Options {
+func (f *Front) stores(o *api.Options, backend driver.Backend) {
 	f.Helper()
 	authors, err := store.Open(f.Context(), backend, store.Options{Name: "Authors"})
 	f.Must(err)
@@ -105,7 +99,8 @@ func (f *Front) stores(backend driver.Backend) []objects.Options {
 	store.NewSet([]*store.Store{authors, f.Books}, nil)
 	f.Requests, err = store.Open(f.Context(), backend, idempotent.RequestsOptions("Requests"))
 	f.Must(err)
-	return []objects.Options{{Store: authors, URL: "/authors"}, {Store: f.Books, URL: "/books", List: true}}
+	Expose(o, authors, config.Expose{URL: "/authors"})
+	Expose(o, f.Books, config.Expose{URL: "/books", List: true})
 }
 
 // Must fails the test for an error.

@@ -27,9 +27,10 @@ type Graph struct {
 
 // Fill is how far an array is filled.
 type Fill struct {
-	Known   bool
-	Done    bool
-	Waiting bool // for a process with another configuration, which runs
+	Known     bool
+	Done      bool
+	Repairing bool // it is filled again, as events were missed
+	Waiting   bool // for a process with another configuration, which runs
 
 	Targets, Total int64 // objects with the array: filled, and all, approximately
 	Failed         int64 // arrays that can't be written
@@ -40,6 +41,8 @@ func (f Fill) Text() string {
 	switch {
 	case !f.Known:
 		return "unknown"
+	case f.Done && f.Repairing:
+		return "yes; repairing after missed events: " + formatCount(f.Targets) + " of " + formatCount(max(f.Total, f.Targets))
 	case f.Done && f.Failed > 0:
 		return "all but " + formatCount(f.Failed)
 	case f.Done:

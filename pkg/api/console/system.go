@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/walk"
 )
 
 // System is what the view System needs. All functions are safe for concurrent use and return within a moment.
@@ -20,6 +21,7 @@ type System struct {
 	Charts     func() (charts []Chart)            // of the last hour
 	Ready      func(ctx context.Context) string   // why /readyz is 503; "" when it is not
 	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
+	Walks      func() []walk.Status               // over all objects
 	Backups    func(ctx context.Context) Backups
 	Reload     func() *Reload // the last one that was requested; nil: none was
 	Mail       *MailTest      // nil: no mails are sent
@@ -99,6 +101,8 @@ type systemPage struct {
 	Charts     []drawnChart
 	ConfigFile string
 	Config     string
+	Walks      []walk.Status // that are not complete
+	Complete   int           // others
 	Backups    Backups
 	Reload     *Reload
 	Mail       *MailTest
@@ -111,6 +115,13 @@ func (v *systemView) show(r *request) error {
 	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload(), Mail: v.Mail}
 	if v.Mail != nil {
 		p.MailFails = v.Mail.Failing(ctx)
+	}
+	for _, s := range v.Walks() {
+		if s.State() == "complete" {
+			p.Complete++
+		} else {
+			p.Walks = append(p.Walks, s)
+		}
 	}
 	for _, c := range p.Checks {
 		p.Healthy = p.Healthy && c.OK

@@ -12,6 +12,7 @@ import (
 
 	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/walk"
 )
 
 // aSystem has something of everything.
@@ -34,6 +35,13 @@ func aSystem() *console.System {
 		},
 		Disks: func() []console.Disk {
 			return []console.Disk{{What: "data", Folder: "/var/lib/belfry", Free: 5 << 30, Total: 100 << 30}, {What: "backend x", Folder: "/x", Free: 50 << 30, Total: 100 << 30}}
+		},
+		Walks: func() []walk.Status {
+			return []walk.Status{
+				{Kind: walk.Mapping, Name: "Books in Authors.books", Filled: true, Repairing: true, Running: true, Total: 1200, Counts: walk.Counts{Done: 17}},
+				{Kind: walk.Search, Name: "Books", Filled: true, Total: 5, Counts: walk.Counts{Done: 5}},
+				{Kind: walk.Unique, Name: "Users", Filled: true, Total: 5, Counts: walk.Counts{Done: 5, Failed: 3}},
+			}
 		},
 		Ready:    func(context.Context) string { return "" },
 		Backups:  func(context.Context) console.Backups { return console.Backups{} },
@@ -67,6 +75,7 @@ func TestTheSystemIsShown(t *testing.T) {
 	f := start(t, console.Options{System: aSystem()})
 	r := is(t, f.get(f.Admin, "/console/system"), http.StatusOK)
 	shows(t, r, "degraded", "A part fails, and requests that can do without it are served", "Backend main", "1.5 ms", "it does not &lt;reply&gt;", "95 %, nearly full", "50 %", "5.0 GiB", "listener audit has missed events",
+		"1 complete, 2 not", "Books in Authors.books", "repairing after missed events", "17 of 1,200", "complete, but for some", `<td class="num">3</td>`,
 		"/etc/belfry.yaml", "&lt;b&gt;1.2.3", "[secret]", "&lt;/pre&gt;&lt;script&gt;")
 	for _, raw := range []string{"<script>alert", "<b>1.2.3"} {
 		if strings.Contains(r.Text, raw) {

@@ -4,7 +4,7 @@
 //
 //	GET /events
 //	  kit.Router     filters: CORS, cross-site request forgery
-//	  handler.serve  parses the query: stores, events, last event id
+//	  Handler.serve  parses the query: stores, events, last event id
 //	  sse.Hub.Serve  admits the client, and calls back: identify, send
 //	  stream         authenticates the client again each time the hub asks; writes with a deadline
 package events
@@ -35,22 +35,21 @@ const (
 	stopTimeout  = 500 * time.Millisecond
 )
 
-// handler serves the route /events.
-type handler struct {
+// Handler serves the route /events.
+type Handler struct {
 	hub      *sse.Hub
 	calls    *kit.Calls
 	stopping context.Context // ends all streams
 }
 
-// Mount adds the route /events.
-func Mount(stopping context.Context, r *kit.Router, calls *kit.Calls, hub *sse.Hub) {
-	h := &handler{hub, calls, stopping}
-	r.HandleGet(path, calls.Limit(kit.Read, h.serve))
+// NewHandler returns what serves the events of a hub, until stopping ends.
+func NewHandler(stopping context.Context, calls *kit.Calls, hub *sse.Hub) *Handler {
+	return &Handler{hub, calls, stopping}
 }
 
 // serve is GET /events: a stream of events until the client disconnects or is
 // disconnected. HEAD has the headers alone.
-func (h *handler) serve(x *kit.Exchange) error {
+func (h *Handler) serve(x *kit.Exchange) error {
 	subscription, err := parseSubscription(x.Request)
 	if err == nil {
 		err = h.hub.Validate(subscription)
@@ -143,7 +142,7 @@ func beginStream(x *kit.Exchange) {
 // stream is the reply to one client.
 type stream struct {
 	*kit.Exchange
-	handler *handler
+	handler *Handler
 	control *http.ResponseController
 	user    bool // the stream belongs to a user
 }

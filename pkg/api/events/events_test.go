@@ -59,9 +59,9 @@ func (b *bell) outbox(o *store.Options) { o.Outbox = b }
 // option gives a front the hub, over stores whose events go into the bus.
 func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.Options) {
 	return func(o *api.Options) {
-		books := o.Objects[1].Store.WithOptions(b.outbox)
-		store.NewSet([]*store.Store{o.Objects[0].Store, books}, nil)
-		o.Objects[1].Store = books
+		books := o.Stores["Books"].WithOptions(b.outbox)
+		store.NewSet([]*store.Store{o.Stores["Authors"], books}, nil)
+		o.Stores["Books"] = books
 		stores := append([]*store.Store{books}, more...)
 		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
 		b.Cleanup(b.hub.Close)

@@ -14,7 +14,7 @@ import (
 )
 
 // get is GET and HEAD on a binary.
-func (h *handler) get(x *kit.Exchange) error {
+func (h *Handler) get(x *kit.Exchange) error {
 	ctx, record, at, err := h.find(x)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (h *handler) get(x *kit.Exchange) error {
 	return h.send(ctx, x, record, part, status)
 }
 
-func (h *handler) find(x *kit.Exchange) (context.Context, binary.Record, times, error) {
+func (h *Handler) find(x *kit.Exchange) (context.Context, binary.Record, times, error) {
 	place, err := h.place(x)
 	if err != nil {
 		return nil, binary.Record{}, times{}, err
@@ -89,7 +89,7 @@ func changed(x *kit.Exchange, hash string, at times) (bool, error) {
 
 // redirect redirects the client to a presigned URL, if those are configured and the
 // storage has them.
-func (h *handler) redirect(ctx context.Context, x *kit.Exchange, record binary.Record) (bool, error) {
+func (h *Handler) redirect(ctx context.Context, x *kit.Exchange, record binary.Record) (bool, error) {
 	if h.presign == 0 || holdsHereAlone(x.Request.Header, record.Hash) {
 		return false, nil
 	}
@@ -122,7 +122,7 @@ func holdsHereAlone(h http.Header, hash string) bool {
 }
 
 // send replies with a content or a part of it.
-func (h *handler) send(ctx context.Context, x *kit.Exchange, record binary.Record, part span, status int) error {
+func (h *Handler) send(ctx context.Context, x *kit.Exchange, record binary.Record, part span, status int) error {
 	if x.Request.Method == http.MethodHead {
 		describe(x, record, part, status)
 		x.WriteHeader(status)
@@ -135,7 +135,7 @@ func (h *handler) send(ctx context.Context, x *kit.Exchange, record binary.Recor
 	if err != nil {
 		return err
 	}
-	// A failed close changes nothing: what has been read is checked by then.
+	// A failed close changes nothing: the content has been checked by then.
 	defer func() { _ = content.Close() }()
 	describe(x, record, part, status)
 	x.WriteHeader(status)

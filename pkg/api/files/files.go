@@ -5,7 +5,7 @@
 //	PUT /binaries/upload/Books/{uuid}/cover/0
 //	  kit.Router          filters: CORS, cross-site request forgery
 //	  kit.Calls.Limit     limits of the address and of the user
-//	  handler.put         path and headers (announcement); the body as an inflow, with its
+//	  Handler.put         path and headers (announcement); the body as an inflow, with its
 //	                      time limits and limits of bytes (flow.go); a form up to its file (form.go)
 //	  kit.Calls.Write     authenticates the client; honors Prefer: wait
 //	  Memory              waits for memory while many uploads are in flight
@@ -16,9 +16,9 @@
 // # The way of a download
 //
 //	GET /binaries/Books/{uuid}/cover/0
-//	  handler.get          preconditions and Range (range.go)
+//	  Handler.get          preconditions and Range (range.go)
 //	  binary.Service.Get  policy of the object; the record
-//	  handler.redirect     302 to a presigned URL of the storage, where configured; otherwise
+//	  Handler.redirect     302 to a presigned URL of the storage, where configured; otherwise
 //	  binary.Service.Open  the content, written at the pace of the client (flow.go)
 package files
 
@@ -28,43 +28,32 @@ import (
 	"net/http"
 	"net/textproto"
 	"strconv"
-	"strings"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/wire"
 )
 
-// Restrict names the operations of a binary service that have no route.
-type Restrict struct {
-	Create, Get, Delete bool
-}
-
-// Options are the options of Mount.
+// Options are the options of a Handler.
 type Options struct {
 	Service  *binary.Service
-	URL      string // path of its routes: begins with a slash, no colon, no asterisk
-	Restrict Restrict
 	Presign  time.Duration // readers are redirected to a URL that is valid for this long, if the storage has such; 0: never
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
 	Memory   *Memory       // of uploads in flight, which services share; nil: one of its own
 }
 
-// Routes are those that the objects of an exposed store lack: its files lack them too.
-type Routes struct {
-	NoGet, NoUpdate bool
-}
-
-// handler serves the binaries of a service.
-type handler struct {
+// Handler serves the binaries of a service.
+type Handler struct {
 	service  *binary.Service
 	calls    *kit.Calls
-	stores   map[string]bool // whose objects can have binaries
-	routes   map[string]Routes
-	url      string // without a trailing slash
+	stores   map[string]bool            // whose objects can have binaries
+	left     map[string]config.Restrict // of exposed stores: what objects lack, their files lack too
+	url      string
 	presign  time.Duration
 	patience time.Duration
 	memory   *Memory
@@ -79,39 +68,35 @@ const (
 	upload        = "/upload"
 )
 
-// Mount adds the routes of a binary service. It serves the objects of stores that
+// NewHandler returns what serves the binary service of a contract. It serves the objects of stores that
 // are exposed, that have a policy, or that the service's Properties name: all others,
 // such as the store of sessions, are internal. It does not serve stores that hide
 // objects which the client may not read. Of a store whose objects can't be read or
 // updated over HTTP, files can't be read or changed.
-func Mount(r *kit.Router, calls *kit.Calls, exposed map[string]Routes, o Options) {
-	h := &handler{
-		service: o.Service, calls: calls, stores: map[string]bool{}, routes: exposed, url: strings.TrimRight(o.URL, "/"),
+func NewHandler(calls *kit.Calls, k *model.Contract, f model.Files, o Options) *Handler {
+	h := &Handler{
+		service: o.Service, calls: calls, stores: map[string]bool{}, left: map[string]config.Restrict{}, url: f.URL,
 		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience), memory: o.Memory,
 	}
 	if h.memory == nil {
 		h.memory = NewMemory()
 	}
+	for _, s := range k.Stores {
+		if s.Expose != nil {
+			h.left[s.Name] = s.Expose.Restrict
+		}
+	}
 	for st := range o.Service.Stores() {
-		_, isExposed := exposed[st.Name()]
+		_, exposed := h.left[st.Name()]
 		rules := st.Rules()
 		h.stores[st.Name()] = !rules.HidesForbidden() &&
-			(isExposed || rules.Policy() != nil || o.Service.Properties(st.Name()) != nil)
+			(exposed || rules.Policy() != nil || o.Service.Properties(st.Name()) != nil)
 	}
-	const place = "/:" + storeParam + "/:" + kit.UUIDParam + "/:" + propertyParam + "/:" + indexParam
-	if !o.Restrict.Get {
-		r.HandleGet(h.url+place, calls.Limit(kit.Read, h.get))
-	}
-	if !o.Restrict.Create {
-		r.Handle(http.MethodPut, h.url+upload+place, calls.Limit(kit.Upload, h.put))
-	}
-	if !o.Restrict.Delete {
-		r.Handle(http.MethodDelete, h.url+place+"/:"+hashParam, calls.Limit(kit.Write, h.delete))
-	}
+	return h
 }
 
 // delete is DELETE on a binary, which its hash names besides its place.
-func (h *handler) delete(x *kit.Exchange) error {
+func (h *Handler) delete(x *kit.Exchange) error {
 	place, err := h.place(x)
 	if err != nil {
 		return err
@@ -159,7 +144,7 @@ func ifMatch(x *kit.Exchange) (kit.Tags, error) {
 }
 
 // place parses the path of a binary.
-func (h *handler) place(x *kit.Exchange) (binary.Place, error) {
+func (h *Handler) place(x *kit.Exchange) (binary.Place, error) {
 	index, err := x.PathParam(indexParam)
 	if err != nil {
 		return binary.Place{}, err
@@ -167,7 +152,7 @@ func (h *handler) place(x *kit.Exchange) (binary.Place, error) {
 	return h.placeAt(x, index)
 }
 
-func (h *handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err error) {
+func (h *Handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err error) {
 	if p.Store, err = x.PathParam(storeParam); err != nil {
 		return p, err
 	}
@@ -175,10 +160,10 @@ func (h *handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err er
 		return p, errs.New(errs.NotFound, "there is no store %q with binaries", kit.Truncate(p.Store, 64))
 	}
 	reading := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
-	switch routes := h.routes[p.Store]; {
-	case reading && routes.NoGet:
+	switch left := h.left[p.Store]; {
+	case reading && left.Get:
 		return p, errs.New(errs.NotFound, "files of %s can't be read, as its objects can't: expose.restrict.get", p.Store)
-	case !reading && routes.NoUpdate:
+	case !reading && left.Update:
 		return p, errs.New(errs.NotFound, "files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update", p.Store)
 	}
 	if p.UUID, err = x.PathParam(kit.UUIDParam); err != nil {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/api/objects"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/binary"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -195,17 +196,17 @@ func TestNamedPlaces(t *testing.T) {
 func TestRestrictedBinaries(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		restrict         files.Restrict
+		restrict         config.BinaryRestrict
 		put, get, delete int
 	}{
-		"nothing":    {files.Restrict{}, 201, 200, 412},
-		"create":     {files.Restrict{Create: true}, 404, 404, 404},
-		"get":        {files.Restrict{Get: true}, 201, 404, 412},
-		"delete":     {files.Restrict{Delete: true}, 201, 200, 404},
-		"everything": {files.Restrict{Create: true, Get: true, Delete: true}, 404, 404, 404},
+		"nothing":    {config.BinaryRestrict{}, 201, 200, 412},
+		"create":     {config.BinaryRestrict{Create: true}, 404, 404, 404},
+		"get":        {config.BinaryRestrict{Get: true}, 201, 404, 412},
+		"delete":     {config.BinaryRestrict{Delete: true}, 201, 200, 404},
+		"everything": {config.BinaryRestrict{Create: true, Get: true, Delete: true}, 404, 404, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := startLibrary(t, func(_ *binary.Options, b *files.Options) { b.Restrict = c.restrict })
+			l := startLibrary(t, func(f *model.Files) { f.Restrict = c.restrict })
 			check := func(r apitest.Reply, want int) {
 				t.Helper()
 				// The path of an upload may have another method, DELETE, and vice versa.
@@ -242,15 +243,15 @@ func TestBinaryPrefersToWait(t *testing.T) {
 
 func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
 	for name, c := range map[string]struct {
-		restrict         objects.Restrict
+		restrict         config.Restrict
 		put, get, remove int
 	}{
-		"get":               {objects.Restrict{Get: true}, 201, 404, 204},
-		"update":            {objects.Restrict{Update: true}, 404, 200, 404},
-		"create and delete": {objects.Restrict{Create: true, Delete: true}, 201, 200, 204},
+		"get":               {config.Restrict{Get: true}, 201, 404, 204},
+		"update":            {config.Restrict{Update: true}, 404, 200, 404},
+		"create and delete": {config.Restrict{Create: true, Delete: true}, 201, 200, 204},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := startLibrary(t, func(o *objects.Options) { o.Restrict = c.restrict })
+			l := startLibrary(t, func(e *config.Expose) { e.Restrict = c.restrict })
 			at := binary.Place{Store: "Books", UUID: "emma", Property: "covers", Index: binary.Append}
 			_, err := l.service.Put(l.Context(), binary.Upload{Place: at, Body: strings.NewReader("x"), Size: 1})
 			l.Must(err)

@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
-	"belfry/pkg/api/objects"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
@@ -53,23 +54,22 @@ func startLibrary(t *testing.T, change ...any) *library {
 	l.Front = start(t, append(change, func(o *api.Options) {
 		l.open(t)
 		service := binary.Options{Name: "files", Set: l.set, Contents: l.contents, Storage: l.storage, MaxSize: maxFile}
-		b := files.Options{URL: "/files"}
+		b, f, books := files.Options{}, model.Files{URL: "/files"}, config.Expose{URL: "/books"}
 		for _, c := range change {
-			if c, ok := c.(func(*binary.Options, *files.Options)); ok {
+			switch c := c.(type) {
+			case func(*binary.Options, *files.Options):
 				c(&service, &b)
+			case func(*model.Files):
+				c(&f)
+			case func(*config.Expose):
+				c(&books)
 			}
 		}
 		l.service = binary.New(service)
 		b.Service = l.service
-		o.Files = []files.Options{b}
-		o.Objects = []objects.Options{
-			{Store: l.set.Store("Books"), URL: "/books"}, {Store: l.set.Store("Guarded"), URL: "/guarded"},
-		}
-		for _, c := range change {
-			if c, ok := c.(func(*objects.Options)); ok {
-				c(&o.Objects[0]) // of Books
-			}
-		}
+		apitest.ExposeOnly(o, l.set.Store("Books"), books)
+		apitest.Expose(o, l.set.Store("Guarded"), config.Expose{URL: "/guarded"})
+		apitest.ServeFiles(o, b, f)
 	})...)
 	l.Books = l.set.Store("Books")
 	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Concealed", "Edited"} {

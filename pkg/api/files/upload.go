@@ -18,7 +18,7 @@ import (
 // addIndex is the index in the path that appends a binary to the others.
 const addIndex = "add"
 
-// announcement is what path and headers of a request say of its file.
+// announcement is the file as announced by path and headers of a request.
 type announcement struct {
 	binary.Upload
 	match    kit.Tags
@@ -27,7 +27,7 @@ type announcement struct {
 }
 
 // put is PUT of a binary: the body is the file, or a form with it.
-func (h *handler) put(x *kit.Exchange) error {
+func (h *Handler) put(x *kit.Exchange) error {
 	a, err := h.announced(x)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h *handler) put(x *kit.Exchange) error {
 }
 
 // uploaded replies with the record of a new binary.
-func (h *handler) uploaded(x *kit.Exchange, p binary.Place, result binary.Result) error {
+func (h *Handler) uploaded(x *kit.Exchange, p binary.Place, result binary.Result) error {
 	record, err := json.Marshal(result.Record)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (h *handler) uploaded(x *kit.Exchange, p binary.Place, result binary.Result
 }
 
 // announced parses path and headers of an upload.
-func (h *handler) announced(x *kit.Exchange) (a announcement, err error) {
+func (h *Handler) announced(x *kit.Exchange) (a announcement, err error) {
 	if a.Place, err = h.uploadPlace(x); err != nil {
 		return a, err
 	}
@@ -106,7 +106,7 @@ func (h *handler) announced(x *kit.Exchange) (a announcement, err error) {
 }
 
 // uploadPlace parses the path of an upload, where the index may be "add".
-func (h *handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
+func (h *Handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
 	if index, err := x.PathParam(indexParam); err != nil || index != addIndex {
 		return h.place(x)
 	}
@@ -115,9 +115,8 @@ func (h *handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
 	return p, err
 }
 
-// store stores a file. What can be refused is refused before its first byte is
-// read.
-func (h *handler) store(ctx context.Context, a announcement, body *inflow) (binary.Result, error) {
+// store stores a file. It refuses an upload before it reads the first byte, if possible.
+func (h *Handler) store(ctx context.Context, a announcement, body *inflow) (binary.Result, error) {
 	up := a.Upload
 	up.Body = body
 	call := store.CallOf(ctx)
@@ -146,7 +145,7 @@ func (h *handler) store(ctx context.Context, a announcement, body *inflow) (bina
 
 // memoryOf returns how much memory an upload needs whose body has a length, negative if it
 // is unknown.
-func (h *handler) memoryOf(a announcement, length int64) int64 {
+func (h *Handler) memoryOf(a announcement, length int64) int64 {
 	memory := h.service.Memory(length)
 	if a.form {
 		memory += formBuffer

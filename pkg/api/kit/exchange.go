@@ -48,7 +48,7 @@ type Exchange struct {
 	failureLevel slog.Level // at which it is logged that the server failed
 
 	session       *account.Session
-	authenticated bool  // session is known, or why there is none:
+	authenticated bool  // session is known, or it is known to be missing:
 	refused       error // of the token of the request; nil: it is not refused
 	replayed      bool  // the reply is that of an earlier request
 	rules         *policy.Budget
@@ -99,7 +99,7 @@ func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // Replied reports whether the reply has begun.
 func (x *Exchange) Replied() bool { return x.status != 0 }
 
-// varyByCaller says in the reply that it depends on who asks.
+// varyByCaller says in the reply that it depends on the caller.
 func (x *Exchange) varyByCaller() {
 	const caller = "Authorization, Cookie"
 	switch vary := x.Header()["Vary"]; {
@@ -142,25 +142,29 @@ const Replayed = "Idempotency-Replayed"
 func (x *Exchange) MarkReplayed() { x.replayed = true }
 
 // SendJSON replies with a value that must not be cached.
-func (x *Exchange) SendJSON(v any) error {
+func (x *Exchange) SendJSON(v any) error { return x.SendValue(http.StatusOK, v) }
+
+// SendValue replies with a status and a value that must not be cached.
+func (x *Exchange) SendValue(status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	x.SetHeader("Cache-Control", NoStore)
-	x.Send(http.StatusOK, JSON, body)
+	x.Send(status, JSON, body)
 	return nil
 }
 
-// SendCreated replies with a value that was created and must not be cached.
-func (x *Exchange) SendCreated(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
+// Redirect redirects a browser. The target does not receive the URL of this request (Referer), which may contain a token.
+func (x *Exchange) Redirect(target string) {
+	status := http.StatusSeeOther
+	if x.Request.Method == http.MethodGet {
+		status = http.StatusFound
 	}
+	x.SetHeader("Location", target)
 	x.SetHeader("Cache-Control", NoStore)
-	x.Send(http.StatusCreated, JSON, body)
-	return nil
+	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.WriteHeader(status)
 }
 
 // SendPage replies with a page for people that nothing may store or embed, and whose URL no page of another origin gets: it may have the
@@ -201,6 +205,6 @@ func (x *Exchange) RecordError(err error) { x.err = err }
 // that are part of every start and stop.
 func (x *Exchange) LogFailureAt(level slog.Level) { x.failureLevel = level }
 
-// MarkStream marks the reply as a stream: that it takes long is no reason to log
+// MarkStream marks the reply as a stream: its duration is no reason to log
 // the request.
 func (x *Exchange) MarkStream() { x.stream = true }

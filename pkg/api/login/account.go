@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"net/http"
-	"strings"
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/op"
 )
 
 // Parameters of the account page: what a form has done, and which second factor is being added.
@@ -26,48 +25,41 @@ type AccountReply struct {
 	Codes      []string     // new recovery codes
 }
 
-// isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
-func (h *handler) isForm(x *kit.Exchange) bool {
-	return h.accountPage != nil && strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
-}
-
-// redirectToAccount sends the browser of a form of the account page back to it, with what the form has done, or with why it
-// failed.
-func (h *handler) redirectToAccount(x *kit.Exchange, outcome string, err error) error {
-	if err == nil {
-		redirect(x, http.StatusSeeOther, withQuery(h.account, outcomeParameter, outcome))
-		return nil
-	}
-	return h.redirectAccountFailure(x, h.account, err)
-}
-
 // redirectAccountFailure sends the browser of a form to a target with why the form failed.
-func (h *handler) redirectAccountFailure(x *kit.Exchange, target string, err error) error {
+func redirectAccountFailure(x *kit.Exchange, target string, err error) error {
 	level, reason := slog.LevelInfo, accountReason(err)
 	if errs.KindOf(err) == errs.Internal {
 		level = slog.LevelError
 	}
 	x.Log(level, "a change of an account failed", slog.String("reason", reason), slog.String("error", err.Error()))
-	redirect(x, http.StatusSeeOther, withQuery(target, reasonParameter, reason))
+	x.Redirect(withQuery(target, reasonParameter, reason))
 	return nil
 }
 
-// showAccount replies to a form with a page that shows secrets. It is a reply to a POST, so that no URL leads to it.
-func (h *handler) showAccount(x *kit.Exchange, me *account.Session, r AccountReply) error {
-	body, policy, err := h.accountPage(me, r)
-	if err != nil {
-		return err
-	}
-	x.SendPage(policy, body)
-	return nil
+// ofAccount is the outcome of a change of the account, of whose page it is a parameter.
+func (h *Handler) ofAccount(outcome string) op.Outcome {
+	return op.Outcome{To: withQuery(h.account, outcomeParameter, outcome)}
 }
 
-// showCodes replies to a form with new recovery codes, or without any goes back to the account page.
-func (h *handler) showCodes(x *kit.Exchange, me *account.Session, outcome string, codes []string) error {
-	if len(codes) == 0 {
-		return h.redirectToAccount(x, outcome, nil)
+// show has a browser shown a page with secrets. It is a reply to a POST, so that no URL leads to it.
+func (h *Handler) show(me *account.Session, r AccountReply) func(*kit.Exchange) error {
+	return func(x *kit.Exchange) error {
+		body, policy, err := h.accountPage(me, r)
+		if err != nil {
+			return err
+		}
+		x.SendPage(policy, body)
+		return nil
 	}
-	return h.showAccount(x, me, AccountReply{Codes: codes})
+}
+
+// withCodes is an outcome with new recovery codes, if there are any.
+func (h *Handler) withCodes(me *account.Session, outcome string, codes []string) op.Outcome {
+	o := h.ofAccount(outcome)
+	if len(codes) > 0 {
+		o.Page = h.show(me, AccountReply{Codes: codes})
+	}
+	return o
 }
 
 // accountReason is the reason of a failure, which the account page explains.

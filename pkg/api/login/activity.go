@@ -3,9 +3,13 @@ package login
 import (
 	"strconv"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/op"
 )
 
 const (
@@ -14,37 +18,56 @@ const (
 )
 
 // activity replies with the newest events about the security of the account of the user who is logged in.
-func (h *handler) activity(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
+func (h *Handler) activity(x *kit.Exchange, me *account.Session) (o op.Outcome, err error) {
 	query, err := kit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
-		return err
+		return o, err
 	}
 	limit, cursor := activityPage, ""
 	for name, values := range query {
 		switch {
 		case len(values) > 1:
-			return errs.New(errs.Invalid, "the query parameter %q occurs more than once", kit.Truncate(name, 64))
+			return o, errs.New(errs.Invalid, "the query parameter %q occurs more than once", kit.Truncate(name, 64))
 		case name == "cursor":
 			cursor = values[0]
 		case name == "limit":
 			if limit, err = strconv.Atoi(values[0]); err != nil || limit < 1 || limit > maxActivity {
-				return errs.New(errs.Invalid, "limit must be a whole number from 1 to %d", maxActivity)
+				return o, errs.New(errs.Invalid, "limit must be a whole number from 1 to %d", maxActivity)
 			}
 		default:
-			return errs.New(errs.Invalid, "the query parameter %q is unknown; limit and cursor are known", kit.Truncate(name, 64))
+			return o, errs.New(errs.Invalid, "the query parameter %q is unknown; limit and cursor are known", kit.Truncate(name, 64))
 		}
 	}
-	page, next, err := h.readActivity(x.Context(), session.User.UUID, cursor, limit)
+	page, next, err := h.readActivity(x.Context(), me.User.UUID, cursor, limit)
 	if err != nil {
-		return err
+		return o, err
 	}
 	type reply struct {
 		Events []account.Activity `json:"events"`
 		Cursor string             `json:"cursor,omitempty"`
 	}
-	return x.SendJSON(reply{page, next})
+	return op.Outcome{Body: reply{page, next}}, nil
+}
+
+// addActivity adds the operation that lists the events about the security of one's account.
+func (h *Handler) addActivity(set *op.Set) {
+	entry := op.Object("", 2,
+		"event", op.OneOf(event.Auth(), ""), "time", model.Time("When it happened."),
+		"by", op.OneOf([]string{"user", "admin"}, "Who has done it; absent where that is not known."),
+		"method", op.Text("How the user has proven who they are."), "factor", op.Text("The ident, the key or the kind of factor that it is about."),
+		"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
+		"reason", op.Text("Why, in a word."), "address", op.Text("From which network address."), "place", place(),
+		"userAgent", op.Text("By which program."), "device", device())
+	page := op.Object("", 1, "events", op.List(entry), "cursor", op.Text("Of the next page; absent at the end."))
+	set.Get(op.Operation{
+		Path: "/auth/activity", ID: "listActivity", Summary: "List what happened to the security of one's account", Security: op.Needed(),
+		Description: "As far as the log of events goes back.",
+		Parameters: []any{
+			op.Query("limit", "", ordered.Of("type", "integer", "minimum", 1, "maximum", maxActivity, "default", activityPage)),
+			op.Query("cursor", "", op.Text("")),
+		},
+		Replies:  ordered.Of("200", op.Reply("The newest events first.", op.JSON(page), "Cache-Control")),
+		Problems: []int{400, 401, 403, 429},
+		Limit:    kit.Read, Run: h.owner(h.activity),
+	})
 }

@@ -2,10 +2,8 @@ package login
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -13,6 +11,7 @@ import (
 	"belfry/pkg/account/weak"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/op"
 )
 
 const (
@@ -35,7 +34,7 @@ const (
 // authorize begins a login for an application. A site is redirected to the provider that it
 // names. A program is not: any program can open this URL and listen where the code is sent, and a provider
 // may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
-func (h *handler) authorize(x *kit.Exchange) error {
+func (h applications) authorize(x *kit.Exchange) error {
 	if len(x.Request.URL.RawQuery) > maxRequest {
 		return errs.New(errs.Invalid, "the request of the application has more than %d bytes", maxRequest)
 	}
@@ -48,7 +47,8 @@ func (h *handler) authorize(x *kit.Exchange) error {
 		return err
 	}
 	if err != nil {
-		return h.sendToApplication(x, account.IssuedSession{Application: app}, err, http.StatusFound)
+		x.Redirect(h.applicationURL(x, account.IssuedSession{Application: app}, err))
+		return nil
 	}
 	client, err := h.clientFor(x, app)
 	if err != nil {
@@ -60,15 +60,16 @@ func (h *handler) authorize(x *kit.Exchange) error {
 	}
 	flow, err := h.service.Providers.Begin(x.Context(), provider, false, client)
 	if err != nil {
-		return h.sendToApplication(x, account.IssuedSession{Application: app}, err, http.StatusFound)
+		x.Redirect(h.applicationURL(x, account.IssuedSession{Application: app}, err))
+		return nil
 	}
 	h.cookies.setFlow(x, flow)
-	redirect(x, http.StatusFound, flow.URL)
+	x.Redirect(flow.URL)
 	return nil
 }
 
 // clientFor describes the client of a login for an application, which concerns no session of the browser.
-func (h *handler) clientFor(x *kit.Exchange, app *account.Application) (account.Client, error) {
+func (h applications) clientFor(x *kit.Exchange, app *account.Application) (account.Client, error) {
 	client, err := h.client(x)
 	client.Session, client.Application = nil, app
 	return client, err
@@ -76,73 +77,43 @@ func (h *handler) clientFor(x *kit.Exchange, app *account.Application) (account.
 
 // fromOwnPage reports whether a navigation comes from a page of belfry's own origin: not from
 // another one, and not from a program that opened the URL.
-func (h *handler) fromOwnPage(x *kit.Exchange) bool {
+func (h applications) fromOwnPage(x *kit.Exchange) bool {
 	if site := x.Request.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
 	return h.own.TrustReferer(x)
 }
 
-// issueCode logs in, or registers, with a form for an application.
-type issueCode func(x *kit.Exchange, f form, app *account.Application, register bool) (account.IssuedSession, error)
-
-// enterForApplication logs in, or registers, with a form of the page that asks for a login.
-func (h *handler) enterForApplication(x *kit.Exchange, f form, request string, issue issueCode) error {
+// enterForApplication logs in, or registers, with a form of the page that asks for a login. A registration may need a mail.
+func (h applications) enterForApplication(x *kit.Exchange, request string, register bool, issue func(*account.Application) (s account.IssuedSession, mailed bool, err error)) (op.Outcome, error) {
 	query, err := kit.ParseQuery(request)
 	if err != nil {
-		return errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
+		return op.Outcome{Problem: true}, errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
 	}
 	app, err := h.service.Applications.Of(query)
 	if app == nil {
-		return err
+		return op.Outcome{Problem: true}, err
 	}
 	var session account.IssuedSession
-	register := false
+	mailed := false
 	if err == nil {
-		if register, err = f.takeBool("register"); err == nil {
-			session, err = issue(x, f, app, register)
-		}
+		session, mailed, err = issue(app)
 	}
 	switch reason := formReasonOf(err); {
-	case h.repeated(x, err, true):
-		return nil
-	case x.Replied(), h.toSecondFactor(x, err, http.StatusSeeOther):
-		return nil
+	case account.Repeated(err) != nil, account.Pending(err) != nil:
+		return op.Outcome{}, err
+	case err == nil && mailed:
+		return op.Outcome{To: withQuery(h.register, "mail", "sent")}, nil
 	case err != nil && reason != "":
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason), slog.String("error", err.Error()))
 		query.Set(reasonParameter, reason)
 		if query.Del(registerParameter); register {
 			query.Set(registerParameter, "true")
 		}
-		redirect(x, http.StatusSeeOther, authorizePath+"?"+query.Encode())
-		return nil
+		return op.Outcome{To: authorizePath + "?" + query.Encode()}, nil
 	}
 	session.Application = app
-	return h.sendToApplication(x, session, err, http.StatusSeeOther)
-}
-
-func (h *handler) issueCode(x *kit.Exchange, f form, app *account.Application, register bool) (session account.IssuedSession, err error) {
-	c, err := credentials(f)
-	if err != nil {
-		return session, err
-	}
-	client, err := h.clientFor(x, app)
-	if err != nil {
-		return session, err
-	}
-	mailed := false
-	err = h.write(x, func(ctx context.Context) (err error) {
-		if register {
-			session, mailed, err = h.service.Registration.Register(ctx, c, client)
-		} else {
-			session, err = h.service.Login.Login(ctx, c, client)
-		}
-		return err
-	})
-	if err == nil && mailed {
-		redirect(x, http.StatusSeeOther, withQuery(h.register, "mail", "sent"))
-	}
-	return session, err
+	return op.Outcome{To: h.applicationURL(x, session, err)}, nil
 }
 
 // formReasonOf is the reason why a login failed that the user can mend on the page; "" for
@@ -165,9 +136,9 @@ func formReasonOf(err error) string {
 	return ""
 }
 
-// sendToApplication redirects the browser to an application, with the code, or with what went wrong
+// applicationURL is where the browser continues at an application, with the code, or with what went wrong
 // (RFC 6749, section 4.1.2). The error itself is logged.
-func (h *handler) sendToApplication(x *kit.Exchange, s account.IssuedSession, err error, status int) error {
+func (h *Handler) applicationURL(x *kit.Exchange, s account.IssuedSession, err error) string {
 	h.cookies.setDevice(x, s)
 	parameters := url.Values{"code": {s.Code}}
 	if err != nil || s.Code == "" {
@@ -176,8 +147,7 @@ func (h *handler) sendToApplication(x *kit.Exchange, s account.IssuedSession, er
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", code), slog.String("error", errText(err)))
 	}
 	parameters.Set("iss", h.service.BaseURL()) // RFC 9207: an application of several servers knows which one has replied
-	redirect(x, status, s.Application.Location(parameters))
-	return nil
+	return s.Application.Location(parameters)
 }
 
 func errText(err error) string {
@@ -244,7 +214,7 @@ func problemText(reason string, register bool) string {
 }
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
-func (h *handler) askForLogin(x *kit.Exchange, app *account.Application, query url.Values) error {
+func (h applications) askForLogin(x *kit.Exchange, app *account.Application, query url.Values) error {
 	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
 	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
 		page.Reason = query.Get(reasonParameter)

@@ -1,12 +1,15 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // codePath is the route of logins by mail.
@@ -15,64 +18,81 @@ const codePath = "/auth/email/code"
 // bindingCookie has the secret that binds a login by mail to the browser that asked for it.
 const bindingCookie = sessionCookie + "-mail"
 
-// requestLogin requests the mail of a login. An HTML form, which can't PUT, logs in here as well, by what that mail
-// brought.
-func (h *handler) requestLogin(x *kit.Exchange) error {
-	f, err := readForm(x)
-	login, _ := object.Text(f.Object["login"])
-	code := f.has("code")
-	if err == nil && f.html && (code || f.has("token")) {
-		err = h.enterByMail(x, f)
-		if err == nil {
-			redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", "email"))
-		}
-	} else if err == nil {
-		err = h.sendLogin(x, f)
-	}
-	if h.repeated(x, err, f.html) {
-		return nil
-	}
-	if err != nil && f.html {
-		if h.toSecondFactor(x, err, http.StatusSeeOther) {
-			return nil
-		}
-		if reason := formReasonOf(err); code && (reason == "denied" || reason == "limited") { // it can be tried again
-			return redirectFailureTo(x, withQuery(withQuery(h.mailLogin, "mail", "sent"), "login", login), err, reason)
-		}
-		return h.redirectFailure(x, err, formReason(err))
-	}
-	return err
+// mailRequestForm asks for the mail of a login. An HTML form, which can't PUT, logs in as well, by what that mail brought.
+type mailRequestForm struct {
+	op.Input
+	Login   string `form:"login,or=email" doc:"The address"`
+	Kind    string `form:"kind" enum:"code,link" doc:"By default the one that is configured, or a code."`
+	Binding string `form:"binding" doc:"That of the request before, which this one replaces, where cookies are not kept."`
+	Code    string `form:"code,html" doc:"That of the mail."`
+	Token   string `form:"token,html" doc:"That of the link."`
 }
 
-// sendLogin requests the mail of a login. The reply is the same whether or not there is an account.
-func (h *handler) sendLogin(x *kit.Exchange, f form) error {
-	login, err := f.takeLogin()
-	if err != nil {
-		return err
+type mailLoginForm struct {
+	op.Input
+	Login   string `form:"login,or=email" doc:"The address"`
+	Code    string `form:"code" doc:"That of the mail."`
+	Token   string `form:"token" doc:"That of the link."`
+	Binding string `form:"binding" doc:"That of the request, where cookies are not kept."`
+}
+
+// addMailLogin adds the operations of logins by a mail.
+func (h mails) addMailLogin(set *op.Set) {
+	pending := op.Object("", 2, "binding", op.Text("A secret to send with the code."), "expires", ordered.Of("type", "string", "format", "date-time"))
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Ask for a mail to log in", Security: op.Maybe(),
+		Description: "The reply does not reveal whether there is an account. That to an HTML form is 303; with `code` or `token` a form, which can't PUT, logs in here.",
+		Parameters:  op.Parameters("PreferSession"),
+		Body:        op.Form[mailRequestForm](),
+		Replies: ordered.Of(
+			"200", op.Reply("The same as 202, where `Prefer: return=representation` was sent: what binds the login to the client, which the cookie has as well.",
+				op.JSON(pending), "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"202", sessionReply("If there is an account, a mail will be sent."),
+			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
+		),
+		Problems: formProblems(),
+		Run:      anybody(h.Handler, op.IsHTML, h.requestLogin),
+	})
+	set.Add(op.Operation{
+		Method: http.MethodPut, Path: codePath, ID: "loginByMail", Summary: "Log in by a mail", Security: op.Maybe(),
+		Description: "By its code, or the token of its link, with the cookie or the `binding` of the request.",
+		Parameters:  op.Parameters("PreferSession"),
+		Body:        op.Form[mailLoginForm](),
+		Replies: ordered.Of(
+			"200", issuedReply("Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token."),
+			"204", sessionReply("Logged in."),
+		),
+		Problems: formProblems(),
+		Run:      anybody(h.Handler, never, h.loginByMail),
+	})
+}
+
+// requestLogin requests the mail of a login. The reply is the same whether or not there is an account.
+func (h mails) requestLogin(x *kit.Exchange, in mailRequestForm) (op.Outcome, error) {
+	asked := withQuery(h.mailLogin, "mail", "sent", "login", in.Login)
+	if in.Code != "" || in.Token != "" {
+		o, err := h.loginByMail(x, mailLoginForm{in.Input, in.Login, in.Code, in.Token, in.Binding})
+		if reason := formReasonOf(err); in.Code != "" && (reason == "denied" || reason == "limited") { // it can be tried again
+			o.Failed = asked
+		}
+		return o, err
 	}
-	values, err := f.take("kind", "binding")
+	client, err := h.boundClient(x, in.Login, in.Binding)
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
-	client, err := h.boundClient(x, login, values[1])
-	if err != nil {
-		return err
-	}
-	pending, err := h.service.Mails.RequestLogin(x.Context(), login, values[0], client)
+	pending, err := h.service.Mails.RequestLogin(x.Context(), in.Login, in.Kind, client)
 	if err == nil {
 		h.cookies.set(x, bindingCookie, pending.Binding, int(pending.TTL.Seconds()))
-	} else if err = unlessMailed(f.html && client.Cookie, err); err != nil {
-		return err
+	} else if err = unlessMailed(in.HTML && client.Cookie, err); err != nil {
+		return op.Outcome{}, err
 	}
-	switch {
-	case f.html:
-		redirect(x, http.StatusSeeOther, withQuery(withQuery(h.mailLogin, "mail", "sent"), "login", login))
-		return nil
-	case x.PrefersRepresentation():
+	o := op.Outcome{Status: http.StatusAccepted, To: asked}
+	if !in.HTML && x.PrefersRepresentation() {
 		x.ApplyRepresentation()
-		return x.SendJSON(binding{pending.Binding, object.FormatTime(pending.Expires)})
+		o = op.Outcome{Body: binding{pending.Binding, object.FormatTime(pending.Expires)}}
 	}
-	return x.SendStatus(http.StatusAccepted)
+	return o, nil
 }
 
 // binding is what a program, which keeps no cookies, needs to continue a login by mail.
@@ -82,7 +102,7 @@ type binding struct {
 }
 
 // boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
-func (h *handler) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
+func (h mails) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
 		client.Binding, client.Cookie = h.binding(x, login), true
@@ -91,56 +111,30 @@ func (h *handler) boundClient(x *kit.Exchange, login, secret string) (account.Cl
 }
 
 // binding returns the secret of the cookie of a login by mail to an address, "" for none.
-func (h *handler) binding(x *kit.Exchange, login string) string {
+func (h mails) binding(x *kit.Exchange, login string) string {
 	return h.service.Mails.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
 }
 
 // loginByMail logs in by the code, or the token of the link, of a mail.
-func (h *handler) loginByMail(x *kit.Exchange) error {
-	f, err := readForm(x)
+func (h mails) loginByMail(x *kit.Exchange, in mailLoginForm) (op.Outcome, error) {
+	client, err := h.boundClient(x, in.Login, in.Binding)
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
-	if err = h.enterByMail(x, f); h.repeated(x, err, false) {
-		return nil
-	}
-	return h.stepError(x, err)
-}
-
-// enterByMail logs in by what a mail brought. The reply to an HTML form that succeeded is left to the caller.
-func (h *handler) enterByMail(x *kit.Exchange, f form) error {
-	login, err := f.takeLogin()
-	if err != nil {
-		return err
-	}
-	values, err := f.take("code", "token", "binding")
-	if err != nil {
-		return err
-	}
-	client, err := h.boundClient(x, login, values[2])
-	if err != nil {
-		return err
-	}
-	if f.html {
+	if in.HTML {
 		client = knownBrowser(client)
 	}
-	code := values[0]
-	if code == "" {
-		code = values[1]
-	}
 	var session account.IssuedSession
-	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
-		session, err = h.service.Login.LoginByMail(ctx, login, code, client)
+	err = h.write(x, func(ctx context.Context) (err error) {
+		session, err = h.service.Login.LoginByMail(ctx, in.Login, cmp.Or(in.Code, in.Token), client)
 		return err
 	})
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
 	h.cookies.set(x, bindingCookie, "", -1)
-	if f.html {
-		h.cookies.setSession(x, session)
-		h.cookies.setBrowser(x, client)
-		return nil
+	if in.HTML {
+		defer h.cookies.setBrowser(x, client)
 	}
-	return h.sendSession(ctx, x, session)
+	return h.begun(x, in.HTML, session, withQuery(h.success, "validation", "email"))
 }

@@ -1,25 +1,59 @@
 package login
 
 import (
-	"encoding/json"
 	"net/http"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 )
 
 const deletionPath = "/auth/deletion"
 
-// mountDeletion adds the routes by which users delete their accounts. Where they can't any more, they can take back what
+type deletionForm struct {
+	op.Input
+	Password string `form:"password,password" doc:"That of the user, if there is one."`
+	Undo     bool   `form:"undo,html" doc:"The deletion is taken back."`
+}
+
+// addDeletion adds the operations by which users delete their accounts. Where they can't any more, they can take back what
 // they have planned.
-func (h *handler) mountDeletion(r *kit.Router) {
-	r.HandleGet(deletionPath, h.calls.Limit(kit.Read, h.plannedDeletion))
-	r.Handle(http.MethodDelete, deletionPath, h.calls.Limit(kit.Write, h.undoDeletion))
-	if h.service.Deletion.Enabled() {
-		r.Handle(http.MethodPost, deletionPath, h.calls.Limit(kit.Write, h.planDeletion))
+func (h *Handler) addDeletion(set *op.Set) {
+	set.Get(op.Operation{
+		Path: deletionPath, ID: "getDeletion", Summary: "Read when one's account is deleted", Security: op.Needed(),
+		Replies:  ordered.Of("200", op.Reply("The deletion is planned.", op.JSON(model.Ref("Deletion")), "Cache-Control")),
+		Problems: []int{401, 403, 404, 429},
+		Limit:    kit.Read, Run: h.owner(h.plannedDeletion),
+	})
+	if set.Contract.Login.Deletion {
+		set.Add(op.Operation{
+			Method: http.MethodPost, Path: deletionPath, ID: "planDeletion", Summary: "Delete one's account, after a grace period", Security: op.Needed(),
+			Description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.",
+			Parameters:  op.Parameters("PreferSession"),
+			Body:        op.Form[deletionForm](),
+			Replies: ordered.Of("303", op.Redirect("Of an HTML form: to the page of the account.", "Set-Cookie"), "202", op.Reply("The deletion is planned.", op.JSON(deletionWithSession(set)),
+				"Cache-Control", "Set-Cookie", "Preference-Applied")),
+			Problems: formProblems(),
+			Limit:    kit.Write, Run: ownerForm(h, h.isForm, h.planDeletion),
+		})
 	}
+	set.Add(op.Operation{
+		Method: http.MethodDelete, Path: deletionPath, ID: "undoDeletion", Summary: "Take back the deletion of one's account", Security: op.Needed(),
+		Replies:  ordered.Of("204", op.Reply("The account stays.", nil, "Cache-Control")),
+		Problems: []int{401, 403, 404, 409, 429},
+		Limit:    kit.Write, Run: h.owner(h.undoDeletion),
+	})
+}
+
+// deletionWithSession is a planned deletion, with the session that continues where it was asked for.
+func deletionWithSession(set *op.Set) *ordered.Object {
+	schema := deletionSchema()
+	for _, m := range issuedSchema(set.Contract.Login.Users).Object("properties").Members() {
+		schema.Object("properties").Set(m.Name, m.Value)
+	}
+	return schema
 }
 
 // plannedDeletion is the reply to who has planned the deletion of the account. A program gets the token of the session that
@@ -29,83 +63,41 @@ type plannedDeletion struct {
 	*issued
 }
 
-func (h *handler) planDeletion(x *kit.Exchange) error {
-	if h.isForm(x) {
-		return h.deletionForm(x)
+// planDeletion plans the deletion of the account. An HTML form, which can't DELETE, takes that back.
+func (h *Handler) planDeletion(x *kit.Exchange, me *account.Session, in deletionForm) (op.Outcome, error) {
+	if in.Undo {
+		return h.ofAccount("deletion-undone"), h.service.Deletion.Undo(x.Context(), me)
 	}
-	if _, err := h.requireLogin(x); err != nil {
-		return err
-	}
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	plan, session, err := h.planDeletionOf(x, f)
-	if err != nil {
-		return err
-	}
-	reply := plannedDeletion{DeletionPlan: plan}
-	h.setAfterPlan(x, plan, session)
-	if session.Token != "" {
-		if reply.issued, err = h.issuedIfPreferred(x, session); err != nil {
-			return err
-		}
-	}
-	body, err := json.Marshal(reply)
-	if err != nil {
-		return err
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.Send(http.StatusAccepted, kit.JSON, body)
-	return nil
-}
-
-// planDeletionOf plans the deletion by the fields of a form.
-func (h *handler) planDeletionOf(x *kit.Exchange, f form) (account.DeletionPlan, account.IssuedSession, error) {
-	password, err := f.takeOne("password")
-	if err != nil {
-		return account.DeletionPlan{}, account.IssuedSession{}, err
-	}
-	for name := range f.Object {
-		return account.DeletionPlan{}, account.IssuedSession{}, &errs.Error{Kind: errs.Invalid, Message: "the account can't be deleted",
-			Fields: []errs.Field{{Pointer: object.Pointer(name), Message: "is unknown; password is known"}}}
+	for name := range in.Rest {
+		return op.Outcome{}, fieldError("the account can't be deleted", name, "is unknown; password is known")
 	}
 	client, err := h.client(x)
 	if err != nil {
-		return account.DeletionPlan{}, account.IssuedSession{}, err
+		return op.Outcome{}, err
 	}
-	return h.service.Deletion.Plan(x.Context(), password, client)
-}
-
-// setAfterPlan sets the cookie of the session that continues after a deletion was planned, or removes it if none does.
-func (h *handler) setAfterPlan(x *kit.Exchange, plan account.DeletionPlan, session account.IssuedSession) {
+	plan, session, err := h.service.Deletion.Plan(x.Context(), in.Password, client)
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	o, reply := h.ofAccount("deletion-planned"), plannedDeletion{DeletionPlan: plan}
 	switch {
 	case session.Token != "":
 		h.cookies.setSession(x, session)
+		if reply.issued, err = h.issuedIfPreferred(x, in.HTML, session); err != nil {
+			return op.Outcome{}, err
+		}
 	case plan.Deleted == plan.Planned:
 		h.cookies.removeSession(x)
 	}
+	o.Status, o.Body = http.StatusAccepted, reply
+	return o, nil
 }
 
-func (h *handler) plannedDeletion(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	plan, err := h.service.Deletion.Planned(session)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(plan)
+func (h *Handler) plannedDeletion(_ *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	plan, err := h.service.Deletion.Planned(me)
+	return op.Outcome{Body: plan}, err
 }
 
-func (h *handler) undoDeletion(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	if err := h.service.Deletion.Undo(x.Context(), session); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
+func (h *Handler) undoDeletion(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	return op.Outcome{}, h.service.Deletion.Undo(x.Context(), me)
 }

@@ -4,28 +4,90 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
-// email logs in or registers.
-func (h *handler) email(x *kit.Exchange) error {
-	f, err := readForm(x)
-	if err == nil {
-		if request, ok := f.takeRequest(); ok {
-			return h.enterForApplication(x, f, request, h.issueCode)
+type emailForm struct {
+	op.Input
+	Login    string `form:"login,or=email" doc:"The address"`
+	Password string `form:"password,required=program,password" doc:"8 to 1024 bytes, and not a weak one, when one is chosen."`
+	Register bool   `form:"register" doc:"true to register."`
+	Token    string `form:"token" doc:"That of the validation mail."`
+
+	NewPassword string  `form:"newPassword,html,password" doc:"The new password of who is logged in."`
+	Authorize   *string `form:"authorize,html" doc:"The query of the page by which an application logs in."`
+
+	Fields object.Object `form:"*"` // of the user who registers
+}
+
+func (in emailForm) credentials() account.Credentials {
+	return account.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Fields}
+}
+
+// email logs in or registers. An HTML form may do so for an application, and changes the password, which it can't PUT.
+func (h mails) email(x *kit.Exchange, in emailForm) (op.Outcome, error) {
+	switch {
+	case in.Authorize != nil:
+		return applications{h.Handler}.enterForApplication(x, *in.Authorize, in.Register, func(app *account.Application) (account.IssuedSession, bool, error) {
+			client, err := applications{h.Handler}.clientFor(x, app)
+			if err != nil {
+				return account.IssuedSession{}, false, err
+			}
+			return h.enter(x, in, client)
+		})
+	case in.NewPassword != "":
+		me, err := h.requireLogin(x)
+		var o op.Outcome
+		if err == nil {
+			o, err = h.changePassword(x, me, passwordForm{Input: in.Input, Password: in.Password, NewPassword: in.NewPassword})
 		}
-		if f.html && f.has("newPassword") {
-			return h.changePasswordForm(x, f)
-		}
-		err = h.enter(x, f)
+		return op.Outcome{}, h.replyToOwner(x, true, o, err)
 	}
-	return h.replyToLogin(x, f, err, "email")
+	client, err := h.client(x)
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	to := withQuery(h.success, "validation", "email")
+	if in.HTML && in.Register && in.Token == "" && client.Session != nil && !h.service.ValidatesFirst() {
+		// The form was sent again, in the session that it has begun, which continues.
+		if has, err := h.service.Registration.HasAddress(x.Context(), client.Session, in.Login); has || err != nil {
+			return op.Outcome{To: to}, err
+		}
+	}
+	once := in.HTML && in.Token != ""
+	if once {
+		client = knownBrowser(client)
+	}
+	session, mailed, err := h.enter(x, in, client)
+	if err = unlessMailed(mailed && in.HTML, err); err != nil {
+		return op.Outcome{}, err
+	}
+	if mailed {
+		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.register, "mail", "sent")}, nil
+	}
+	if once {
+		defer h.cookies.setBrowser(x, client)
+	}
+	return h.begun(x, in.HTML, session, to)
+}
+
+// enter logs in or registers, for which a mail may be sent.
+func (h mails) enter(x *kit.Exchange, in emailForm, client account.Client) (session account.IssuedSession, mailed bool, err error) {
+	err = h.write(x, func(ctx context.Context) (err error) {
+		if in.Register {
+			session, mailed, err = h.service.Registration.Register(ctx, in.credentials(), client)
+		} else {
+			session, err = h.service.Login.Login(ctx, in.credentials(), client)
+		}
+		return err
+	})
+	return session, mailed, err
 }
 
 // weakReason is why a new password is refused; "" for other errors.
@@ -50,83 +112,9 @@ func formReason(err error) string {
 	return "unavailable"
 }
 
-// enter logs in or registers with the fields of a form. The reply to an HTML form
-// that succeeded is left to the caller.
-func (h *handler) enter(x *kit.Exchange, f form) error {
-	register, err := f.takeBool("register")
-	if err != nil {
-		return err
-	}
-	c, err := credentials(f)
-	if err != nil {
-		return err
-	}
-	client, err := h.client(x)
-	if err != nil {
-		return err
-	}
-	if f.html && register && c.Token == "" && client.Session != nil && !h.service.ValidatesFirst() {
-		// The form was sent again, in the session that it has begun, which continues.
-		if has, err := h.service.Registration.HasAddress(x.Context(), client.Session, c.Login); has || err != nil {
-			return err
-		}
-	}
-	once := f.html && c.Token != ""
-	if once {
-		client = knownBrowser(client)
-	}
-	var session account.IssuedSession
-	mailed := false
-	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
-		if register {
-			session, mailed, err = h.service.Registration.Register(ctx, c, client)
-		} else {
-			session, err = h.service.Login.Login(ctx, c, client)
-		}
-		return err
-	})
-	err = unlessMailed(mailed && f.html, err)
-	switch {
-	case err != nil:
-		return err
-	case mailed && f.html:
-		redirect(x, http.StatusSeeOther, withQuery(h.register, "mail", "sent"))
-		return nil
-	case mailed:
-		return x.SendStatus(http.StatusAccepted)
-	}
-	if f.html {
-		h.cookies.setSession(x, session)
-		if once {
-			h.cookies.setBrowser(x, client)
-		}
-		return nil
-	}
-	return h.sendSession(ctx, x, session)
-}
-
-// sendSession replies with a session that has just been issued: by its cookie, and in the
-// body as well where the client prefers that.
-func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
-	h.cookies.setSession(x, s)
-	if !x.PrefersRepresentation() {
-		return x.SendStatus(http.StatusNoContent)
-	}
-	return h.sendIssued(ctx, x, s)
-}
-
-// sendReplaced is sendSession for a session in place of that of the request, whose call made no write of a client.
-func (h *handler) sendReplaced(x *kit.Exchange, s account.IssuedSession) error {
-	ctx, err := h.calls.Client(x)
-	if err != nil {
-		return err
-	}
-	return h.sendSession(ctx, x, s)
-}
-
-// issuedIfPreferred is the representation of a session in a reply that has more; nil unless the client prefers it.
-func (h *handler) issuedIfPreferred(x *kit.Exchange, s account.IssuedSession) (*issued, error) {
-	if !x.PrefersRepresentation() {
+// issuedIfPreferred is the representation of a session in a reply; nil unless a program prefers it.
+func (h *Handler) issuedIfPreferred(x *kit.Exchange, html bool, s account.IssuedSession) (*issued, error) {
+	if html || !x.PrefersRepresentation() {
 		return nil, nil
 	}
 	ctx, err := h.calls.Client(x)
@@ -137,13 +125,7 @@ func (h *handler) issuedIfPreferred(x *kit.Exchange, s account.IssuedSession) (*
 	return h.issuedOf(ctx, s), nil
 }
 
-// sendIssued replies with the token of a session that has just been issued, and its user.
-func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s account.IssuedSession) error {
-	x.ApplyRepresentation()
-	return x.SendJSON(h.issuedOf(ctx, s))
-}
-
-func (h *handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
+func (h *Handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
 	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.Sessions.LoggedIn(ctx, &s.Session).Body}
 }
 
@@ -154,162 +136,99 @@ type issued struct {
 	User    json.RawMessage `json:"user"`
 }
 
-// credentials removes the fields of a login from a form; the others are fields of
-// the user.
-func credentials(f form) (account.Credentials, error) {
-	login, err := f.takeLogin()
-	if err != nil {
-		return account.Credentials{}, err
-	}
-	values, err := f.take("password", "token")
-	if err != nil {
-		return account.Credentials{}, err
-	}
-	return account.Credentials{Login: login, Password: values[0], Token: values[1], Fields: f.Object}, nil
+type passwordForm struct {
+	op.Input
+	Password    string `form:"password,password" doc:"The present one, if there is one."`
+	NewPassword string `form:"newPassword,required,password" doc:"8 to 1024 bytes, and not a weak one."`
 }
 
-func (h *handler) changePassword(x *kit.Exchange) error {
-	if _, err := h.requireLogin(x); err != nil {
-		return err
-	}
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	session, err := h.newPassword(x, f)
-	if h.repeated(x, err, false) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return h.sendReplaced(x, session)
-}
-
-// newPassword sets a new password by the fields of a form.
-func (h *handler) newPassword(x *kit.Exchange, f form) (account.IssuedSession, error) {
-	if _, err := h.requireLogin(x); err != nil {
-		return account.IssuedSession{}, err
-	}
-	values, err := f.take("password", "newPassword")
-	if err != nil {
-		return account.IssuedSession{}, err
-	}
+// changePassword sets a new password.
+func (h mails) changePassword(x *kit.Exchange, _ *account.Session, in passwordForm) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
-		return account.IssuedSession{}, err
+		return op.Outcome{}, err
 	}
-	return h.service.Recovery.ChangePassword(x.Context(), values[0], values[1], client)
+	session, err := h.service.Recovery.ChangePassword(x.Context(), in.Password, in.NewPassword, client)
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	return h.begun(x, in.HTML, session, h.ofAccount("password-set").To)
+}
+
+// mailForm asks for a mail. An HTML form, which can't PUT, sets a new password as well, by the token of that mail.
+type mailForm struct {
+	op.Input
+	Login    string `form:"login,or=email" doc:"The address"`
+	Token    string `form:"token,html" doc:"That of the mail."`
+	Password string `form:"password,html,password" doc:"The new one."`
+}
+
+// addressOnly asks for a mail.
+type addressOnly struct {
+	op.Input
+	Login string `form:"login,or=email" doc:"The address"`
 }
 
 // resendValidation requests the validation mail again; where addresses are validated
 // first, the mail of a registration.
-func (h *handler) resendValidation(x *kit.Exchange) error {
-	return h.answer(x, h.register, func(f form) (outcome, error) {
-		return mailSent, h.requestMail(x, f, h.service.Registration.ResendValidation)
-	})
+func (h mails) resendValidation(x *kit.Exchange, in addressOnly) (op.Outcome, error) {
+	return h.requestMail(x, in, h.register, h.service.Registration.ResendValidation)
 }
 
-// requestRecovery requests the mail of a recovery. An HTML form, which can't PUT, sets
-// the new password here as well, by the token of that mail.
-func (h *handler) requestRecovery(x *kit.Exchange) error {
-	return h.answer(x, h.recovery, func(f form) (outcome, error) {
-		if token := string(f.Object["token"]); f.html && token != "" && token != `""` {
-			return passwordSet, h.setPassword(x, f)
-		}
-		return mailSent, h.requestMail(x, f, h.service.Recovery.Request)
-	})
-}
-
-// recover sets a new password by the token of a mail.
-func (h *handler) recover(x *kit.Exchange) error {
-	f, err := readForm(x)
-	if err == nil {
-		err = h.setPassword(x, f)
+// requestRecovery requests the mail of a recovery.
+func (h mails) requestRecovery(x *kit.Exchange, in mailForm) (op.Outcome, error) {
+	if in.Token == "" {
+		return h.requestMail(x, addressOnly{in.Input, in.Login}, h.recovery, h.service.Recovery.Request)
 	}
-	if h.repeated(x, err, false) {
-		return nil
+	o, err := h.recover(x, recoveryForm(in))
+	if errors.Is(err, errs.Denied) && account.Repeated(err) == nil {
+		err = errs.Wrap(account.ErrToken, errs.Denied, "%v", err)
 	}
-	if err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-// outcome is what a request of an account without a session led to: the status of the
-// reply and, for an HTML form, the parameter of the page where its browser continues.
-type outcome struct {
-	status      int
-	name, value string
-}
-
-var (
-	mailSent    = outcome{http.StatusAccepted, "mail", "sent"}
-	passwordSet = outcome{http.StatusNoContent, "password", "set"}
-)
-
-// answer reads a form and replies with what act leads to. The browser of an HTML form
-// continues at target.
-func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome, error)) error {
-	f, err := readForm(x)
-	var o outcome
-	if err == nil {
-		o, err = act(f)
-		err = unlessMailed(f.html && o == mailSent, err)
-	}
-	switch {
-	case h.repeated(x, err, f.html):
-	case !f.html && err != nil:
-		return err
-	case !f.html:
-		return x.SendStatus(o.status)
-	case o == passwordSet && errors.Is(err, errs.Denied):
-		x.Log(slog.LevelInfo, "a recovery failed", slog.String("reason", "token"), slog.String("error", err.Error()))
-		redirect(x, http.StatusSeeOther, withQuery(h.failure, "reason", "token"))
-	case err != nil:
-		return h.redirectFailure(x, err, formReason(err))
-	default:
-		redirect(x, http.StatusSeeOther, withQuery(target, o.name, o.value))
-	}
-	return nil
+	return o, err
 }
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h *handler) requestMail(x *kit.Exchange, f form, request func(ctx context.Context, login string, client account.Client) error) error {
-	login, err := f.takeLogin()
-	if err != nil {
-		return err
-	}
+func (h mails) requestMail(x *kit.Exchange, in addressOnly, page string, request func(ctx context.Context, login string, client account.Client) error) (op.Outcome, error) {
 	client, err := h.client(x)
-	if err != nil {
-		return err
+	if err == nil {
+		err = unlessMailed(in.HTML, request(x.Context(), in.Login, client))
 	}
-	return request(x.Context(), login, client)
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	return op.Outcome{Status: http.StatusAccepted, To: withQuery(page, "mail", "sent")}, nil
 }
 
-func (h *handler) setPassword(x *kit.Exchange, f form) error {
-	c, err := credentials(f)
-	if err != nil {
-		return err
-	}
+type recoveryForm struct {
+	op.Input
+	Login    string `form:"login,or=email" doc:"The address"`
+	Token    string `form:"token,required" doc:"That of the mail."`
+	Password string `form:"password,required,password" doc:"The new one: 8 to 1024 bytes, and not a weak one."`
+}
+
+// recover sets a new password by the token of a mail.
+func (h mails) recover(x *kit.Exchange, in recoveryForm) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
-	if f.html {
+	if in.HTML {
 		client = knownBrowser(client)
 	}
-	err = h.write(x, func(ctx context.Context) error { return h.service.Recovery.Recover(ctx, c, client) })
-	if err == nil && f.html {
+	c := account.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Rest}
+	if err := h.write(x, func(ctx context.Context) error { return h.service.Recovery.Recover(ctx, c, client) }); err != nil {
+		return op.Outcome{}, err
+	}
+	if in.HTML {
 		h.cookies.setBrowser(x, client)
 	}
-	return err
+	return op.Outcome{To: withQuery(h.recovery, "password", "set")}, nil
 }
 
 // followLink serves the link of a mail. A page with a form gets the token in its
 // query; the Referrer-Policy keeps it from pages of other origins.
-func (h *handler) followLink(x *kit.Exchange) error {
+func (h mails) followLink(x *kit.Exchange) error {
 	query := x.Query()
 	login, token := query.Get("login"), query.Get("token")
 	client, err := h.client(x)
@@ -324,25 +243,25 @@ func (h *handler) followLink(x *kit.Exchange) error {
 	switch {
 	case h.repeated(x, err, true):
 	case errors.Is(err, errs.Denied):
-		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "token"))
+		x.Redirect(withQuery(h.failure, "reason", "token"))
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
 	case landing == account.AddressValidated:
-		redirect(x, http.StatusFound, withQuery(h.success, "validation", "email"))
+		x.Redirect(withQuery(h.success, "validation", "email"))
 	case landing == account.OpenLogin:
-		redirect(x, http.StatusFound, withQuery(withQuery(h.mailLogin, "login", login), "token", token))
+		x.Redirect(withQuery(h.mailLogin, "login", login, "token", token))
 	case landing == account.OpenLoginElsewhere:
-		redirect(x, http.StatusFound, withQuery(h.mailLogin, "browser", "other"))
+		x.Redirect(withQuery(h.mailLogin, "browser", "other"))
 	case landing == account.OpenAddressChange, landing == account.OpenAddressUndo:
 		change := "confirm"
 		if landing == account.OpenAddressUndo {
 			change = "undo"
 		}
-		redirect(x, http.StatusFound, withQuery(withQuery(withQuery(h.address, "login", login), "token", token), "change", change))
+		x.Redirect(withQuery(h.address, "login", login, "token", token, "change", change))
 	case landing == account.OpenRecovery:
-		redirect(x, http.StatusFound, withQuery(withQuery(h.recovery, "login", login), "token", token))
+		x.Redirect(withQuery(h.recovery, "login", login, "token", token))
 	default:
-		redirect(x, http.StatusFound, withQuery(withQuery(h.register, "login", login), "token", token))
+		x.Redirect(withQuery(h.register, "login", login, "token", token))
 	}
 	return nil
 }

@@ -4,15 +4,17 @@ import (
 	"net/http"
 	"time"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/op"
 	"belfry/pkg/store"
 )
 
 // export streams the data of the user. Once the reply has begun, an error cuts the connection: no client may take an incomplete
 // archive for a complete one.
-func (h *handler) export(x *kit.Exchange) error {
+func (h *Handler) export(x *kit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -72,4 +74,16 @@ func (w *exportWriter) Write(p []byte) (int, error) {
 	w.bytes -= n
 	w.left -= time.Since(began)
 	return n, err
+}
+
+// addExport adds the operation by which users download what is theirs.
+func (h *Handler) addExport(set *op.Set) {
+	set.Add(op.Operation{
+		Method: http.MethodGet, Path: "/auth/export", ID: "export", Summary: "Download what is one's own", Security: op.Needed(),
+		Description: "A zip file with the account, the objects that one owns and their files, and a manifest as its last entry: without it the file is incomplete. Needs a login of the last 10 minutes.",
+		Replies: ordered.Of("200", op.Reply("The archive.", op.Content("application/zip", op.Raw()),
+			"Cache-Control", "Content-Disposition")),
+		Problems: []int{401, 403, 409, 429},
+		Limit:    kit.List, Navigation: true, Run: h.export,
+	})
 }

@@ -9,64 +9,24 @@ import (
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/op"
 )
 
-// mountFactors adds the routes of second factors, of every method. Users can remove one that is not configured any more.
-func (h *handler) mountFactors(r *kit.Router) {
-	limited := func(act func(x *kit.Exchange) error) func(x *kit.Exchange) error {
-		return h.calls.Limit(kit.Write, act)
-	}
-	r.HandleGet("/auth/factors", h.calls.Limit(kit.Read, h.factors))
-	r.Handle(http.MethodPost, "/auth/factors/recovery", limited(h.renewRecoveryCodes))
-	for _, f := range h.service.Methods.Factors() {
-		m := f.About()
-		path := "/auth/factors/" + m.Name
-		r.Handle(http.MethodDelete, path, limited(func(x *kit.Exchange) error { return h.removeFactor(x, m.Name) }))
-		r.Handle(http.MethodPost, path, limited(func(x *kit.Exchange) error { return h.changeFactor(x, m) }))
-		if f.Enabled() {
-			r.Handle(http.MethodPut, path, limited(func(x *kit.Exchange) error { return h.confirmFactor(x, m) }))
-		}
-	}
-	for _, m := range h.service.Methods.Enabled() {
-		if m.Asked != "" {
-			r.Handle(http.MethodPost, "/auth/second-factor/"+m.Asked, func(x *kit.Exchange) error { return h.ask(x, m) })
-		}
-	}
-	r.Handle(http.MethodPost, "/auth/second-factor", h.secondFactor)
-	r.Handle(http.MethodPost, "/auth/step-up", limited(h.stepUp))
+// factorForm is the HTML form that adds a second factor, by a code if it needs one, or removes it: it can neither PUT nor DELETE.
+type factorForm struct {
+	op.Input
+	Code   *string `form:"code,html"`
+	Remove bool    `form:"remove,html" doc:"The factor is removed."`
+}
+
+type factorCode struct {
+	op.Input
+	Code string `form:"code,required"`
 }
 
 // factors lists the second factors of the user who is logged in.
-func (h *handler) factors(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(h.service.Enrollment.Factors(x.Context(), session))
-}
-
-// changeFactor begins to add a second factor. A form adds it as well, by a code if it needs one, or removes it.
-func (h *handler) changeFactor(x *kit.Exchange, m about.Method) error {
-	switch {
-	case h.isForm(x):
-		return h.changeFactorForm(x, m)
-	case m.Once:
-		return h.confirmFactor(x, m)
-	}
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	s, err := h.service.Enrollment.Begin(x.Context(), session, m.Name)
-	if err != nil {
-		return err
-	}
-	if s.Secret == "" {
-		return x.SendStatus(http.StatusAccepted)
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(setup{Secret: s.Secret, URI: s.URI, QR: qrURL(s.PNG)})
+func (h secondFactors) factors(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	return op.Outcome{Body: h.service.Enrollment.Factors(x.Context(), me)}, nil
 }
 
 // setup is what a second factor needs that is being added.
@@ -89,113 +49,62 @@ type added struct {
 	*issued
 }
 
-// confirmFactor adds a second factor, by a code if it needs one.
-func (h *handler) confirmFactor(x *kit.Exchange, m about.Method) error {
-	code := ""
-	if !m.Once {
-		f, err := readForm(x)
-		if err != nil {
-			return err
-		}
-		if code, err = f.takeOne("code"); err != nil {
-			return err
-		}
+// changeFactor begins to add a second factor, and adds one that needs no code. A form adds it by a code as well, or removes it.
+func (h secondFactors) changeFactor(x *kit.Exchange, me *account.Session, m about.Method, in factorForm) (op.Outcome, error) {
+	switch {
+	case in.Remove:
+		return h.ofAccount("factor-removed"), h.service.Enrollment.Remove(x.Context(), me, m.Name)
+	case m.Once:
+		return h.confirmFactor(x, me, m, factorCode{Input: in.Input})
+	case in.Code != nil:
+		return h.confirmFactor(x, me, m, factorCode{in.Input, *in.Code})
 	}
-	if _, err := h.requireLogin(x); err != nil {
-		return err
+	s, err := h.service.Enrollment.Begin(x.Context(), me, m.Name)
+	if err = unlessMailed(in.HTML && m.Sent(), err); err != nil {
+		return op.Outcome{}, err
 	}
-	s, codes, err := h.addFactor(x, m, code)
-	if err != nil {
-		return err
+	if s.Secret == "" {
+		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.account, setupParameter, m.Name)}, nil
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	if s.Token == "" { // the session stays
-		return x.SendJSON(added{RecoveryCodes: codes})
-	}
-	h.cookies.setSession(x, s)
-	representation, err := h.issuedIfPreferred(x, s)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(added{codes, representation})
+	shown := setup{Secret: s.Secret, URI: s.URI, QR: qrURL(s.PNG)}
+	return op.Outcome{Body: shown, Page: h.show(me, AccountReply{Method: m, Secret: shown.Secret, QR: shown.QR})}, nil
 }
 
-func (h *handler) addFactor(x *kit.Exchange, m about.Method, code string) (account.IssuedSession, []string, error) {
+// confirmFactor adds a second factor, by a code if it needs one. After a wrong code the form for the code is shown
+// again: the app has the secret already.
+func (h secondFactors) confirmFactor(x *kit.Exchange, _ *account.Session, m about.Method, in factorCode) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
-		return account.IssuedSession{}, nil, err
+		return op.Outcome{}, err
 	}
-	return h.service.Enrollment.Confirm(x.Context(), m.Name, code, client)
+	s, codes, err := h.service.Enrollment.Confirm(x.Context(), m.Name, in.Code, client)
+	if !m.Once && (errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited)) {
+		return op.Outcome{Failed: withQuery(h.account, setupParameter, m.Name)}, err
+	}
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	reply := added{RecoveryCodes: codes}
+	if s.Token != "" { // else the session stays
+		h.cookies.setSession(x, s)
+		if reply.issued, err = h.issuedIfPreferred(x, in.HTML, s); err != nil {
+			return op.Outcome{}, err
+		}
+	}
+	o := h.withCodes(&s.Session, "factor-added", codes)
+	o.Body = reply
+	return o, nil
 }
 
-// changeFactorForm is changeFactor for an HTML form, which also confirms and removes. After a wrong code the form for the code is shown
-// again: the app has the secret already.
-func (h *handler) changeFactorForm(x *kit.Exchange, m about.Method) error {
-	return h.accountForm(x, func(me *account.Session, f form) error {
-		remove, err := f.takeBool("remove")
-		_, confirm := f.Object["code"]
-		switch {
-		case err != nil:
-			return err
-		case remove:
-			return h.doneOr(x, "factor-removed", h.service.Enrollment.Remove(x.Context(), me, m.Name))
-		case !confirm && !m.Once:
-			s, err := h.service.Enrollment.Begin(x.Context(), me, m.Name)
-			if err = unlessMailed(m.Sent(), err); err != nil {
-				return err
-			}
-			if s.Secret == "" {
-				redirect(x, http.StatusSeeOther, withQuery(h.account, setupParameter, m.Name))
-				return nil
-			}
-			return h.showAccount(x, me, AccountReply{Method: m, Secret: s.Secret, QR: qrURL(s.PNG)})
-		}
-		code, err := f.takeOne("code")
-		if err != nil {
-			return err
-		}
-		session, codes, err := h.addFactor(x, m, code)
-		if !m.Once && (errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited)) {
-			return h.redirectAccountFailure(x, withQuery(h.account, setupParameter, m.Name), err)
-		}
-		if err != nil {
-			return err
-		}
-		h.cookies.setSession(x, session)
-		return h.showCodes(x, &session.Session, "factor-added", codes)
-	})
+// addFactor is confirmFactor without a code.
+func (h secondFactors) addFactor(x *kit.Exchange, me *account.Session, m about.Method, in op.Input) (op.Outcome, error) {
+	return h.confirmFactor(x, me, m, factorCode{Input: in})
 }
 
 // renewRecoveryCodes replaces the recovery codes of the user who is logged in.
-func (h *handler) renewRecoveryCodes(x *kit.Exchange) error {
-	if h.isForm(x) {
-		return h.accountForm(x, func(me *account.Session, _ form) error {
-			codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
-			if err != nil {
-				return err
-			}
-			return h.showCodes(x, me, "", codes)
-		})
-	}
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(added{RecoveryCodes: codes})
-}
-
-func (h *handler) removeFactor(x *kit.Exchange, kind string) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	if err := h.service.Enrollment.Remove(x.Context(), session, kind); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
+func (h secondFactors) renewRecoveryCodes(x *kit.Exchange, me *account.Session, _ op.Input) (op.Outcome, error) {
+	codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
+	o := h.withCodes(me, "", codes)
+	o.Body = added{RecoveryCodes: codes}
+	return o, err
 }

@@ -11,10 +11,10 @@ import (
 	"belfry/pkg/account/export"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
-// Options are the options of Mount.
+// Options are the options of a Handler.
 type Options struct {
 	Service *account.Service
 
@@ -51,8 +51,8 @@ func (o Options) Origins() *kit.Origins {
 	return origins
 }
 
-// handler serves the routes below /auth.
-type handler struct {
+// Handler serves the operations below /auth.
+type Handler struct {
 	service *account.Service
 	calls   *kit.Calls
 	origins *kit.Origins
@@ -67,72 +67,26 @@ type handler struct {
 	exporter      *export.Exporter
 }
 
-// Mount adds the routes below /auth.
-func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
-	h := &handler{
+// What serves the operations of one subject, with what all of them share.
+type (
+	mails         struct{ *Handler } // logins and addresses by e-mail
+	secondFactors struct{ *Handler }
+	passkeys      struct{ *Handler }
+	byProvider    struct{ *Handler } // logins by providers, and their tokens
+	applications  struct{ *Handler } // which users log in for
+)
+
+// NewHandler returns what serves the operations below /auth.
+func NewHandler(calls *kit.Calls, origins *kit.Origins, o Options) *Handler {
+	return &Handler{
 		service: o.Service, calls: calls, origins: origins, own: kit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
 		authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
 	}
-	if o.Activity != nil {
-		r.HandleGet("/auth/activity", calls.Limit(kit.Read, h.activity))
-	}
-	r.HandleGet("/auth", h.providers)
-	r.HandleGet("/auth/me", calls.Limit(kit.Read, h.me))
-	r.Handle(http.MethodDelete, "/auth", calls.Limit(kit.Write, h.logout))
-	r.Handle(http.MethodPost, "/auth/logout", calls.Limit(kit.Write, h.logoutForm))
-	r.HandleGet("/auth/keys", calls.Limit(kit.Read, h.keys))
-	r.Handle(http.MethodPost, "/auth/keys", calls.Limit(kit.Write, h.createKey))
-	r.Handle(http.MethodDelete, "/auth/keys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revokeKey))
-	r.HandleGet("/auth/sessions", calls.Limit(kit.Read, h.sessions))
-	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revoke))
-	r.Handle(http.MethodPost, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.endSessionForm))
-	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
-	h.mountFactors(r)
-	for _, m := range h.service.Methods.Logins() {
-		r.Handle(http.MethodPost, "/auth/"+m.Name, func(x *kit.Exchange) error { return h.loginBy(x, m) })
-	}
-	h.mountDeletion(r)
-	if h.exporter != nil {
-		r.HandleNavigation("/auth/export", calls.Limit(kit.List, h.export))
-	}
-	if h.service.EmailEnabled() {
-		r.Handle(http.MethodPost, "/auth/email", h.email)
-		r.Handle(http.MethodPut, "/auth/email", h.changePassword)
-		r.Handle(http.MethodPost, "/auth/email/validation", h.resendValidation)
-		r.HandleNavigation("/auth/email/callback", h.followLink)
-		r.Handle(http.MethodPost, "/auth/email/recovery", h.requestRecovery)
-		r.Handle(http.MethodPut, "/auth/email/recovery", h.recover)
-		r.Handle(http.MethodPut, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddress))
-		r.Handle(http.MethodPost, "/auth/idents/:"+kit.UUIDParam+"/address", calls.Limit(kit.Write, h.changeAddressForm))
-		r.Handle(http.MethodPost, "/auth/email/address", h.finishAddress)
-	}
-	if code, link := h.service.Mails.Logins(); code || link {
-		r.Handle(http.MethodPost, codePath, h.requestLogin)
-		r.Handle(http.MethodPut, codePath, h.loginByMail)
-	}
-	if h.service.Passkeys.Enabled() {
-		h.mountPasskeys(r, calls)
-	}
-	for _, name := range h.service.Providers.ProviderNames() {
-		r.HandleNavigation("/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
-	}
-	if h.service.Providers.KeepsTokens() {
-		r.HandleGet("/auth/idents/:"+kit.UUIDParam+"/token", calls.Limit(kit.Read, h.providerToken))
-	}
-	r.HandleNavigation(account.CallbackPath, h.callback)
-	if h.service.Providers.PostsCallback() {
-		r.Handle(http.MethodPost, account.CallbackPath, h.postedCallback)
-	}
-	if h.service.Applications.Any() {
-		r.HandleNavigation(authorizePath, h.authorize)
-		r.Handle(http.MethodPost, tokenPath, h.token)
-		mountMetadata(r, h.service.Base())
-	}
 }
 
 // providers lists the ways to log in.
-func (h *handler) providers(x *kit.Exchange) error {
+func (h *Handler) providers(x *kit.Exchange) error {
 	type provider struct {
 		Name string `json:"name"`
 		URL  string `json:"url"`
@@ -153,7 +107,7 @@ func (h *handler) providers(x *kit.Exchange) error {
 }
 
 // me replies with the user who is logged in.
-func (h *handler) me(x *kit.Exchange) error {
+func (h *Handler) me(x *kit.Exchange) error {
 	session, err := h.require(x)
 	if err != nil {
 		return err
@@ -168,7 +122,7 @@ func (h *handler) me(x *kit.Exchange) error {
 }
 
 // require returns the session of a request that needs one.
-func (h *handler) require(x *kit.Exchange) (*account.Session, error) {
+func (h *Handler) require(x *kit.Exchange) (*account.Session, error) {
 	session, err := h.calls.Session(x)
 	if err == nil && session == nil {
 		err = errs.New(errs.Unauthenticated, "log in first, with a cookie or an Authorization: Bearer header")
@@ -177,7 +131,7 @@ func (h *handler) require(x *kit.Exchange) (*account.Session, error) {
 }
 
 // requireLogin returns the session of a request that needs one of a login: an API key does not manage the account.
-func (h *handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
+func (h *Handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
 	session, err := h.require(x)
 	if err == nil {
 		err = account.RequireLogin(session)
@@ -185,104 +139,26 @@ func (h *handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
 	return session, err
 }
 
-func (h *handler) logout(x *kit.Exchange) error {
-	if err := h.endSession(x); err != nil {
-		return err
+// logout ends the session. The browser of an HTML form, which can't DELETE, continues where a login leads to.
+func (h *Handler) logout(html bool) kit.Handler {
+	return func(x *kit.Exchange) error {
+		session, err := h.calls.Session(x)
+		if err == nil {
+			err = account.RequireLogin(session)
+		}
+		if err == nil {
+			err = (&Sessions{h.service, h.cookies}).LogOut(x, session)
+		}
+		if err != nil {
+			return err
+		}
+		return op.Outcome{To: h.success}.Send(x, html)
 	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-// logoutForm is logout for an HTML form, which can't DELETE. Its browser continues where a
-// login leads to.
-func (h *handler) logoutForm(x *kit.Exchange) error {
-	if err := h.endSession(x); err != nil {
-		return err
-	}
-	redirect(x, http.StatusSeeOther, h.success)
-	return nil
-}
-
-func (h *handler) endSession(x *kit.Exchange) error {
-	session, err := h.calls.Session(x)
-	if err == nil {
-		err = account.RequireLogin(session)
-	}
-	if err != nil {
-		return err
-	}
-	return (&Sessions{h.service, h.cookies}).LogOut(x, session)
-}
-
-func (h *handler) sessions(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	list, err := h.service.Sessions.List(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(map[string]any{"sessions": list})
-}
-
-// requireLoginFor returns the session of the user who is logged in, and the id in the path of what belongs to them.
-func (h *handler) requireLoginFor(x *kit.Exchange) (session *account.Session, id string, err error) {
-	if session, err = h.requireLogin(x); err == nil {
-		id, err = x.UUID()
-	}
-	return session, id, err
-}
-
-func (h *handler) revoke(x *kit.Exchange) error {
-	session, id, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	if err := h.service.Sessions.RevokeOwn(x.Context(), session, id); err != nil {
-		return err
-	}
-	if id == session.ID {
-		h.cookies.removeSession(x)
-	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-func (h *handler) unlink(x *kit.Exchange) error {
-	session, uuid, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	if err := h.write(x, func(ctx context.Context) error { return h.service.Links.Unlink(ctx, session, uuid) }); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-// providerToken replies with an access token of a provider.
-func (h *handler) providerToken(x *kit.Exchange) error {
-	session, uuid, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
-	}
-	token, err := h.service.Providers.ProviderToken(x.Context(), session, uuid)
-	if err != nil {
-		return err
-	}
-	reply := struct {
-		AccessToken string `json:"accessToken"`
-		Expires     string `json:"expires,omitempty"`
-		Scope       string `json:"scope"`
-	}{AccessToken: token.AccessToken, Scope: token.Scope}
-	if !token.Expires.IsZero() {
-		reply.Expires = object.FormatTime(token.Expires)
-	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	return x.SendJSON(reply)
 }
 
 // write makes a write, for whose consequences a client may wait as for those of
 // any other.
-func (h *handler) write(x *kit.Exchange, act func(ctx context.Context) error) error {
+func (h *Handler) write(x *kit.Exchange, act func(ctx context.Context) error) error {
 	_, _, err := h.calls.Write(x, act)
 	return err
 }
@@ -290,7 +166,7 @@ func (h *handler) write(x *kit.Exchange, act func(ctx context.Context) error) er
 // client describes the client of a login. A login needs no valid token, so an
 // invalid one counts as none for the rest of the request. An API key is Denied: it would be
 // ended by the login, or linked to.
-func (h *handler) client(x *kit.Exchange) (account.Client, error) {
+func (h *Handler) client(x *kit.Exchange) (account.Client, error) {
 	session, err := h.calls.Session(x)
 	if errors.Is(err, errs.Unauthenticated) {
 		h.calls.Anonymous(x)

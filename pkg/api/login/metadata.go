@@ -8,6 +8,7 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/op"
 )
 
 // metadataPath is where programs find the endpoints of an authorization server (RFC 8414, section 3). That of an
@@ -29,9 +30,10 @@ type metadata struct {
 	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// mountMetadata adds the routes of the metadata, where the base URL can be an issuer, by https. During
+// addMetadata adds the pages of the metadata, where the base URL can be an issuer, by https. During
 // development an issuer is on this machine, where nobody else listens, by http.
-func mountMetadata(r *kit.Router, base baseurl.URL) {
+func addMetadata(set *op.Set) {
+	base := baseurl.Parse(set.Contract.BaseURL)
 	u, err := url.Parse(base.Origin())
 	if err != nil || !base.Secure() && !isLoopback(u.Hostname()) {
 		return
@@ -44,9 +46,9 @@ func mountMetadata(r *kit.Router, base baseurl.URL) {
 	if err != nil {
 		panic("login: " + err.Error()) // of texts
 	}
-	r.HandleGetPage(metadataPath, kit.Fixed(kit.JSON, document))
+	set.Page(metadataPath, kit.Fixed(kit.JSON, document))
 	if known := base.WellKnown(metadataPath); known != metadataPath {
-		r.HandleGetPage(known, kit.Fixed(kit.JSON, document))
+		set.Page(known, kit.Fixed(kit.JSON, document))
 	}
 }
 

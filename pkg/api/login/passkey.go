@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // passkeyScriptPath is the route of the script by which forms of pages use passkeys.
@@ -17,17 +18,6 @@ const passkeyScriptPath = "/auth/passkey.js" //nolint:gosec // no credential
 
 //go:embed passkey.js
 var passkeyScript []byte
-
-// mountPasskeys adds the routes of passkeys.
-func (h *handler) mountPasskeys(r *kit.Router, calls *kit.Calls) {
-	r.HandleGetPage(passkeyScriptPath, kit.Fixed("text/javascript; charset=utf-8", passkeyScript))
-	r.Handle(http.MethodPost, "/auth/passkey/options", h.beginPasskeyLogin)
-	r.HandleGet("/auth/passkeys", calls.Limit(kit.Read, h.passkeys))
-	r.Handle(http.MethodPost, "/auth/passkeys", calls.Limit(kit.Write, h.addPasskey))
-	r.Handle(http.MethodPost, "/auth/passkeys/registration", calls.Limit(kit.Write, h.beginPasskey))
-	r.Handle(http.MethodPatch, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.renamePasskey))
-	r.Handle(http.MethodPost, "/auth/passkeys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.changePasskeyForm))
-}
 
 const (
 	// passkeyCookie begins the names of cookies that hold the secret of a challenge each: every tab has its own.
@@ -46,8 +36,8 @@ func (s *Sessions) SendChallenge(x *kit.Exchange, c account.PasskeyChallenge) er
 // TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
 // the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
 func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (account.PasskeyAnswer, error) {
-	if len(credential) > maxBody {
-		return account.PasskeyAnswer{}, tooLarge()
+	if len(credential) > op.MaxForm {
+		return account.PasskeyAnswer{}, op.TooLarge(x)
 	}
 	return s.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: json.RawMessage(credential)})
 }
@@ -75,38 +65,28 @@ func (c cookies) takeAnswer(x *kit.Exchange, a account.PasskeyAnswer) (account.P
 	return a, nil
 }
 
-// sendChallenge replies with a challenge. A program, which keeps no cookies, asks for its secret with
+// challenge is the outcome of a request for a challenge. A program, which keeps no cookies, asks for its secret with
 // Prefer: return=representation.
-func (h *handler) sendChallenge(x *kit.Exchange, c account.PasskeyChallenge) error {
+func (h *Handler) challenge(x *kit.Exchange, c account.PasskeyChallenge) (op.Outcome, error) {
 	h.cookies.setChallenge(x, c)
 	if !x.PrefersRepresentation() {
-		return x.SendJSON(c.Options)
+		return op.Outcome{Body: c.Options}, nil
 	}
 	options, err := object.Decode(c.Options)
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
 	options.Set("secret", c.Secret)
 	x.ApplyRepresentation()
-	return x.SendJSON(json.RawMessage(options.Encode()))
+	return op.Outcome{Body: json.RawMessage(options.Encode())}, nil
 }
 
-// takeAnswer removes the answer to a challenge from a form. In an HTML form it is text. The secret is that of the
-// form, or else that of the cookie.
-func (h *handler) takeAnswer(x *kit.Exchange, f form) (account.PasskeyAnswer, error) {
-	secret, err := f.takeOne("secret")
-	if err != nil {
-		return account.PasskeyAnswer{}, err
-	}
-	a := account.PasskeyAnswer{Credential: f.Object["credential"], Secret: secret}
-	delete(f.Object, "credential")
-	if text, ok := object.Text(a.Credential); ok {
-		a.Credential = json.RawMessage(text)
-	}
-	return h.cookies.takeAnswer(x, a)
+// answer is what an authenticator has answered to a challenge, whose secret is that of the fields, or else that of the cookie.
+func (h *Handler) answer(x *kit.Exchange, credential json.RawMessage, secret string) (account.PasskeyAnswer, error) {
+	return h.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: credential, Secret: secret})
 }
 
-func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
+func (h passkeys) beginPasskeyLogin(x *kit.Exchange) error {
 	client, err := h.client(x)
 	if err != nil {
 		return err
@@ -115,126 +95,64 @@ func (h *handler) beginPasskeyLogin(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	return h.sendChallenge(x, c)
+	o, err := h.challenge(x, c)
+	if err != nil {
+		return err
+	}
+	return o.Send(x, false)
 }
 
-func (h *handler) passkeys(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	list, err := h.service.Passkeys.List(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(map[string]any{"passkeys": list})
+// loginByPasskey logs in by a passkey.
+func (h passkeys) loginByPasskey(x *kit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
+	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "", func() (answer account.SecondFactor, err error) {
+		answer.Signed, err = h.answer(x, in.Credential, in.Secret)
+		return answer, err
+	})
 }
 
-func (h *handler) beginPasskey(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	c, err := h.service.Passkeys.BeginRegistration(x.Context(), session)
-	if err != nil {
-		return err
-	}
-	return h.sendChallenge(x, c)
+func (h passkeys) passkeys(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	list, err := h.service.Passkeys.List(x.Context(), me)
+	return op.Outcome{Body: map[string]any{"passkeys": list}}, err
 }
 
-func (h *handler) addPasskey(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil && h.isForm(x) {
-		return h.redirectToAccount(x, "", err)
-	}
+func (h passkeys) beginPasskey(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	c, err := h.service.Passkeys.BeginRegistration(x.Context(), me)
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
-	f, err := readForm(x)
+	return h.challenge(x, c)
+}
+
+func (h passkeys) addPasskey(x *kit.Exchange, me *account.Session, in newPasskeyForm) (op.Outcome, error) {
+	a, err := h.answer(x, in.Credential, in.Secret)
+	if err != nil {
+		return op.Outcome{}, err
+	}
 	var added account.PasskeyInfo
-	if err == nil {
-		added, err = h.addPasskeyOf(x, f, session)
-	}
-	if h.repeated(x, err, f.html) {
-		return nil
-	}
-	if f.html {
-		return h.redirectToAccount(x, "passkey-added", err)
-	}
-	if err != nil {
-		return err
-	}
-	return x.SendCreated(added)
-}
-
-func (h *handler) addPasskeyOf(x *kit.Exchange, f form, session *account.Session) (added account.PasskeyInfo, err error) {
-	name, err := f.takeOne("name")
-	if err != nil {
-		return added, err
-	}
-	a, err := h.takeAnswer(x, f)
-	if err != nil {
-		return added, err
-	}
 	err = h.write(x, func(ctx context.Context) (err error) {
-		added, err = h.service.Passkeys.Add(ctx, name, a, session)
+		added, err = h.service.Passkeys.Add(ctx, in.Name, a, me)
 		return err
 	})
-	return added, err
+	o := h.ofAccount("passkey-added")
+	o.Status, o.Body = http.StatusCreated, added
+	return o, err
 }
 
-func (h *handler) renamePasskey(x *kit.Exchange) error {
-	session, uuid, err := h.requireLoginFor(x)
-	if err != nil {
-		return err
+// changePasskey renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
+func (h passkeys) changePasskey(x *kit.Exchange, me *account.Session, in passkeyForm) (op.Outcome, error) {
+	if !in.Remove {
+		_, err := h.renamePasskey(x, me, passkeyName{in.Name})
+		return h.ofAccount("passkey-renamed"), err
 	}
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
-	name, err := f.takeOne("name")
-	if err != nil {
-		return err
-	}
-	renamed, err := h.service.Passkeys.Rename(x.Context(), session, uuid, name)
-	if err != nil {
-		return err
-	}
-	return x.SendJSON(renamed)
+	_, err := h.unlink(x, me)
+	return h.ofAccount("passkey-removed"), err
 }
 
-// changePasskeyForm renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
-func (h *handler) changePasskeyForm(x *kit.Exchange) error {
-	session, uuid, err := h.requireLoginFor(x)
+func (h passkeys) renamePasskey(x *kit.Exchange, me *account.Session, in passkeyName) (op.Outcome, error) {
+	uuid, err := x.UUID()
 	if err != nil {
-		return err
+		return op.Outcome{}, err
 	}
-	f, err := readForm(x)
-	outcome := ""
-	if err == nil {
-		outcome, err = h.changePasskey(x, f, session, uuid)
-	}
-	if f.html {
-		return h.redirectToAccount(x, outcome, err)
-	}
-	if err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
-}
-
-func (h *handler) changePasskey(x *kit.Exchange, f form, session *account.Session, uuid string) (outcome string, err error) {
-	remove, err := f.takeBool("remove")
-	if err != nil {
-		return "", err
-	}
-	if remove {
-		return "passkey-removed", h.write(x, func(ctx context.Context) error { return h.service.Links.Unlink(ctx, session, uuid) })
-	}
-	name, err := f.takeOne("name")
-	if err != nil {
-		return "", err
-	}
-	_, err = h.service.Passkeys.Rename(x.Context(), session, uuid, name)
-	return "passkey-renamed", err
+	renamed, err := h.service.Passkeys.Rename(x.Context(), me, uuid, in.Name)
+	return op.Outcome{Body: renamed}, err
 }

@@ -6,23 +6,26 @@ import (
 	"net/http"
 	"net/url"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // begin redirects the browser to a provider. While somebody is logged in, a page of
 // another origin must not: a login would end their session, and linking would add the
 // identity of whoever is logged in at the provider.
-func (h *handler) begin(x *kit.Exchange, provider string) error {
+func (h byProvider) begin(x *kit.Exchange, provider string) error {
 	client, err := h.client(x)
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
 	if client.Session != nil && !h.fromTrustedPage(x) {
 		x.Log(slog.LevelInfo, "a login was refused: a page of another origin began it while a user was logged in")
-		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "origin"))
+		x.Redirect(withQuery(h.failure, "reason", "origin"))
 		return nil
 	}
 	flow, err := h.service.Providers.Begin(x.Context(), provider, true, client)
@@ -30,7 +33,7 @@ func (h *handler) begin(x *kit.Exchange, provider string) error {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
 	h.cookies.setFlow(x, flow)
-	redirect(x, http.StatusFound, flow.URL)
+	x.Redirect(flow.URL)
 	return nil
 }
 
@@ -38,7 +41,7 @@ func (h *handler) begin(x *kit.Exchange, provider string) error {
 // trusted origin, or from the user alone. A page of a sibling domain is not trusted. A
 // browser that sends no Sec-Fetch-Site, as over http, sends a Referer; a program sends
 // neither.
-func (h *handler) fromTrustedPage(x *kit.Exchange) bool {
+func (h *Handler) fromTrustedPage(x *kit.Exchange) bool {
 	referer := x.Request.Referer()
 	switch x.Request.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -62,7 +65,7 @@ func providerReason(err error) string {
 }
 
 // callback is the redirect target of every provider.
-func (h *handler) callback(x *kit.Exchange) error {
+func (h byProvider) callback(x *kit.Exchange) error {
 	query := x.Query()
 	name := account.FlowName(query)
 	secret := h.service.Providers.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
@@ -83,10 +86,11 @@ func (h *handler) callback(x *kit.Exchange) error {
 	switch {
 	case h.repeated(x, err, true):
 		return nil
-	case h.toSecondFactor(x, err, http.StatusFound):
+	case h.toSecondFactor(x, err):
 		return nil
 	case session.Application != nil:
-		return h.sendToApplication(x, session, err, http.StatusFound)
+		x.Redirect(h.applicationURL(x, session, err))
+		return nil
 	case err != nil:
 		return h.redirectFailure(x, err, providerReason(err))
 	}
@@ -94,7 +98,7 @@ func (h *handler) callback(x *kit.Exchange) error {
 		h.cookies.setSession(x, session)
 	}
 	h.cookies.setBrowser(x, client)
-	redirect(x, http.StatusFound, withQuery(h.success, "validation", provider))
+	x.Redirect(withQuery(h.success, "validation", provider))
 	return nil
 }
 
@@ -102,22 +106,22 @@ func (h *handler) callback(x *kit.Exchange) error {
 const maxCallback = 6 << 10
 
 // callbackFields are the fields of a posted callback that are passed on.
-var callbackFields = []string{"state", "code", "error", "iss", "user"}
+var callbackFields = []string{"code", "state", "error", "iss", "user"}
 
 // postedCallback is the callback of a provider that has the browser POST it (OAuth 2.0 Form Post Response Mode). Browsers send
 // no cookie with a POST of another site, so it reads none, and does what a link to the callback would: it sends the browser there, which
 // then has the cookie of the flow.
-func (h *handler) postedCallback(x *kit.Exchange) error {
-	f, err := readForm(x)
+func (h byProvider) postedCallback(x *kit.Exchange) error {
+	f, err := op.ReadInput(x)
 	query := url.Values{}
 	for _, name := range callbackFields {
-		if text, _ := object.Text(f.Object[name]); text != "" {
+		if text, _ := object.Text(f.Rest[name]); text != "" {
 			query.Set(name, text)
 		}
 	}
 	target := account.CallbackPath + "?" + query.Encode()
 	switch {
-	case err == nil && !f.html:
+	case err == nil && !f.HTML:
 		err = errs.New(errs.Unsupported, "a callback is sent as an HTML form")
 	case err == nil && len(target) > maxCallback:
 		err = errs.New(errs.TooLarge, "the callback has more than %d bytes", maxCallback)
@@ -125,6 +129,81 @@ func (h *handler) postedCallback(x *kit.Exchange) error {
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
-	redirect(x, http.StatusSeeOther, h.service.Base().At(target))
+	x.Redirect(h.service.Base().At(target))
 	return nil
+}
+
+// addProvider adds the operation by which browsers are sent to a provider.
+func (h byProvider) addProvider(set *op.Set, name string) {
+	set.Add(op.Operation{
+		Method: http.MethodGet, Path: "/auth/" + name, ID: "loginWith" + model.Identifier(name),
+		Summary: "Log in through " + name, Description: "For browsers: sends them to the provider, or to where failures are explained.",
+		Replies:    ordered.Of("302", op.Redirect("To the provider.", "Set-Cookie")),
+		Navigation: true, Run: func(x *kit.Exchange) error { return h.begin(x, name) },
+	})
+}
+
+// addProviderToken adds the operation of providers' tokens.
+func (h byProvider) addProviderToken(set *op.Set) {
+	token := op.Object("", 1, "accessToken", op.Text(""),
+		"expires", model.Time("Absent where the provider does not say when."),
+		"scope", op.Text("What it is for, separated by spaces."))
+	token.Set("required", []string{"accessToken", "scope"})
+	set.Get(op.Operation{
+		Path: "/auth/idents/{uuid}/token", ID: "getProviderToken", Summary: "Get an access token of a provider", Security: op.Needed(),
+		Description: "Of one's own ident whose provider has `tokens: keep`. One that has expired is refreshed.",
+		Parameters:  op.Parameters("UUID"),
+		Replies:     ordered.Of("200", op.Reply("The token.", op.JSON(token), "Cache-Control")),
+		Problems:    []int{400, 401, 403, 404, 409, 429},
+		Limit:       kit.Read, Run: h.owner(h.providerToken),
+	})
+}
+
+// providerToken replies with an access token of a provider.
+func (h byProvider) providerToken(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+	uuid, err := x.UUID()
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	token, err := h.service.Providers.ProviderToken(x.Context(), me, uuid)
+	if err != nil {
+		return op.Outcome{}, err
+	}
+	reply := struct {
+		AccessToken string `json:"accessToken"`
+		Expires     string `json:"expires,omitempty"`
+		Scope       string `json:"scope"`
+	}{AccessToken: token.AccessToken, Scope: token.Scope}
+	if !token.Expires.IsZero() {
+		reply.Expires = object.FormatTime(token.Expires)
+	}
+	return op.Outcome{Body: reply}, nil
+}
+
+// addCallback adds the operations to which providers redirect browsers.
+func (h byProvider) addCallback(set *op.Set) {
+	var all []any
+	for _, name := range []string{"code", "state", "error", "oauth_token", "oauth_verifier", "denied"} {
+		all = append(all, op.Query(name, "", op.Text("")))
+	}
+	set.Add(op.Operation{
+		Method: http.MethodGet, Path: "/auth/callback", ID: "returnFromProvider", Summary: "Return from a provider",
+		Description: "For browsers, which providers send here.", Parameters: append(all, op.Parameters("Prefer")...),
+		Replies:    ordered.Of("302", op.Redirect("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
+		Navigation: true, Run: h.callback,
+	})
+	if !set.Contract.Login.PostsCallback {
+		return
+	}
+	var fields []any
+	for _, name := range callbackFields {
+		fields = append(fields, name, op.Text(""))
+	}
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: "/auth/callback", ID: "returnFromProviderByForm", Summary: "Return from a provider, by a form",
+		Description: "For browsers, which Apple has send this form.",
+		Body:        op.Body(op.Content(op.FormType, op.Object("", 0, fields...))),
+		Replies:     ordered.Of("303", op.Redirect("To the same by GET, or to the page of failure.")),
+		Run:         h.postedCallback,
+	})
 }

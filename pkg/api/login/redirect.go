@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"slices"
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/kit"
@@ -13,7 +14,7 @@ import (
 // redirectFailure redirects a browser to the failure page with a reason: that of
 // the error's kind or, if the kind has none, the given one. The error itself is
 // logged.
-func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
+func (h *Handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
 	return redirectFailureTo(x, h.failure, err, reason)
 }
 
@@ -43,27 +44,20 @@ func redirectFailureTo(x *kit.Exchange, target string, err error, reason string)
 		level = slog.LevelError
 	}
 	x.Log(level, "a login failed", slog.String("reason", reason), slog.String("error", err.Error()))
-	redirect(x, redirectStatus(x), withQuery(target, reasonParameter, reason))
+	x.Redirect(withQuery(target, reasonParameter, reason))
 	return nil
 }
 
-// redirect redirects a browser. The target does not receive the URL of this request
-// (Referer), which may contain a token.
-func redirect(x *kit.Exchange, status int, target string) {
-	x.SetHeader("Location", target)
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SetHeader("Referrer-Policy", "no-referrer")
-	x.WriteHeader(status)
-}
-
-// withQuery adds a parameter to a URL of the configuration.
-func withQuery(target, name, value string) string {
+// withQuery adds parameters to a URL of the configuration: names and values in turn.
+func withQuery(target string, parameters ...string) string {
 	u, err := url.Parse(target)
 	if err != nil {
 		return target // unreachable: the configuration has been validated
 	}
 	query := u.Query()
-	query.Set(name, value)
+	for pair := range slices.Chunk(parameters, 2) {
+		query.Set(pair[0], pair[1])
+	}
 	u.RawQuery = query.Encode()
 	return u.String()
 }

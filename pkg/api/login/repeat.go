@@ -54,7 +54,7 @@ func unlessMailed(html bool, err error) error {
 // repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of
 // the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
 // reply sets no cookie, and removes none.
-func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
+func (h *Handler) repeated(x *kit.Exchange, err error, html bool) bool {
 	r := account.Repeated(err)
 	if r == nil {
 		return false
@@ -67,20 +67,20 @@ func (h *handler) repeated(x *kit.Exchange, err error, html bool) bool {
 		return false
 	case r.Known:
 		x.Log(slog.LevelInfo, "a request was repeated by its browser", slog.String("done", string(r.Act)))
-		redirect(x, redirectStatus(x), h.placeOf(x, r))
+		x.Redirect(h.placeOf(x, r))
 	default:
 		reason := "token"
 		if errs.KindOf(err) != errs.Denied || r.Provider != "" {
 			reason = "state"
 		}
 		x.Log(slog.LevelInfo, "a request was repeated", slog.String("done", string(r.Act)), slog.String("reason", reason))
-		redirect(x, redirectStatus(x), withQuery(withQuery(h.failure, reasonParameter, reason), doneParameter, string(r.Act)))
+		x.Redirect(withQuery(h.failure, reasonParameter, reason, doneParameter, string(r.Act)))
 	}
 	return true
 }
 
 // placeOf is where the browser of the first use was sent.
-func (h *handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
+func (h *Handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
 	switch r.Act {
 	case account.ActPassword:
 		return withQuery(h.recovery, "password", "set")
@@ -105,12 +105,4 @@ func (h *handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
 		}
 	}
 	return withQuery(h.success, "validation", provider)
-}
-
-// redirectStatus is the status of a redirect after a request.
-func redirectStatus(x *kit.Exchange) int {
-	if x.Request.Method == http.MethodGet {
-		return http.StatusFound
-	}
-	return http.StatusSeeOther
 }

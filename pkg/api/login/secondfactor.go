@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/op"
 )
 
 // pendingCookie holds the secret of a login whose second factor is missing: another browser can't complete it.
@@ -20,7 +22,7 @@ const completedCookie = pendingCookie + "-done"
 
 // stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
 // secret of the login in a cookie, and a program that asks for the representation in the reply.
-func (h *handler) stepError(x *kit.Exchange, err error) error {
+func (h *Handler) stepError(x *kit.Exchange, err error) error {
 	p := account.Pending(err)
 	if p == nil {
 		return err
@@ -36,31 +38,43 @@ func (h *handler) stepError(x *kit.Exchange, err error) error {
 
 // toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
 // it did.
-func (h *handler) toSecondFactor(x *kit.Exchange, err error, status int) bool {
+func (h *Handler) toSecondFactor(x *kit.Exchange, err error) bool {
 	p := account.Pending(err)
 	if p == nil {
 		return false
 	}
 	h.cookies.set(x, pendingCookie, p.Secret, int(account.PendingTTL.Seconds()))
-	redirect(x, status, withQuery(h.second, "factors", strings.Join(p.Factors, " ")))
+	x.Redirect(withQuery(h.second, "factors", strings.Join(p.Factors, " ")))
 	return true
 }
 
+// secondFactorForm is what completes a login.
+type secondFactorForm struct {
+	proofForm
+	Flow    string `form:"flow" doc:"For programs: what the reply to the first factor has; browsers have a cookie."`
+	Factors string `form:"factors,html,hidden"` // of the page to go back to
+}
+
+// proofForm is what proves a second factor.
+type proofForm struct {
+	op.Input
+	Type       string          `form:"type"`
+	Code       string          `form:"code"`
+	Credential json.RawMessage `form:"credential" ref:"PasskeyAssertion"`
+	Secret     string          `form:"secret" doc:"Of passkey, for programs: that of the options; browsers have a cookie."`
+}
+
 // secondFactor completes a login by its second factor.
-func (h *handler) secondFactor(x *kit.Exchange) error {
-	f, err := readForm(x)
+func (h secondFactors) secondFactor(x *kit.Exchange) error {
+	in, err := op.Read[secondFactorForm](x, op.IsHTML(x))
 	if err != nil {
 		return err
 	}
-	factor, err := h.takeFactor(x, f)
+	factor, err := h.factorOf(x, in.proofForm)
 	if err != nil {
 		return err
 	}
-	factors, err := f.takeOne("factors")
-	if err != nil {
-		return err
-	}
-	secret, client, err := h.pendingOf(x, f)
+	secret, client, err := h.pendingOf(x, in.Flow)
 	if err != nil {
 		return err
 	}
@@ -69,12 +83,12 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 		secret = h.service.Login.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
 	var session account.IssuedSession
-	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
+	err = h.write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.Login.CompleteLogin(ctx, secret, factor, client)
 		return err
 	})
-	if h.repeated(x, err, f.html) {
-		return nil
+	if account.Repeated(err) != nil {
+		return h.reply(x, in.HTML, op.Outcome{}, err)
 	}
 	if errs.KindOf(err) == errs.Unauthenticated || err == nil && session.Application != nil { // with a session it is removed anyway
 		h.cookies.set(x, pendingCookie, "", -1)
@@ -82,78 +96,66 @@ func (h *handler) secondFactor(x *kit.Exchange) error {
 	if err == nil && client.Cookie {
 		h.cookies.set(x, completedCookie, secret, int(account.UsedTTL.Seconds()))
 	}
+	var o op.Outcome
 	switch {
-	case !f.html && session.Application == nil && err == nil:
-		return h.sendSession(ctx, x, session)
-	case !f.html && err == nil:
-		return errs.New(errs.Invalid, "this login is for an application: its second factor has to be sent by the page that asks for it")
-	case !f.html:
-		return err
-	case err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
+	case !in.HTML && err == nil && session.Application != nil:
+		err = errs.New(errs.Invalid, "this login is for an application: its second factor has to be sent by the page that asks for it")
+	case in.HTML && err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
-		h.askAgain(x, factors, h.service.Methods.About(factor.Type).Sent(), formReasonOf(err))
-	case session.Application != nil:
-		return h.sendToApplication(x, session, err, http.StatusSeeOther)
-	case err != nil:
-		return h.redirectFailure(x, err, formReason(err))
-	default:
-		h.cookies.setSession(x, session)
-		redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", session.Type))
+		o, err = h.askAgain(in.Factors, h.service.Methods.About(factor.Type).Sent(), formReasonOf(err)), nil
+	case in.HTML && session.Application != nil:
+		o, err = op.Outcome{To: h.applicationURL(x, session, err)}, nil
+	case err == nil:
+		o, err = h.begun(x, in.HTML, session, withQuery(h.success, "validation", session.Type))
 	}
-	return nil
+	return h.reply(x, in.HTML, o, err)
+}
+
+// askForm asks for the answer of a second factor.
+type askForm struct {
+	op.Input
+	Flow    string `form:"flow" doc:"For programs: what the reply to the first factor has; browsers have a cookie."`
+	Factors string `form:"factors,html,hidden"` // of the page to go back to
 }
 
 // ask asks for what a second factor is proven by: for the login whose second factor is missing, or else for the session. It sends a mail
 // with a code, or replies with the options of a challenge.
-func (h *handler) ask(x *kit.Exchange, m about.Method) error {
-	f, err := readForm(x)
+func (h secondFactors) ask(x *kit.Exchange, m about.Method) error {
+	in, err := op.Read[askForm](x, op.IsHTML(x))
 	if err != nil {
 		return err
 	}
-	factors := ""
-	if !m.Script { // a script has no page to go back to
-		if factors, err = f.takeOne("factors"); err != nil {
-			return err
-		}
-	}
-	secret, client, err := h.pendingOf(x, f)
+	secret, client, err := h.pendingOf(x, in.Flow)
 	if err != nil {
 		return err
 	}
 	challenge, err := h.service.Login.Ask(x.Context(), m.Name, secret, client)
-	if m.Script {
+	if m.Script { // which has no page to go back to
 		if err != nil {
 			return err
 		}
-		return h.sendChallenge(x, challenge)
+		o, err := h.challenge(x, challenge)
+		return h.reply(x, false, o, err)
 	}
-	err = unlessMailed(f.html, err)
-	switch {
-	case f.html && secret == "" && client.Session != nil: // no login is pending: it is a step of the session
-		switch target := withQuery(h.account, "mail", "sent"); {
-		case errs.KindOf(err) == errs.Limited: // a mail was sent before
-			return h.redirectAccountFailure(x, target, err)
-		case err != nil:
-			return h.redirectToAccount(x, "", err)
-		default:
-			redirect(x, http.StatusSeeOther, withQuery(target, reasonParameter, "step-up"))
+	err = unlessMailed(in.HTML, err)
+	if in.HTML && secret == "" && client.Session != nil { // no login is pending: it is a step of the session
+		asked := withQuery(h.account, "mail", "sent")
+		o := op.Outcome{To: withQuery(asked, reasonParameter, "step-up")}
+		if errs.KindOf(err) == errs.Limited { // a mail was sent before
+			o.Failed = asked
 		}
-	case !f.html && err != nil:
-		return err
-	case !f.html:
-		return x.SendStatus(http.StatusAccepted)
-	case err != nil && errs.KindOf(err) != errs.Limited:
-		return h.redirectFailure(x, err, formReason(err))
-	case err != nil:
-		h.askAgain(x, factors, true, "limited")
-	default:
-		h.askAgain(x, factors, true, "")
+		return h.replyToOwner(x, true, o, err)
 	}
-	return nil
+	o := h.askAgain(in.Factors, true, "")
+	if in.HTML && errs.KindOf(err) == errs.Limited {
+		o, err = h.askAgain(in.Factors, true, "limited"), nil
+	}
+	o.Status = http.StatusAccepted
+	return h.reply(x, in.HTML, o, err)
 }
 
-// askAgain redirects a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
-func (h *handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason string) {
+// askAgain leads a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
+func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.Outcome {
 	target := withQuery(h.second, "factors", factors)
 	if mailed {
 		target = withQuery(target, "mail", "sent")
@@ -161,52 +163,49 @@ func (h *handler) askAgain(x *kit.Exchange, factors string, mailed bool, reason 
 	if reason != "" {
 		target = withQuery(target, reasonParameter, reason)
 	}
-	redirect(x, http.StatusSeeOther, target)
+	return op.Outcome{To: target}
 }
 
-// takeFactor removes what proves a second factor from a form.
-func (h *handler) takeFactor(x *kit.Exchange, f form) (factor account.SecondFactor, err error) {
-	values, err := f.take("type", "code")
-	if err != nil {
-		return factor, err
-	}
-	factor.Type, factor.Code = values[0], values[1]
-	if h.service.Methods.About(factor.Type).Script {
-		factor.Signed, err = h.takeAnswer(x, f)
+// factorOf returns what proves a second factor.
+func (h secondFactors) factorOf(x *kit.Exchange, in proofForm) (factor account.SecondFactor, err error) {
+	factor.Type, factor.Code = in.Type, in.Code
+	if h.service.Methods.About(in.Type).Script {
+		factor.Signed, err = h.answer(x, in.Credential, in.Secret)
 	}
 	return factor, err
 }
 
-// pendingOf returns the secret of the login that a form is about, by its field or the cookie, and the client.
-func (h *handler) pendingOf(x *kit.Exchange, f form) (secret string, client account.Client, err error) {
-	if secret, err = f.takeOne("flow"); err != nil {
-		return "", client, err
-	}
+// pendingOf returns the secret of the login that a request is about, by its field or the cookie, and the client.
+func (h secondFactors) pendingOf(x *kit.Exchange, flow string) (secret string, client account.Client, err error) {
 	client, err = h.client(x)
-	if secret == "" {
+	if secret = flow; secret == "" {
 		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
 	}
 	return secret, client, err
 }
 
+type stepUpForm struct {
+	proofForm
+	Password string `form:"password,password"`
+}
+
 // stepUp authenticates who is logged in again.
-func (h *handler) stepUp(x *kit.Exchange) error {
-	if h.isForm(x) {
-		return h.stepUpForm(x)
+func (h secondFactors) stepUp(x *kit.Exchange, _ *account.Session, in stepUpForm) (op.Outcome, error) {
+	factor, err := h.factorOf(x, in.proofForm)
+	var client account.Client
+	var session account.IssuedSession
+	if err == nil {
+		client, err = h.client(x)
 	}
-	if _, err := h.requireLogin(x); err != nil {
-		return err
+	if err == nil {
+		session, err = h.service.StepUp.StepUp(x.Context(), in.Password, factor, client)
 	}
-	f, err := readForm(x)
-	if err != nil {
-		return err
+	if err == nil {
+		return h.begun(x, in.HTML, session, h.ofAccount("proven").To)
 	}
-	session, err := h.proveAgain(x, f)
-	if h.repeated(x, err, false) {
-		return nil
+	var o op.Outcome
+	if h.service.Methods.About(in.Type).Sent() { // the mailed code can be tried again
+		o.Failed = withQuery(h.account, "mail", "sent")
 	}
-	if err != nil {
-		return err
-	}
-	return h.sendReplaced(x, session)
+	return o, err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,11 +12,13 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/op"
 )
 
 // token exchanges the code of an application for the token of a session (RFC 6749, section 4.1.3). No cookie is
 // set: the session is the application's.
-func (h *handler) token(x *kit.Exchange) error {
+func (h byProvider) token(x *kit.Exchange) error {
 	session, err := h.exchange(x)
 	var protocol *account.ProtocolError
 	var invalid *errs.Error
@@ -32,12 +33,11 @@ func (h *handler) token(x *kit.Exchange) error {
 		return err
 	}
 	x.SetHeader("Pragma", "no-cache")
-	if x.PrefersRepresentation() {
-		ctx, err := h.calls.Client(x)
-		if err != nil {
-			return err
-		}
-		return h.sendIssued(ctx, x, session)
+	switch issued, err := h.issuedIfPreferred(x, false, session); {
+	case err != nil:
+		return err
+	case issued != nil:
+		return x.SendJSON(issued)
 	}
 	return x.SendJSON(granted{AccessToken: session.Token, TokenType: "Bearer", ExpiresIn: int(time.Until(session.Expires).Seconds())})
 }
@@ -49,26 +49,32 @@ type granted struct {
 	ExpiresIn   int    `json:"expires_in"` // seconds
 }
 
-func (h *handler) exchange(x *kit.Exchange) (account.IssuedSession, error) {
-	var none account.IssuedSession
-	f, err := readForm(x)
+// tokenForm is the request of RFC 6749, section 4.1.3.
+type tokenForm struct {
+	op.Input
+	Grant    string `form:"grant_type,required" only:"authorization_code"`
+	Code     string `form:"code,required" doc:"That of the login."`
+	Redirect string `form:"redirect_uri,required" doc:"That of the login."`
+	Verifier string `form:"code_verifier,required" doc:"43 to 128 characters, whose SHA-256 was code_challenge."`
+	Client   string `form:"client_id" doc:"That of the login, if it had one."`
+
+	Others object.Object `form:"*"` // which are ignored
+}
+
+func (h byProvider) exchange(x *kit.Exchange) (none account.IssuedSession, err error) {
+	in, err := op.Read[tokenForm](x, op.IsHTML(x))
 	if err != nil {
 		return none, err
 	}
-	names := []string{"grant_type", "code", "redirect_uri", "code_verifier", "client_id"}
-	for _, name := range names { // others are ignored, also one that may be repeated, such as resource (RFC 8707)
-		if slices.Contains(f.repeated, name) {
+	for _, name := range in.Repeated { // others are ignored, also one that may be repeated, such as resource (RFC 8707)
+		if _, other := in.Others[name]; !other {
 			return none, errs.New(errs.Invalid, "the body has %s more than once (RFC 6749, section 3.2)", name)
 		}
 	}
-	values, err := f.take(names...)
-	if err != nil {
-		return none, err
-	}
-	if values[0] != "authorization_code" {
+	if in.Grant != "authorization_code" {
 		return none, &account.ProtocolError{Code: account.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
 	}
-	name, err := clientOf(x.Request, values[4])
+	name, err := clientOf(x.Request, in.Client)
 	if err != nil {
 		return none, err
 	}
@@ -76,7 +82,7 @@ func (h *handler) exchange(x *kit.Exchange) (account.IssuedSession, error) {
 	if err != nil {
 		return none, err
 	}
-	return h.service.Applications.Exchange(x.Context(), account.CodeExchange{Code: values[1], Redirect: values[2], Verifier: values[3], Client: name}, client)
+	return h.service.Applications.Exchange(x.Context(), account.CodeExchange{Code: in.Code, Redirect: in.Redirect, Verifier: in.Verifier, Client: name}, client)
 }
 
 // clientOf returns the client_id of an exchange: that of the body, or of HTTP Basic (RFC 6749, section 2.3.1), where
@@ -124,7 +130,7 @@ type protocolProblem struct {
 
 // sendProtocolError replies with an error of the protocol. Its media type is the one that RFC 6749
 // demands, which libraries insist on.
-func (h *handler) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
+func (h byProvider) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
 	if code == account.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)

@@ -15,22 +15,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// BatchPath is the path of batches.
-const BatchPath = "/batch"
-
 // maxOperations is how many operations a batch can have.
 const maxOperations = 100
-
-// batches makes batches of operations on the stores that are exposed.
-type batches struct {
-	Shared
-	resources []*resource
-}
-
-func mountBatch(r *kit.Router, shared Shared, resources []*resource) {
-	b := &batches{shared, resources}
-	r.Handle(http.MethodPost, BatchPath, shared.Calls.Limit(kit.Write, b.post))
-}
 
 // operation is an operation of a batch.
 type operation struct {
@@ -45,14 +31,14 @@ type result struct {
 	retryAfter string
 }
 
-// post is POST of a batch. Its operations are executed one after the other, each as if it had been
+// batch is POST of a batch. Its operations are executed one after the other, each as if it had been
 // requested alone.
-func (b *batches) post(x *kit.Exchange) error {
+func (all *Resources) batch(x *kit.Exchange) error {
 	if err := withoutConditions(x.Request.Header); err != nil {
 		return err
 	}
 	// Who may make no batch at all sends none.
-	ctx, err := b.Calls.Client(x)
+	ctx, err := all.Calls.Client(x)
 	if err != nil {
 		return err
 	}
@@ -66,18 +52,18 @@ func (b *batches) post(x *kit.Exchange) error {
 	}
 	operations := make([]operation, len(given))
 	for i, raw := range given {
-		operations[i] = b.parse(x, raw)
+		operations[i] = all.parse(x, raw)
 	}
-	memory, err := b.Pages.Reserve(ctx, x.Address, b.expected(operations))
+	memory, err := all.Pages.Reserve(ctx, x.Address, all.expected(operations))
 	if err != nil {
 		return err
 	}
 	defer memory.Release()
 	results := make([]result, len(operations))
-	ctx, applied, err := b.Calls.Write(x, func(ctx context.Context) error {
+	ctx, applied, err := all.Calls.Write(x, func(ctx context.Context) error {
 		room := memory.Page()
 		for i, o := range operations {
-			results[i] = b.execute(ctx, x, i, o, &room)
+			results[i] = all.execute(ctx, x, i, o, &room)
 		}
 		return nil
 	})
@@ -105,7 +91,7 @@ func withoutConditions(h http.Header) error {
 }
 
 // expected returns how many bytes the reply is likely to have.
-func (b *batches) expected(operations []operation) int {
+func (all *Resources) expected(operations []operation) int {
 	bytes := 0
 	for _, o := range operations {
 		if o.err == nil {
@@ -120,8 +106,8 @@ const smallReply = 4 << 10
 
 // execute executes operation i as if it had been requested alone. room is how many bytes the bodies of further
 // results can have.
-func (b *batches) execute(ctx context.Context, x *kit.Exchange, i int, o operation, room *int) result {
-	out, err := b.try(ctx, x, o)
+func (all *Resources) execute(ctx context.Context, x *kit.Exchange, i int, o operation, room *int) result {
+	out, err := all.try(ctx, x, o)
 	if err == nil && len(out.body) > *room {
 		out, err = out.shortened(o.request)
 	}
@@ -139,7 +125,7 @@ func (b *batches) execute(ctx context.Context, x *kit.Exchange, i int, o operati
 }
 
 // try executes an operation. A panic fails this operation alone: the results of those before are to be sent.
-func (b *batches) try(ctx context.Context, x *kit.Exchange, o operation) (out outcome, err error) {
+func (all *Resources) try(ctx context.Context, x *kit.Exchange, o operation) (out outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errs.Panicked(p)
@@ -155,7 +141,7 @@ func (b *batches) try(ctx context.Context, x *kit.Exchange, o operation) (out ou
 	if o.request.method == http.MethodGet {
 		act = kit.Read
 	}
-	if err := b.Calls.Admit(x, act, x.Header()); err != nil {
+	if err := all.Calls.Admit(x, act, x.Header()); err != nil {
 		return outcome{}, err
 	}
 	call := store.CallOf(ctx)

@@ -60,7 +60,7 @@ func checkAtomic(value json.RawMessage) error {
 }
 
 // parse reads an operation.
-func (b *batches) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
+func (all *Resources) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
 	var given struct {
 		method, path string
 		header       http.Header
@@ -96,14 +96,14 @@ func (b *batches) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
 			return errs.New(errs.Invalid, "an operation must have a method and a path")
 		}
 		var uuid string
-		if o.resource, uuid, err = b.route(given.method, given.path); err != nil {
+		if o.resource, uuid, err = all.route(given.method, given.path); err != nil {
 			return err
 		}
 		path := o.resource.url
 		if given.method != http.MethodPost {
 			path += "/" + uuid
 		}
-		if err := b.Calls.Allow(x, given.method, path); err != nil {
+		if err := all.Calls.Allow(x, given.method, path); err != nil {
 			return err
 		}
 		if o.request, err = newRequest(given.method, uuid, given.header); err != nil {
@@ -158,11 +158,11 @@ func parseHeaders(raw json.RawMessage) (http.Header, error) {
 }
 
 // route returns the resource and the uuid that a path names.
-func (b *batches) route(method, path string) (r *resource, uuid string, err error) {
+func (all *Resources) route(method, path string) (r *resource, uuid string, err error) {
 	if strings.ContainsAny(path, "?#") {
 		return nil, "", errs.New(errs.Invalid, "the path of an operation has no query: lists are no operations of a batch")
 	}
-	for _, candidate := range b.resources {
+	for _, candidate := range all.all {
 		if path == candidate.url {
 			return candidate, "", candidate.allows(method, true)
 		}
@@ -171,7 +171,7 @@ func (b *batches) route(method, path string) (r *resource, uuid string, err erro
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		base, last = path[:i], path[i+1:]
 	}
-	for _, candidate := range b.resources {
+	for _, candidate := range all.all {
 		if base != candidate.url || last == "" {
 			continue
 		}
@@ -204,7 +204,7 @@ func (r *resource) allows(method string, collection bool) error {
 	}
 	refused := kit.NotAllowed{Methods: strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + " in a batch"}
 	if known {
-		refused.Why = r.unexposed(method)
+		refused.Why = unexposed(r.store.Name(), method)
 	}
 	return refused
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
+	"belfry/test/model"
 )
 
 type batchResult struct {
@@ -89,7 +90,11 @@ func TestABatchAnswersEachOperationInOrder(t *testing.T) {
 func TestABatchRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Objects = append(o.Objects, objects.Options{URL: "/drafts", Store: o.Objects[0].Store, Restrict: objects.Restrict{Delete: true, Get: true}})
+		drafts, err := store.Open(t.Context(), model.NewMemory(), store.Options{Name: "Drafts"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		apitest.Expose(o, drafts, config.Expose{URL: "/drafts", Restrict: config.Restrict{Delete: true, Get: true}})
 	})
 	f.Create("emma")
 	_, got := batch(f, []string{

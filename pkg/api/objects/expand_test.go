@@ -10,12 +10,12 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
-	"belfry/pkg/store"
+	"belfry/pkg/apidoc/model"
 )
 
 // expandAuthors has the authors of books expanded.
 func expandAuthors(o *api.Options) {
-	o.Objects[1].Expand = map[string]*store.Store{"author": o.Objects[0].Store}
+	o.Contract.Store("Books").Expand = []model.Key{{Name: "author", Target: "Authors"}}
 }
 
 // The rule of an API key that does not let it get an object does not let it expand that object either.

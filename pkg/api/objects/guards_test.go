@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
@@ -33,7 +33,7 @@ func startNotes(t *testing.T, rules policy.Rules) (*apitest.Front, *store.Store)
 	}
 	store.NewSet([]*store.Store{notes}, nil)
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Objects = append(o.Objects, objects.Options{Store: notes, URL: "/notes", List: true})
+		apitest.Expose(o, notes, config.Expose{URL: "/notes", List: true})
 	})
 	return f, notes
 }

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/objects"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
@@ -144,7 +144,7 @@ func TestARefusalForAValueThatWasTakenIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages.Claims().Trust(true)
-	f := apitest.Start(t, func(o *api.Options) { o.Objects = append(o.Objects, objects.Options{URL: "/pages", Store: pages}) })
+	f := apitest.Start(t, func(o *api.Options) { apitest.Expose(o, pages, config.Expose{URL: "/pages"}) })
 	f.Do("POST", "/pages", `{"uuid":"a","slug":"x"}`).Want(201)
 	f.Do("POST", "/pages", `{"uuid":"b"}`).Want(201)
 	writes := []struct{ method, path, body string }{
@@ -191,7 +191,7 @@ func TestInterceptorsAreAskedOnceForAKey(t *testing.T) {
 	t.Parallel()
 	asked := &interceptor{patch: object.Object{"by": []byte(`"interceptor"`)}}
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Objects = []objects.Options{{URL: "/books", Store: o.Objects[1].Store.WithOptions(func(s *store.Options) { s.Interceptor = asked })}}
+		apitest.ExposeOnly(o, o.Stores["Books"].WithOptions(func(s *store.Options) { s.Interceptor = asked }), config.Expose{URL: "/books"})
 	})
 	first := f.Do("POST", "/books", `{}`, keyHeader, "k").Want(201)
 	before := asked.called
@@ -206,7 +206,7 @@ func TestInterceptorsAreAskedOnceForAKey(t *testing.T) {
 func TestALargeObjectIsNotKeptWithItsKey(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Objects[1].Store = o.Objects[1].Store.WithOptions(func(s *store.Options) { s.Arrays = []string{"copies"} })
+		o.Stores["Books"] = o.Stores["Books"].WithOptions(func(s *store.Options) { s.Arrays = []string{"copies"} })
 	})
 	f.Create("emma")
 	worker := store.WithCall(t.Context(), store.Call{Origin: "mapping"})

@@ -15,29 +15,14 @@ package objects
 import (
 	"context"
 	"net/http"
-	"strings"
 
+	"belfry/config"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/pagememory"
+	"belfry/pkg/apidoc/model"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
-
-// Restrict names the operations of a store that have no route.
-type Restrict struct {
-	Create, Update, Delete, Get bool
-}
-
-// Options are the options of Mount.
-type Options struct {
-	Store    *store.Store
-	URL      string // path of the collection: begins with a slash, no colon, no asterisk
-	Restrict Restrict
-	List     bool // GET on the collection
-
-	// Expand is the fields that name objects of another store, which clients may get: the store, by field.
-	Expand map[string]*store.Store
-}
 
 // Shared is what all resources use.
 type Shared struct {
@@ -55,65 +40,45 @@ type resource struct {
 	streams  *streams
 	sizes    pagememory.Sizes
 	expanded pagememory.Sizes // of gets with expansions
-	url      string           // without a trailing slash
-	restrict Restrict
+	url      string
+	restrict config.Restrict // operations that have no route
 	expand   map[string]*store.Store
 	urls     map[*store.Store]string // of all stores
 }
 
-func newResource(shared Shared, o Options) *resource {
-	return &resource{
-		store: o.Store, calls: shared.Calls, pages: shared.Pages, keyed: shared.Keyed, url: strings.TrimRight(o.URL, "/"), restrict: o.Restrict,
-		expand: o.Expand,
-	}
+// Resources are the stores of a contract that are exposed.
+type Resources struct {
+	Shared
+	all    []*resource
+	byName map[string]*resource
 }
 
-// Mount adds the routes of stores, and of batches of operations on them.
-func Mount(r *kit.Router, shared Shared, stores []Options) {
-	var all []*resource
+// NewResources returns what serves the stores that a contract exposes.
+func NewResources(shared Shared, k *model.Contract, stores map[string]*store.Store) *Resources {
+	all := &Resources{Shared: shared, byName: map[string]*resource{}}
 	streams, urls := newStreams(), map[*store.Store]string{}
-	for _, o := range stores {
-		res := newResource(shared, o)
-		res.streams, res.urls = streams, urls
-		urls[o.Store] = res.url
-		res.mount(r, o)
-		all = append(all, res)
+	for _, s := range k.Stores {
+		if s.Expose == nil {
+			continue
+		}
+		r := &resource{
+			store: stores[s.Name], calls: shared.Calls, pages: shared.Pages, keyed: shared.Keyed, streams: streams, url: s.Expose.URL, restrict: s.Expose.Restrict,
+			expand: map[string]*store.Store{}, urls: urls,
+		}
+		for _, key := range s.Expand {
+			r.expand[key.Name] = stores[key.Target]
+		}
+		urls[r.store], all.byName[s.Name], all.all = r.url, r, append(all.all, r)
 	}
-	if len(all) > 0 {
-		mountBatch(r, shared, all)
-	}
+	return all
 }
 
-// mount adds the routes of a store.
-func (r *resource) mount(router *kit.Router, o Options) {
-	calls := r.calls
-	one := r.url + "/:" + kit.UUIDParam
-	for method := range methodKeys {
-		path := one
-		if method == http.MethodPost {
-			path = r.url
-		}
-		router.Unexposed(method, path, r.unexposed(method))
+// of returns a store; nil where there are none, for a document alone.
+func (all *Resources) of(name string) *resource {
+	if all == nil {
+		return nil
 	}
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		router.Unexposed(method, r.url, "the list of "+r.store.Name()+" is not exposed: stores."+r.store.Name()+".expose.list is false")
-	}
-	if !o.Restrict.Create {
-		router.Handle(http.MethodPost, r.url, calls.Limit(kit.Write, r.create))
-	}
-	if o.List {
-		router.HandleGet(r.url, calls.Limit(kit.List, r.list))
-	}
-	if !o.Restrict.Get {
-		router.HandleGet(one, calls.Limit(kit.Read, r.get))
-	}
-	if !o.Restrict.Update {
-		router.Handle(http.MethodPut, one, calls.Limit(kit.Write, r.replace))
-		router.Handle(http.MethodPatch, one, calls.Limit(kit.Write, r.patch))
-	}
-	if !o.Restrict.Delete {
-		router.Handle(http.MethodDelete, one, calls.Limit(kit.Write, r.delete))
-	}
+	return all.byName[name]
 }
 
 // methodKeys are the keys of expose.restrict that leave out a method of a collection, or of an object.
@@ -121,9 +86,9 @@ var methodKeys = map[string]string{
 	http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete",
 }
 
-// unexposed returns why a method is left out: the key and its value.
-func (r *resource) unexposed(method string) string {
-	name, key := r.store.Name(), methodKeys[method]
+// unexposed returns why a store has no route of a method: the key and its value.
+func unexposed(name, method string) string {
+	key := methodKeys[method]
 	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key + " is true"
 }
 

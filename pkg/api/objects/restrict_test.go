@@ -5,50 +5,50 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/objects"
 )
 
 // A restricted method has no route: 405 where another method of the path is
 // exposed, else 404.
 func TestRestricted(t *testing.T) {
-	all := objects.Restrict{Create: true, Update: true, Delete: true, Get: true}
+	all := config.Restrict{Create: true, Update: true, Delete: true, Get: true}
 	for _, c := range []struct {
 		name     string
-		options  objects.Options
+		expose   config.Expose
 		statuses map[string]int // of a request that would be right
 		allow    map[string]string
 	}{
-		{"nothing restricted", objects.Options{}, map[string]int{
+		{"nothing restricted", config.Expose{}, map[string]int{
 			"POST /books": 201, "GET /books": 405, "GET /books/emma": 200, "PUT /books/emma": 200,
 			"PATCH /books/emma": 200, "DELETE /books/emma": 204, "POST /books/emma": 405, "DELETE /books": 405,
 			"BREW /books": 405,
 		}, map[string]string{"/books": "POST", "/books/emma": "GET HEAD PUT PATCH DELETE"}},
-		{"list", objects.Options{List: true, Restrict: objects.Restrict{Create: true}}, map[string]int{
+		{"list", config.Expose{List: true, Restrict: config.Restrict{Create: true}}, map[string]int{
 			"POST /books": 405, "GET /books": 200, "HEAD /books": 200,
 		}, map[string]string{"/books": "GET HEAD"}},
-		{"no create", objects.Options{Restrict: objects.Restrict{Create: true}}, map[string]int{
+		{"no create", config.Expose{Restrict: config.Restrict{Create: true}}, map[string]int{
 			"POST /books": 404, "GET /books": 404, "GET /books/emma": 200,
 		}, map[string]string{"/books": ""}},
-		{"no update", objects.Options{Restrict: objects.Restrict{Update: true}}, map[string]int{
+		{"no update", config.Expose{Restrict: config.Restrict{Update: true}}, map[string]int{
 			"PUT /books/emma": 405, "PATCH /books/emma": 405, "GET /books/emma": 200, "DELETE /books/emma": 204,
 		}, map[string]string{"/books/emma": "GET HEAD DELETE"}},
-		{"no get", objects.Options{Restrict: objects.Restrict{Get: true}}, map[string]int{
+		{"no get", config.Expose{Restrict: config.Restrict{Get: true}}, map[string]int{
 			"GET /books/emma": 405, "HEAD /books/emma": 405, "PUT /books/emma": 200,
 		}, map[string]string{"/books/emma": "PUT PATCH DELETE"}},
-		{"no delete", objects.Options{Restrict: objects.Restrict{Delete: true}}, map[string]int{
+		{"no delete", config.Expose{Restrict: config.Restrict{Delete: true}}, map[string]int{
 			"DELETE /books/emma": 405, "PUT /books/emma": 200,
 		}, map[string]string{"/books/emma": "GET HEAD PUT PATCH"}},
-		{"nothing exposed", objects.Options{Restrict: all}, map[string]int{
+		{"nothing exposed", config.Expose{Restrict: all}, map[string]int{
 			"POST /books": 404, "GET /books": 404, "GET /books/emma": 404, "PUT /books/emma": 404,
 			"PATCH /books/emma": 404, "DELETE /books/emma": 404,
 		}, map[string]string{"/books": "", "/books/emma": ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := apitest.Start(t, func(o *api.Options) {
-				c.options.Store, c.options.URL = o.Objects[1].Store, "/books"
-				o.Objects = []objects.Options{c.options}
+				c.expose.URL = "/books"
+				apitest.ExposeOnly(o, o.Stores["Books"], c.expose)
 			})
 			for request, status := range c.statuses {
 				createEmma(f)
@@ -71,28 +71,28 @@ func TestRestricted(t *testing.T) {
 
 // The problem of a method that the configuration leaves out says by which key; that of one that never exists does not.
 func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
-	all := func(o *objects.Options) {
-		o.Restrict = objects.Restrict{Create: true, Update: true, Delete: true, Get: true}
+	all := func(o *config.Expose) {
+		o.Restrict = config.Restrict{Create: true, Update: true, Delete: true, Get: true}
 	}
 	for request, c := range map[string]struct {
 		key string
-		but func(*objects.Options) // what the path still has
+		but func(*config.Expose) // what the path still has
 	}{
-		"GET /books":         {"expose.list is false", func(o *objects.Options) { o.Restrict.Create = false }},
-		"POST /books":        {"expose.restrict.create is true", func(o *objects.Options) { o.List = true }},
-		"GET /books/emma":    {"expose.restrict.get is true", func(o *objects.Options) { o.Restrict.Delete = false }},
-		"PUT /books/emma":    {"expose.restrict.update is true", func(o *objects.Options) { o.Restrict.Get = false }},
-		"PATCH /books/emma":  {"expose.restrict.update is true", func(o *objects.Options) { o.Restrict.Get = false }},
-		"DELETE /books/emma": {"expose.restrict.delete is true", func(o *objects.Options) { o.Restrict.Get = false }},
-		"POST /books/emma":   {"", func(o *objects.Options) { o.Restrict.Get = false }},
-		"DELETE /books":      {"", func(o *objects.Options) { o.List = true }},
+		"GET /books":         {"expose.list is false", func(o *config.Expose) { o.Restrict.Create = false }},
+		"POST /books":        {"expose.restrict.create is true", func(o *config.Expose) { o.List = true }},
+		"GET /books/emma":    {"expose.restrict.get is true", func(o *config.Expose) { o.Restrict.Delete = false }},
+		"PUT /books/emma":    {"expose.restrict.update is true", func(o *config.Expose) { o.Restrict.Get = false }},
+		"PATCH /books/emma":  {"expose.restrict.update is true", func(o *config.Expose) { o.Restrict.Get = false }},
+		"DELETE /books/emma": {"expose.restrict.delete is true", func(o *config.Expose) { o.Restrict.Get = false }},
+		"POST /books/emma":   {"", func(o *config.Expose) { o.Restrict.Get = false }},
+		"DELETE /books":      {"", func(o *config.Expose) { o.List = true }},
 	} {
 		t.Run(request, func(t *testing.T) {
 			f := apitest.Start(t, func(o *api.Options) {
-				books := objects.Options{Store: o.Objects[1].Store, URL: "/books"}
+				books := config.Expose{URL: "/books"}
 				all(&books)
 				c.but(&books)
-				o.Objects = []objects.Options{books}
+				apitest.ExposeOnly(o, o.Stores["Books"], books)
 			})
 			name := f.Books.Name()
 			method, path, _ := strings.Cut(request, " ")

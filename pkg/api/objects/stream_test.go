@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
@@ -301,7 +302,7 @@ func TestAClientThatDoesNotReadIsNotReadFrom(t *testing.T) {
 	var entered atomic.Int64
 	hold := make(chan struct{})
 	f := apitest.Start(t, func(o *api.Options) {
-		held := o.Objects[1].Store.WithOptions(func(s *store.Options) {
+		held := o.Stores["Books"].WithOptions(func(s *store.Options) {
 			s.Interceptor = holding(func(ctx context.Context) {
 				entered.Add(1)
 				select {
@@ -310,7 +311,7 @@ func TestAClientThatDoesNotReadIsNotReadFrom(t *testing.T) {
 				}
 			})
 		})
-		o.Objects = []objects.Options{{URL: "/books", Store: held}}
+		apitest.ExposeOnly(o, held, config.Expose{URL: "/books"})
 	})
 	body := strings.Repeat(`{"t":"`+strings.Repeat("x", 1000)+`"}`+"\n", 5000)
 	done := make(chan []streamed, 1)
@@ -341,8 +342,8 @@ func (h holding) Intercept(ctx context.Context, _ store.InterceptRequest) (objec
 func TestTheLogSaysWhyAPartOfARequestFailed(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		failing := o.Objects[1].Store.WithOptions(func(s *store.Options) { s.Interceptor = holding(func(context.Context) { panic("the cause") }) })
-		o.Objects = []objects.Options{{URL: "/books", Store: failing}}
+		failing := o.Stores["Books"].WithOptions(func(s *store.Options) { s.Interceptor = holding(func(context.Context) { panic("the cause") }) })
+		apitest.ExposeOnly(o, failing, config.Expose{URL: "/books"})
 	})
 	r, results := batch(f, []string{`GET /books/none`, `POST /books "body":{}`})
 	statuses(f, results, 404, 500)

@@ -3,29 +3,44 @@ package system
 import (
 	"sync"
 
+	"belfry/internal/ordered"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/op"
 )
 
-// Document is a JSON document that stays the same while the process runs.
-type Document struct {
-	Path string // of its route
-	Body func() ([]byte, error)
+// Documents are the JSON documents about the API. They stay the same while the process runs, and are asked for at the first request.
+type Documents struct {
+	OpenAPI, AsyncAPI func() ([]byte, error)
 }
 
-// MountDocument adds the route of a document. Its body is asked for at the first request.
-func MountDocument(r *kit.Router, d Document) {
+// document adds the route of a document.
+func document(set *op.Set, path, id, summary string, body func() ([]byte, error)) {
+	set.Get(op.Operation{
+		Path: path, ID: id, Summary: summary, Security: op.Open(),
+		Parameters: op.Parameters("IfNoneMatch"),
+		Replies: ordered.Of(
+			"200", op.Reply("The document.", op.JSON(op.Free("The document.")), "Etag", "Cache-Control"),
+			"304", op.Reply("It is what the client has.", nil, "Etag", "Cache-Control"),
+		),
+		Problems: []int{400},
+		Run:      send(body),
+	})
+}
+
+// send replies with a document.
+func send(body func() ([]byte, error)) kit.Handler {
 	fixed := sync.OnceValues(func() (kit.Handler, error) {
-		body, err := d.Body()
+		content, err := body()
 		if err != nil {
 			return nil, err
 		}
-		return kit.Fixed(kit.JSON, body), nil
+		return kit.Fixed(kit.JSON, content), nil
 	})
-	r.HandleGet(d.Path, func(x *kit.Exchange) error {
+	return func(x *kit.Exchange) error {
 		h, err := fixed()
 		if err != nil {
 			return err
 		}
 		return h(x)
-	})
+	}
 }

@@ -14,7 +14,7 @@ import (
 
 func TestDocuments(t *testing.T) {
 	text := func(s string) func() ([]byte, error) { return func() ([]byte, error) { return []byte(s), nil } }
-	s := api.New(api.Options{Documents: []system.Document{{Path: "/openapi.json", Body: text("{}\n")}, {Path: "/other.json", Body: text("[]\n")}}})
+	s := apitest.New(api.Options{Documents: system.Documents{OpenAPI: text("{}\n"), AsyncAPI: text("[]\n")}})
 	ask := func(method, path, match string) *httptest.ResponseRecorder {
 		req := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 		if match != "" {
@@ -29,7 +29,7 @@ func TestDocuments(t *testing.T) {
 	if first.Code != 200 || first.Body.String() != "{}\n" || first.Header().Get("Cache-Control") != "no-cache" || first.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("the document is %d %v %q", first.Code, first.Header(), first.Body)
 	}
-	if other := ask("GET", "/other.json", "").Header().Get("Etag"); other == tag || other == "" {
+	if other := ask("GET", "/asyncapi.json", "").Header().Get("Etag"); other == tag || other == "" {
 		t.Errorf("two documents have the tags %s and %s", tag, other)
 	}
 	for _, c := range []struct {
@@ -46,15 +46,15 @@ func TestDocuments(t *testing.T) {
 		{"GET", "/openapi.json", `"x"`, 200},
 		{"GET", "/openapi.json", "x", 400},
 		{"POST", "/openapi.json", "", 405},
-		{"GET", "/asyncapi.json", "", 404},
+		{"GET", "/other.json", "", 404},
 	} {
 		if w := ask(c.method, c.path, c.match); w.Code != c.status || c.status == 304 && w.Header().Get("Etag") != tag {
 			t.Errorf("%s %s with %q is answered with %d %v, want %d", c.method, c.path, c.match, w.Code, w.Header(), c.status)
 		}
 	}
 	want := []string{
-		"GET /healthz", "GET /livez", "GET /openapi.json", "GET /other.json", "GET /readyz",
-		"HEAD /healthz", "HEAD /livez", "HEAD /openapi.json", "HEAD /other.json", "HEAD /readyz",
+		"GET /asyncapi.json", "GET /healthz", "GET /livez", "GET /openapi.json", "GET /readyz",
+		"HEAD /asyncapi.json", "HEAD /healthz", "HEAD /livez", "HEAD /openapi.json", "HEAD /readyz",
 	}
 	if got := s.Routes(); !slices.Equal(got, want) {
 		t.Errorf("the routes are %v", got)

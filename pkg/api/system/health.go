@@ -18,7 +18,7 @@ import (
 // readyTimeout bounds the check of readiness.
 const readyTimeout = 5 * time.Second
 
-// Paths of the routes of MountHealth.
+// Paths of probes.
 const (
 	healthPath = "/healthz" // what /livez was called before; for those who request it
 	livePath   = "/livez"
@@ -28,7 +28,7 @@ const (
 // ProbePaths returns the paths that probes request.
 func ProbePaths() []string { return []string{healthPath, livePath, readyPath} }
 
-// Health are the options of MountHealth.
+// Health is what probes are told of the process.
 type Health struct {
 	Closed func() error // why the process is not ready while it starts, as for Gate; nil: it has started
 
@@ -45,15 +45,8 @@ type Health struct {
 // ErrStopping is the error of a process that has load balancers send its requests elsewhere.
 var ErrStopping = errs.New(errs.Unavailable, "belfry is stopping")
 
-// MountHealth adds /livez, /healthz and /readyz.
-func MountHealth(r *kit.Router, h Health) {
-	r.HandleGet(livePath, h.live)
-	r.HandleGet(healthPath, h.live)
-	r.HandleGet(readyPath, h.ready)
-}
-
 // Gate returns the Filter of a process that is starting: it refuses every request
-// but those of MountHealth with the error of closed. A nil closed refuses none.
+// but those of probes with the error of closed. A nil closed refuses none.
 func Gate(closed func() error) kit.Filter {
 	return func(x *kit.Exchange) error {
 		if closed == nil || slices.Contains(ProbePaths(), x.Request.URL.Path) {

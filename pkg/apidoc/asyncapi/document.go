@@ -2,8 +2,8 @@
 // durable and the live events, the requests to stores, the interceptors and the
 // dead letters.
 //
-// It has its own knowledge of the bus, which docs/reference/events.md and the pages beside it
-// document; test/documents compares the document with what belfry sends. Its
+// The requests to stores are those of an op.Set, which natsapi serves. It has its own knowledge of events, which
+// docs/reference/events.md and the pages beside it document; test/documents compares the document with belfry's messages. Its
 // schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
 package asyncapi
 
@@ -13,12 +13,14 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 )
 
-// Document returns the document. The same contract gives the same bytes.
-func Document(k *model.Contract) ([]byte, error) {
+// Document returns the document of a set of operations. The same contract gives the same bytes.
+func Document(set *op.Set) ([]byte, error) {
+	k := set.Contract
 	d := &document{
-		contract: k, channels: &ordered.Object{}, operations: &ordered.Object{},
+		set: set, contract: k, channels: &ordered.Object{}, operations: &ordered.Object{},
 		messages: &ordered.Object{}, schemas: &ordered.Object{}, plain: &ordered.Object{},
 	}
 	d.common()
@@ -60,6 +62,7 @@ const description = "Written from the running configuration, for NATS. " +
 
 // document is a document under construction.
 type document struct {
+	set                  *op.Set
 	contract             *model.Contract
 	channels, operations *ordered.Object
 	messages, schemas    *ordered.Object // components
@@ -141,36 +144,17 @@ func (d *document) common() {
 	d.schemas.Set("ListPlan", model.Plan())
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
 		"properties", ordered.Of(
-			"request", text("The request's id."), "address", text("Where the request came from."),
-			"userAgent", text("What it was made with."), "trace", text("Its traceparent (W3C)."),
-			"wait", text("Between belfry and its workers."),
+			"request", op.Text("The request's id."), "address", op.Text("Where the request came from."),
+			"userAgent", op.Text("The client's User-Agent."), "trace", op.Text("Its traceparent (W3C)."),
+			"wait", op.Text("Between belfry and its workers."),
 		)))
-	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "What went wrong, in the form of RFC 9457.",
+	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "The problem, in the form of RFC 9457.",
 		"required", []string{"type", "title", "status"},
 		"properties", ordered.Of(
-			"type", text("What sort of thing it is, for programs."), "title", text("The same for people."),
-			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", text("What it is this time."),
-			"errors", ordered.Of("type", "array", "description", "Places of the request that are at fault.", "items", model.Ref("ProblemField")),
+			"type", op.Text("The type of the problem, for programs."), "title", op.Text("The type of the problem, for people."),
+			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", op.Text("This occurrence of the problem."),
+			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items", model.Ref("ProblemField")),
 		)))
 	d.schemas.Set("ProblemField", ordered.Of("type", "object", "required", []string{"pointer", "message"},
-		"properties", ordered.Of("pointer", text("A JSON pointer (RFC 6901)."), "message", text("What is expected there."))))
-}
-
-func text(description string) *ordered.Object {
-	return ordered.Of("type", "string", "description", description)
-}
-
-// object is the schema of an object of which the first properties, so many as needed,
-// are required.
-func object(description string, needed int, properties ...any) *ordered.Object {
-	o := ordered.Of("type", "object", "description", description)
-	if needed > 0 {
-		var names []string
-		for i := range needed {
-			names = append(names, properties[2*i].(string))
-		}
-		o.Set("required", names)
-	}
-	o.Set("properties", ordered.Of(properties...))
-	return o
+		"properties", ordered.Of("pointer", op.Text("A JSON pointer (RFC 6901)."), "message", op.Text("The expected value."))))
 }

@@ -6,6 +6,7 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/event"
+	"belfry/pkg/op"
 )
 
 // kind is an event of a store.
@@ -36,11 +37,11 @@ func (d *document) events(s *model.Store) {
 		d.event(s, k, nil)
 	}
 	if d.holdsFiles(s) {
-		file := ordered.Of("property", text("The property that holds the file's record."),
+		file := ordered.Of("property", op.Text("The property that holds the file's record."),
 			"index", ordered.Of("type", "integer", "minimum", 0, "description", "Its place among the files of the property."),
 			"record", model.Ref(model.FileRecord))
 		d.event(s, kind{event: event.BinaryUploaded, suffix: "FileUploaded", summary: "A file was added, or replaced.", durable: true}, file,
-			"previous", object("The record that was replaced.", 1, "record", model.Ref(model.FileRecord)))
+			"previous", op.Payload("The record that was replaced.", 1, "record", model.Ref(model.FileRecord)))
 		d.event(s, kind{event: event.BinaryDeleted, suffix: "FileDeleted", summary: "A file was deleted.", durable: true}, file)
 	}
 	if s == d.contract.Login.Users {
@@ -71,7 +72,7 @@ func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optiona
 		"headers", headers(),
 		"payload", envelope(s, k, needed, optional...),
 	))
-	if !k.event.IsAuth() { // those are in the log alone
+	if !k.event.IsAuth() { // those are only in the log
 		live, _ := d.plain.Get(string(k.event)).([]string)
 		d.plain.Set(string(k.event), append(live, name))
 	}
@@ -91,20 +92,20 @@ func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // headers are the headers of an event.
 func headers() *ordered.Object {
-	return object("", 0, "Nats-Msg-Id", text("In the log, the event's id: the same when it is delivered again."))
+	return op.Payload("", 0, "Nats-Msg-Id", op.Text("In the log, the event's id: the same when it is delivered again."))
 }
 
 // envelope is the schema of an event; see docs/reference/events.md.
 func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *ordered.Object {
 	properties := ordered.Of(
-		"id", text("Unique; the same when the event is delivered again."),
+		"id", op.Text("Unique; the same when the event is delivered again."),
 		"event", ordered.Of("type", "string", "const", string(k.event)),
 		"time", model.Time("When, in UTC."),
 		"store", ordered.Of("type", "string", "const", s.Name),
 		"uuid", model.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "string", "pattern", "^[0-9]+$", "description", revision(k)),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acted."),
-		"origin", text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
+		"origin", op.Text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
 		"ctx", model.Ref("Context"),
 	)
 	required := []any{}
@@ -151,13 +152,13 @@ func (d *document) live() {
 func (d *document) deadLetters() {
 	d.message("DeadLetter", ordered.Of(
 		"title", "An event that a listener could not handle",
-		"headers", object("", 6,
-			"Belfry-Reason", text("The last error."), "Belfry-Listener", text("Who could not handle it."),
-			"Belfry-Attempts", text("How often it was tried."), "Belfry-Subject", text("Where the log has it."),
-			"Belfry-Sequence", text("Its sequence in the log."), "Belfry-Time", text("When it was dead-lettered (RFC 3339)."),
-			"Belfry-Retries", text("How often it came back from the dead letters before."),
-			"Belfry-Omitted", text("\"true\": the event was too large for a letter; the log has it.")),
-		"payload", ordered.Of("type", "object", "description", "The event as it was."),
+		"headers", op.Payload("", 6,
+			"Belfry-Reason", op.Text("The last error."), "Belfry-Listener", op.Text("The listener that could not handle it."),
+			"Belfry-Attempts", op.Text("How often it was tried."), "Belfry-Subject", op.Text("Its subject in the log."),
+			"Belfry-Sequence", op.Text("Its sequence in the log."), "Belfry-Time", op.Text("When it was dead-lettered (RFC 3339)."),
+			"Belfry-Retries", op.Text("How often it was retried from the dead letters before."),
+			"Belfry-Omitted", op.Text("\"true\": the event was too large for a letter; the log has it.")),
+		"payload", ordered.Of("type", "object", "description", "The original event."),
 	))
 	d.channel("deadLetters", "dead.{listener}", "Kept in the JetStream stream DEAD.",
 		ordered.Of("listener", ordered.Of("description", "The listener's name.")), "DeadLetter")

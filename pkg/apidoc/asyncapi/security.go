@@ -6,19 +6,20 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/event"
+	"belfry/pkg/op"
 )
 
-// authDetails is the schema of what an event Auth.* says besides its user.
+// authDetails is the schema of the details of an event Auth.*.
 const authDetails = "AuthDetails"
 
-// securitySummaries say what the events Auth.* are about.
+// securitySummaries describe the events Auth.*.
 func securitySummaries() map[event.Name]string {
 	return map[event.Name]string{
 		event.AuthLoggedIn:        "A session of the user began.",
-		event.AuthLoginFailed:     "A login to the account failed, or a proof of who its user is in a session.",
+		event.AuthLoginFailed:     "A login to the account failed, or a proof of the user's identity in a session.",
 		event.AuthLoggedOut:       "A session of the user ended before it expired.",
 		event.AuthSessionsEnded:   "All sessions and API keys of the user ended.",
-		event.AuthSteppedUp:       "The user has proven again who they are, in a session.",
+		event.AuthSteppedUp:       "The user has proven their identity again, in a session.",
 		event.AuthPasswordSet:     "A password was set.",
 		event.AuthFactorAdded:     "A second factor or a passkey was added.",
 		event.AuthFactorRemoved:   "A second factor or a passkey was removed.",
@@ -37,12 +38,12 @@ func securitySummaries() map[event.Name]string {
 
 // security adds the events about the security of accounts, whose objects are the users.
 func (d *document) security(users *model.Store) {
-	d.schemas.Set(authDetails, object("Which of them an event has depends on the event. Never a password, a token, a code or a hash.", 0,
-		"method", text("How: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
-		"factor", text("The type of the factor, the uuid of the ident or the id of the key that it is about."),
-		"session", text("The session's id."),
+	d.schemas.Set(authDetails, op.Payload("Which of them an event has depends on the event. Never a password, a token, a code or a hash.", 0,
+		"method", op.Text("How: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
+		"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that it is about."),
+		"session", op.Text("The session's id."),
 		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "Of the session: 2 with a second factor."),
-		"reason", text("Why, in a word: docs/reference/events.md has them."),
+		"reason", op.Text("Why, in a word: docs/reference/events.md has them."),
 		"due", model.Time("When what is planned happens, in UTC."),
 	))
 	summaries := securitySummaries()

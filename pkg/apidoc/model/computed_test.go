@@ -6,9 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model/modeltest"
-	"belfry/pkg/apidoc/openapi"
 )
 
 // A computed property is read-only, with the type of its expression where that is known, and so are copies of it. Writes say
@@ -25,7 +23,7 @@ func TestComputedAndUniqueProperties(t *testing.T) {
   C: {expose: {}}
 `
 	for name, document := range map[string]string{
-		"openapi": string(modeltest.Write(t, config, openapi.Document)), "asyncapi": string(modeltest.Write(t, config, asyncapi.Document)),
+		"openapi": string(modeltest.OpenAPI(t, config)), "asyncapi": string(modeltest.AsyncAPI(t, config)),
 	} {
 		for property, kind := range map[string]string{"n": "integer", "label": "string", "any": "", "far": "array", "on": "boolean"} {
 			one := gjson.Get(document, "components.schemas.A.properties."+property)

@@ -12,9 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model/modeltest"
-	"belfry/pkg/apidoc/openapi"
 )
 
 // described is what a schema of a document says of properties: which it has, as readOnly (r), writeOnly (w) or both
@@ -81,7 +79,7 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 		"A": schema["A"], "AInput": "name! phone! pin:w! rank:r role:r tier!", "AUpdate": "name phone pin:w rank:r role:r tier",
 	}
 	for of, want := range map[string]map[string]string{"": open, file(""): schema, file(`,"additionalProperties":false`): closed} {
-		document := modeltest.Write(t, fmt.Sprintf(store, of), openapi.Document)
+		document := modeltest.OpenAPI(t, fmt.Sprintf(store, of))
 		for name, properties := range want {
 			if got := described(t, document, name); got != properties {
 				t.Errorf("%s with %q: %s, want %s", name, of, got, properties)
@@ -94,7 +92,7 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 		}
 	}
 	// Programs on the bus set what rules forbid clients, and see no more than their events have.
-	document := modeltest.Write(t, fmt.Sprintf(store, file("")), asyncapi.Document)
+	document := modeltest.AsyncAPI(t, fmt.Sprintf(store, file("")))
 	for name, want := range map[string]string{"A": schema["A"], "AInput": "mark! name! phone! pin:w! rank! role! tier!"} {
 		if got := described(t, document, name); got != want {
 			t.Errorf("%s of programs: %s, want %s", name, got, want)
@@ -117,7 +115,7 @@ func TestUUIDsThatPartsOfASchemaRefuse(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(modeltest.Write(t, "stores: {A: {expose: {}, schema: "+path+"}}", openapi.Document)))
+		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(modeltest.OpenAPI(t, "stores: {A: {expose: {}, schema: "+path+"}}")))
 		if err != nil {
 			t.Fatal(err)
 		}

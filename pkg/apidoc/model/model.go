@@ -26,6 +26,7 @@ type Contract struct {
 	Stores  []*Store // by name, without belfry's own
 	Login   Login
 	Files   []Files          // by name
+	Events  bool             // browsers receive events
 	Routes  config.Documents // the documents that are routes
 
 	// Names are the components that stores take up; others take theirs beside
@@ -107,8 +108,8 @@ type Key struct{ Name, Target string }
 
 // Of returns the contract of a configuration, with the methods by which its users prove who they are.
 func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
-	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Routes: c.Documents, Names: Names{}}
-	for _, name := range reservedNames() {
+	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Events: true, Routes: c.Documents, Names: Names{}}
+	for _, name := range OwnComponents() {
 		k.Names.Take(name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {

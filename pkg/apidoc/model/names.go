@@ -61,14 +61,18 @@ func (n Names) anyTaken(name string, suffixes []string) bool {
 	return n[strings.ToLower(name)] || slices.ContainsFunc(suffixes, func(suffix string) bool { return n[strings.ToLower(name+suffix)] })
 }
 
-// reservedNames are the components that belong to no store.
-func reservedNames() []string {
+// OwnComponents are the names of components that belong to no store, in the order of a document.
+func OwnComponents() []string {
 	problems := []string{"Invalid", "Unauthenticated", "Denied", "NotFound", "TooSlow", "Conflict", "Mismatch", "TooLarge", "Unsupported", "NoSuchRange", "Misdirected", "Limited",
 		"Internal", "Unavailable"}
 	for i := range problems {
 		problems[i] += "Problem"
 	}
-	return append(problems, FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Passkey", "PasskeyOptions", "PasskeyLoginOptions", "PasskeyDescriptor", "PasskeyRegistration", "PasskeyAssertion", "ListPlan", "Batch", "BatchResults", "Deletion", "StreamNotice", "StreamSecurityEvent", "StreamLine", "Provider", "Status", "SessionCookie", "BearerToken", "Context", "AuthDetails", "IssuedSession", "AccessToken", "ProtocolError")
+	return slices.Concat([]string{FileRecord, UUIDOnly,
+		"Provider", "Session", "APIKey", "Deletion", "Passkey", "PasskeyOptions", "PasskeyLoginOptions", "PasskeyDescriptor", "PasskeyRegistration", "PasskeyAssertion",
+		"IssuedSession", "AccessToken", "ProtocolError",
+		"Status", "ListPlan", "StreamLine", "StreamNotice", "StreamSecurityEvent", "Batch", "BatchResults", "Problem", "ProblemField"}, problems,
+		[]string{"SessionCookie", "BearerToken", "Context", "AuthDetails"})
 }
 
 // ObjectName is the component that is Object.

@@ -358,6 +358,11 @@ func (s *Store) Written(denies bool) *ordered.Object {
 	return ordered.Of("anyOf", []any{Ref(s.ObjectName()), Ref(UUIDOnly)})
 }
 
+// Shown is the schema of an object to which a request led: the uuid alone where a get would be refused.
+func (s *Store) Shown() *ordered.Object {
+	return s.Written(s.Rules["get"] || len(s.Interceptors["get"]) > 0)
+}
+
 // OnlyUUID is the schema of UUIDOnly.
 func OnlyUUID() *ordered.Object {
 	return ordered.Of("type", "object", "description", "What a write replies to a client that may not get the object.",

@@ -6,19 +6,6 @@ import (
 	"belfry/pkg/wire"
 )
 
-// Media types.
-const (
-	jsonType       = "application/json"
-	mergePatchType = "application/merge-patch+json"
-	problemType    = "application/problem+json"
-	ndjsonType     = "application/x-ndjson"
-	formType       = "application/x-www-form-urlencoded"
-	multipartType  = "multipart/form-data"
-	bytesType      = "application/octet-stream"
-	htmlType       = "text/html"
-	anyType        = "*/*"
-)
-
 // components returns the components that operations reference, directly or not.
 func (d *document) components() *ordered.Object {
 	all := ordered.Of("schemas", d.schemas(), "responses", responses(), "parameters", allParameters(), "headers", allHeaders())
@@ -36,7 +23,7 @@ func (d *document) components() *ordered.Object {
 // schemas are the schemas of the stores and of belfry itself.
 func (d *document) schemas() *ordered.Object {
 	all := &ordered.Object{}
-	for _, s := range d.contract.Stores {
+	for _, s := range d.set.Contract.Stores {
 		all.Set(s.ObjectName(), withExample(s.Object, s.Example))
 		all.Set(s.InputName(), withExample(s.Input, s.NewExample))
 		all.Set(s.UpdateName(), s.Update)
@@ -48,31 +35,20 @@ func (d *document) schemas() *ordered.Object {
 			all.Set(p.Name, p.Schema)
 		}
 	}
-	all.Set(model.FileRecord, model.Record())
-	all.Set(model.UUIDOnly, model.OnlyUUID())
-	all.Set("Provider", provider())
-	all.Set("Session", session())
-	all.Set("APIKey", key())
-	all.Set("Deletion", plannedDeletion())
-	all.Set("Passkey", passkey())
-	webauthn(all)
-	all.Set("IssuedSession", d.loggedIn())
-	all.Set("AccessToken", accessToken())
-	all.Set("ProtocolError", protocolError())
-	all.Set("Status", ordered.Of("type", "object", "description", "That requests are served.", "required", []string{"status"},
-		"properties", ordered.Of(
-			"status", only("ok"),
-			"degraded", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "What does not work, of `/readyz`: for operators."),
-		)))
-	all.Set("ListPlan", model.Plan())
-	all.Set("StreamLine", streamLine())
-	all.Set("StreamNotice", streamNotice())
-	all.Set("StreamSecurityEvent", securityEvent())
-	all.Set("Batch", d.batchRequest())
-	all.Set("BatchResults", batchResults())
-	all.Set("Problem", problem())
-	all.Set("ProblemField", problemField())
-	addProblems(all)
+	own := d.set.Components()
+	own.Set(model.FileRecord, model.Record())
+	own.Set(model.UUIDOnly, model.OnlyUUID())
+	own.Set("Problem", problem())
+	own.Set("ProblemField", problemField())
+	addProblems(own)
+	for _, name := range model.OwnComponents() {
+		if schema := own.Object(name); schema != nil {
+			all.Set(name, schema)
+		}
+	}
+	for _, m := range own.Members() {
+		all.Set(m.Name, m.Value)
+	}
 	return all
 }
 
@@ -85,64 +61,9 @@ func withExample(schema, example *ordered.Object) *ordered.Object {
 	return out
 }
 
-func provider() *ordered.Object {
-	return ordered.Of("type", "object", "description", "A login provider.", "required", []string{"name", "url"},
-		"properties", ordered.Of(
-			"name", ordered.Of("type", "string"),
-			"url", ordered.Of("type", "string", "description", "The path to open, or for email, to send a form to."),
-		))
-}
-
-func session() *ordered.Object {
-	return ordered.Of("type", "object", "description", "A session of the user who is logged in.",
-		"required", []string{"id", "current", "type", "created", "lastUsed", "expires", "aal", "authenticatedAt"},
-		"properties", ordered.Of(
-			"id", model.UUID("What ends it."),
-			"current", ordered.Of("type", "boolean", "description", "It is that of this request."),
-			"type", ordered.Of("type", "string", "description", "The provider by which it began."),
-			"application", ordered.Of("type", "string", "description", "The configured redirect of the application that it is of."),
-			"created", model.Time("When it began."),
-			"lastUsed", model.Time("When it was last used, to about an hour."),
-			"expires", model.Time("When it ends unless it is used."),
-			"address", ordered.Of("type", "string", "description", "The network address that it began at."),
-			"place", place(),
-			"userAgent", ordered.Of("type", "string", "description", "The browser or program that it began in."),
-			"device", device(),
-			"methods", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider."),
-			"aal", ordered.Of("type", "integer", "enum", []any{1, 2}, "description", "2 with a second factor."),
-			"authenticatedAt", model.Time("When its user has last proven who they are."),
-		))
-}
-
-// place is that of a network address.
-func place() *ordered.Object {
-	text := func(description string) *ordered.Object {
-		return ordered.Of("type", "string", "description", description)
-	}
-	return ordered.Of("type", "object", "description", "Where the address is used, where a database of places is configured and has it.", "properties", ordered.Of(
-		"city", text("In English."), "country", text("In English."), "countryCode", text("ISO 3166-1, two letters.")))
-}
-
-func device() *ordered.Object {
-	return ordered.Of("type", "string", "description", "The browser and the system that the user agent names; absent for other programs.", "examples", []any{"Firefox on Linux"})
-}
-
-func key() *ordered.Object {
-	return ordered.Of("type", "object", "description", "An API key of the user who is logged in.",
-		"required", []string{"id", "name", "created"},
-		"properties", ordered.Of(
-			"id", model.UUID("What revokes it."),
-			"name", ordered.Of("type", "string", "description", "What it is for."),
-			"rule", ordered.Of("type", "string", "description", "The requests that it allows; without it, any."),
-			"created", model.Time("When it was made."),
-			"lastUsed", model.Time("When it was last used, to about an hour; absent before the first use."),
-			"expires", model.Time("When it expires; absent: never."),
-		))
-}
-
 func (d *document) securitySchemes() *ordered.Object {
-	cookie := d.contract.Login.Cookie
-	if d.contract.Login.Secure {
+	cookie := d.set.Contract.Login.Cookie
+	if d.set.Contract.Login.Secure {
 		cookie = "__Host-" + cookie
 	}
 	return ordered.Of(

@@ -1,8 +1,5 @@
-// Package openapi generates the OpenAPI 3.1 document of a configuration: exactly
-// the routes that exist, with every status that they return.
-//
-// It has its own knowledge of the HTTP API, which docs/reference/http.md documents;
-// test/documents compares the document with a running belfry.
+// Package openapi generates the OpenAPI document of a set of operations: of those that the router mounts, with every status that they
+// return. Its own are the envelope, the components that operations refer to, and the translation into OpenAPI 3.0.
 package openapi
 
 import (
@@ -12,33 +9,26 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 )
 
-// Document returns the document. The same contract gives the same bytes.
-func Document(k *model.Contract) ([]byte, error) { return whole(k).Encode() }
+// Document returns the document of operations in OpenAPI 3.1. The same contract gives the same bytes.
+func Document(set *op.Set) ([]byte, error) { return whole(set).Encode() }
 
 // whole is the document in OpenAPI 3.1.
-func whole(k *model.Contract) *ordered.Object {
-	d := &document{contract: k, names: model.Names{}, paths: &ordered.Object{}}
-	for _, s := range k.Stores {
-		if s.Expose != nil {
-			d.store(s)
-		}
+func whole(set *op.Set) *ordered.Object {
+	k := set.Contract
+	d := &document{set: set, names: model.Names{}, paths: &ordered.Object{}}
+	for _, o := range set.Operations() {
+		d.add(o)
 	}
-	d.batch()
-	d.login()
-	for _, f := range k.Files {
-		d.files(f)
-	}
-	d.events()
-	d.system()
 	return ordered.Of(
 		"openapi", "3.1.0",
 		"info", ordered.Of("title", "belfry", "version", k.Version, "summary", "JSON objects in stores, copies that stay right, an event for everything.",
 			"description", description),
 		"servers", []any{ordered.Of("url", k.BaseURL)},
-		"security", maybe(),
-		"tags", d.tags,
+		"security", op.Maybe(),
+		"tags", set.Tags(),
 		"paths", model.PlainIn(d.paths),
 		"components", d.components(),
 	)
@@ -54,118 +44,40 @@ const description = "Written from the running configuration.\n\n" +
 
 // document is a document under construction.
 type document struct {
-	contract *model.Contract
-	names    model.Names // of operations
-	tags     []any
-	paths    *ordered.Object
-}
-
-func (d *document) tag(name, description string) {
-	d.tags = append(d.tags, ordered.Of("name", name, "description", description))
-}
-
-// operation is one method of one path.
-type operation struct {
-	method, path, tag string
-	id                string
-	summary           string
-	description       string
-	parameters        []any
-	body              *ordered.Object
-	replies           *ordered.Object // by status
-	problems          []int           // statuses of problems
-	security          []any           // nil: that of the document
+	set   *op.Set
+	names model.Names // of operations
+	paths *ordered.Object
 }
 
 // add adds an operation.
-func (d *document) add(o operation) {
-	path := d.paths.Object(o.path)
+func (d *document) add(o op.Operation) {
+	path := d.paths.Object(o.Path)
 	if path == nil {
 		path = &ordered.Object{}
-		d.paths.Set(o.path, path)
+		d.paths.Set(o.Path, path)
 	}
-	replies := o.replies.Clone()
-	problems := slices.Sorted(slices.Values(o.problems))
+	problems := append(slices.Clone(o.Problems), 500, 503)
 	if slices.Contains(problems, 401) { // it reads credentials: the rule of an API key can refuse any request
-		problems = slices.Sorted(slices.Values(append(problems, 403)))
+		problems = append(problems, 403)
 	}
+	slices.Sort(problems)
+	replies := o.Replies.Clone()
 	for _, status := range slices.Compact(problems) {
 		replies.Set(strconv.Itoa(status), ordered.Of("$ref", "#/components/responses/"+problemOf(status).name))
 	}
-	out := ordered.Of("operationId", d.names.Take(o.id), "tags", []string{o.tag}, "summary", o.summary)
-	if o.description != "" {
-		out.Set("description", o.description)
+	out := ordered.Of("operationId", d.names.Take(o.ID), "tags", []string{o.Tag}, "summary", o.Summary)
+	if o.Description != "" {
+		out.Set("description", o.Description)
 	}
-	if o.security != nil {
-		out.Set("security", o.security)
+	if o.Security != nil {
+		out.Set("security", o.Security)
 	}
-	if o.parameters != nil {
-		out.Set("parameters", o.parameters)
+	if o.Parameters != nil {
+		out.Set("parameters", o.Parameters)
 	}
-	if o.body != nil {
-		out.Set("requestBody", o.body)
+	if o.Body != nil {
+		out.Set("requestBody", o.Body)
 	}
 	out.Set("responses", replies)
-	path.Set(o.method, out)
-}
-
-// get adds a GET and its HEAD.
-func (d *document) get(o operation) {
-	o.method = "get"
-	d.add(o)
-	o.method, o.id = "head", "head"+strings.TrimPrefix(strings.ToUpper(o.id[:1])+o.id[1:], "Get")
-	o.summary, o.description = "The headers that GET has", ""
-	replies := &ordered.Object{}
-	for _, m := range o.replies.Members() {
-		r := m.Value.(*ordered.Object).Clone()
-		r.Delete("content")
-		replies.Set(m.Name, r)
-	}
-	o.replies = replies
-	d.add(o)
-}
-
-// Security: none is needed, and one of two may be shown; or one has to be.
-func maybe() []any { return append([]any{&ordered.Object{}}, needed()...) }
-func needed() []any {
-	return []any{ordered.Of("sessionCookie", []any{}), ordered.Of("bearerToken", []any{})}
-}
-func open() []any { return []any{} }
-
-// asJSON is a content of one media type.
-func asJSON(schema *ordered.Object) *ordered.Object { return as(jsonType, schema) }
-
-func as(mediaType string, schema *ordered.Object) *ordered.Object {
-	return ordered.Of(mediaType, ordered.Of("schema", schema))
-}
-
-func body(content *ordered.Object) *ordered.Object {
-	return ordered.Of("required", true, "content", content)
-}
-
-// reply is a response with the common headers and the named ones, as references to
-// components. A header has the name of its component, or both are given: name=component. content can be nil.
-func reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
-	all := &ordered.Object{}
-	for _, name := range append(headers, "X-Request-Id") {
-		name, component, other := strings.Cut(name, "=")
-		if !other {
-			component = name
-		}
-		all.Set(name, ordered.Of("$ref", "#/components/headers/"+component))
-	}
-	r := ordered.Of("description", description, "headers", all)
-	if content != nil {
-		r.Set("content", content)
-	}
-	return r
-}
-
-// parameters are references to components.
-func parameters(names ...string) []any {
-	var all []any
-	for _, name := range names {
-		all = append(all, ordered.Of("$ref", "#/components/parameters/"+name))
-	}
-	return all
+	path.Set(strings.ToLower(o.Method), out)
 }

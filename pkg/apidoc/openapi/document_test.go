@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"belfry/pkg/apidoc/model/modeltest"
-	"belfry/pkg/apidoc/openapi"
 )
 
 // at finds a value by the names on the way to it, separated by blanks; nil for
@@ -66,7 +65,7 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 	} {
 		want := strings.Fields(c.want)
 		slices.Sort(want)
-		if got := names(at(t, modeltest.Write(t, c.config, openapi.Document), c.path)); !slices.Equal(got, want) {
+		if got := names(at(t, modeltest.OpenAPI(t, c.config), c.path)); !slices.Equal(got, want) {
 			t.Errorf("%s: %s has %v, want %v", c.name, c.path, got, want)
 		}
 	}
@@ -90,11 +89,11 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 		{"what no one reads", `stores: {A: {expose: {}, fields: {pin: {read: "false"}}}}`, "components schemas A properties pin", nil},
 		{"and not for clients", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas AInput properties role", nil},
 	} {
-		if got := at(t, modeltest.Write(t, c.config, openapi.Document), c.path); got != c.want {
+		if got := at(t, modeltest.OpenAPI(t, c.config), c.path); got != c.want {
 			t.Errorf("%s: %s is %v, want %v", c.name, c.path, got, c.want)
 		}
 	}
-	servers, _ := at(t, modeltest.Write(t, `baseURL: https://example.org/api/`, openapi.Document), "servers").([]any)
+	servers, _ := at(t, modeltest.OpenAPI(t, `baseURL: https://example.org/api/`), "servers").([]any)
 	if len(servers) != 1 || servers[0].(map[string]any)["url"] != "https://example.org/api" {
 		t.Errorf("servers are %v", servers)
 	}
@@ -107,9 +106,9 @@ stores: {A: {expose: {}, indexes: [x], private: [p]}, B: {expose: {list: true}, 
 authentication: {providers: {email: {}, x: {type: oidc, issuer: "https://x", clientID: x}, y: {type: oidc, issuer: "https://y", clientID: y}}}
 binaries: {m: {expose: {url: /m}}, n: {expose: {url: /n}, map: {A: [q, r], B: [q], C: [s]}}}
 `
-	first := modeltest.Write(t, text, openapi.Document)
+	first := modeltest.OpenAPI(t, text)
 	for range 20 {
-		if !bytes.Equal(first, modeltest.Write(t, text, openapi.Document)) {
+		if !bytes.Equal(first, modeltest.OpenAPI(t, text)) {
 			t.Fatal("the same configuration has two documents")
 		}
 	}
@@ -117,9 +116,9 @@ binaries: {m: {expose: {url: /m}}, n: {expose: {url: /n}, map: {A: [q, r], B: [q
 
 // What generators of types make something useful of.
 func TestTypesAreAsNarrowAsTheyCanBe(t *testing.T) {
-	text := modeltest.Write(t, `{stores: {
+	text := modeltest.OpenAPI(t, `{stores: {
 		Own: {expose: {list: true}, policy: owner}, Ruled: {expose: {}, policy: {get: "true"}}, Hidden: {expose: {}},
-		Asked: {expose: {}, policy: owner, intercept: {get: [{name: x}]}}}, binaries: {f: {map: {Own: [a]}, expose: {url: /f}}}}`, openapi.Document)
+		Asked: {expose: {}, policy: owner, intercept: {get: [{name: x}]}}}, binaries: {f: {map: {Own: [a]}, expose: {url: /f}}}}`)
 	const either = `{"anyOf":[{"$ref":"#/components/schemas/%s"},{"$ref":"#/components/schemas/UUIDOnly"}]}`
 	const one = `{"$ref":"#/components/schemas/%s"}`
 	for _, c := range []struct{ name, path, want string }{

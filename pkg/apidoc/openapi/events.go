@@ -1,100 +1,10 @@
 package openapi
 
 import (
-	"slices"
-
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/event"
 )
-
-const eventsTag = "Events"
-
-// events adds the stream of events for browsers.
-func (d *document) events() {
-	d.tag(eventsTag, "What happens, as it happens.")
-	query := func(name, description string, values []string) *ordered.Object {
-		items := ordered.Of("type", "string")
-		if len(values) > 0 {
-			items.Set("enum", values)
-		}
-		return ordered.Of("name", name, "in", "query", "description", description, "explode", true,
-			"schema", ordered.Of("type", "array", "items", items))
-	}
-	last := ordered.Of("type", "string", "pattern", "^[A-Za-z0-9_-]+$")
-	names := []string{string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
-		string(event.BinaryUploaded), string(event.BinaryDeleted), string(event.AuthPattern)}
-	for _, name := range event.Auth() {
-		names = append(names, string(name))
-	}
-	d.get(operation{
-		path: "/events", tag: eventsTag, id: "listenToEvents", summary: "Receive events (Server-Sent Events)",
-		description: "A message for each event: its id is opaque, its event the event's name, and its data a JSON object: " +
-			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
-			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
-		parameters: []any{
-			query("store", "Only these stores; all without it.", streamedStores(d.contract)),
-			query("event", "Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names.", names),
-			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
-				"description", "The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log."),
-			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
-				"description", "The id of the last received event: the stream continues after it."),
-		},
-		replies:  ordered.Of("200", reply("The stream, until the client or the server ends it.", d.eventStream(), "Cache-Control", "X-Accel-Buffering")),
-		problems: []int{400, 401, 403, 429, 500, 503},
-	})
-}
-
-// streamedStores returns the stores whose events are streamed.
-func streamedStores(k *model.Contract) []string {
-	var all []string
-	for _, s := range k.Stores {
-		if s.Expose != nil && s.Expose.Events && !s.Expose.Restrict.Get && len(s.Interceptors["get"]) == 0 {
-			all = append(all, s.Name)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// eventStream is the content of a stream. OpenAPI 3.1 can't say what the messages of a stream are.
-// contentSchema, which validators ignore, refers to their data, so that generators make types of it.
-func (d *document) eventStream() *ordered.Object {
-	var all []any
-	for _, name := range streamedStores(d.contract) {
-		all = append(all, model.Ref(d.contract.Store(name).EventName()))
-	}
-	all = append(all, model.Ref("StreamSecurityEvent"), model.Ref("StreamNotice"))
-	return as("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is that of the data of each message.",
-		"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
-}
-
-// streamNotice is the data of a message about the stream itself.
-func streamNotice() *ordered.Object {
-	return objectOf("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed.", 1, "reason", text())
-}
-
-// securityEvent is the data of an event about the security of an account.
-func securityEvent() *ordered.Object {
-	text := func(description string) *ordered.Object {
-		return ordered.Of("type", "string", "description", description)
-	}
-	return objectOf("An event about the security of an account, for whoever `authentication.audit` names.", 8,
-		"id", text("That of the event: the same if it is in the log twice."),
-		"event", ordered.Of("type", "string", "enum", event.Auth()),
-		"time", model.Time("When it happened."),
-		"store", text("That of users."),
-		"uuid", model.UUID("The user's uuid."),
-		"revision", text("That of the user."),
-		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the user who has done it; null: nobody who is logged in."),
-		"origin", text("What it was done by, such as `http`."),
-		"ctx", objectOf("The request that it was done by.", 0, "request", text("Its id."), "address", text("Where it came from."), "userAgent", text("What it was made with.")),
-		"auth", objectOf("Details.", 0,
-			"method", text("How: password, passkey, totp, recovery, email, link, or the name of a provider."),
-			"factor", text("The type of the factor, or the uuid of the ident or the id of the key, that it is about."),
-			"session", text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
-			"reason", text("Why, in a word."), "due", model.Time("When what is planned happens.")))
-}
 
 // streamed is the data of an event of a store in a stream.
 func (d *document) streamed(s *model.Store) *ordered.Object {

@@ -6,14 +6,15 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 )
 
 // Lowered returns the document in OpenAPI 3.0, for code generators that do not take 3.1. What 3.0 has no word for is left out, and what such
 // generators have no type for is simplified: alternatives of objects become one object with the properties of all, of which none
 // has to be there unless all alternatives need it. So it may allow more than the other document, and less in one case alone: what one
 // alternative says of a property holds for all.
-func Lowered(k *model.Contract) ([]byte, error) {
-	d := whole(k)
+func Lowered(set *op.Set) ([]byte, error) {
+	d := whole(set)
 	l := lowering{schemas: d.Object("components").Object("schemas"), lowered: map[string]*ordered.Object{}}
 	out := &ordered.Object{}
 	for _, m := range d.Members() {
@@ -84,11 +85,11 @@ func (l *lowering) part(v any) any {
 // there is one for bytes. Generators make a type of each, and some fail for a form of any fields.
 func forPrograms(content *ordered.Object) *ordered.Object {
 	out := content.Clone()
-	if out.Has(jsonType) {
-		out.Delete(ndjsonType, formType, htmlType, mergePatchType)
+	if out.Has(op.JSONType) {
+		out.Delete(op.NDJSONType, op.FormType, op.HTMLType, op.MergePatchType)
 	}
-	if out.Has(bytesType) {
-		out = as(bytesType, raw())
+	if out.Has(op.BytesType) {
+		out = op.Content(op.BytesType, op.Raw())
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"belfry/pkg/apidoc/model/modeltest"
-	"belfry/pkg/apidoc/openapi"
 )
 
 // lowered is the document in 3.0 of a store A with a schema file.
@@ -19,7 +18,7 @@ func lowered(t *testing.T, schema string) []byte {
 	if err := os.WriteFile(file, []byte(schema), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return modeltest.Write(t, `{authentication: {passkeys: {}, providers: {email: {}}}, binaries: {b: {}}, baseURL: "https://example.org", stores: {A: {schema: "`+file+`", expose: {list: true}}}}`, openapi.Lowered)
+	return modeltest.OpenAPI30(t, `{authentication: {passkeys: {}, providers: {email: {}}}, binaries: {b: {}}, baseURL: "https://example.org", stores: {A: {schema: "`+file+`", expose: {list: true}}}}`)
 }
 
 // What 3.0 has no word for is said as far as it has.
@@ -75,8 +74,8 @@ func TestLoweredKeywords(t *testing.T) {
 // Where a schema of belfry's own has several types or says nothing of an object, generators fail or make types of no use. allOf, in which they
 // are merged, is of problems alone.
 func TestSchemasOfBelfryItselfAreForGenerators(t *testing.T) {
-	text := modeltest.Write(t, `{authentication: {passkeys: {}, deletion: {enabled: true}, redirects: ["https://example.org/in"], providers: {email: {login: {code: true}}}}, baseURL: "https://example.org",
-		binaries: {b: {}}, stores: {A: {expose: {list: true}, map: {B: {key: b, target: as}}}, B: {expose: {list: true}}}}`, openapi.Document)
+	text := modeltest.OpenAPI(t, `{authentication: {passkeys: {}, deletion: {enabled: true}, redirects: ["https://example.org/in"], providers: {email: {login: {code: true}}}}, baseURL: "https://example.org",
+		binaries: {b: {}}, stores: {A: {expose: {list: true}, map: {B: {key: b, target: as}}}, B: {expose: {list: true}}}}`)
 	var document any
 	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)

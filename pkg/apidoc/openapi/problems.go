@@ -6,6 +6,7 @@ import (
 	"belfry/internal/ordered"
 	problems "belfry/pkg/api/problem"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
 )
 
 // failure is the status of an error.
@@ -51,7 +52,7 @@ func problemOf(status int) failure {
 func responses() *ordered.Object {
 	all := &ordered.Object{}
 	for _, f := range failures() {
-		all.Set(f.name, reply(f.what, as(problemType, model.Ref(f.name+"Problem")), append([]string{"Cache-Control", "Link=Help"}, f.headers...)...))
+		all.Set(f.name, op.Reply(f.what, op.Content(op.ProblemType, model.Ref(f.name+"Problem")), append([]string{"Cache-Control", "Link=Help"}, f.headers...)...))
 	}
 	return all
 }
@@ -75,14 +76,14 @@ func problem() *ordered.Object {
 		"required", []string{"type", "title", "status", "instance"},
 		"properties", ordered.Of(
 			"type", ordered.Of("type", "string", "format", "uri", "description", "What sort of thing it is, for programs."),
-			"title", ordered.Of("type", "string", "description", "The same for people."),
+			"title", op.Text("The same for people."),
 			"status", ordered.Of("type", "integer", "description", "That of the reply."),
-			"detail", ordered.Of("type", "string", "description", "What it is this time."),
-			"instance", ordered.Of("type", "string", "description", "The request's id."),
+			"detail", op.Text("What it is this time."),
+			"instance", op.Text("The request's id."),
 			"step", ordered.Of("type", "string", "enum", []any{"second-factor", "reauthenticate", "enroll"}, "description", "Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account."),
 			"maxAge", ordered.Of("type", "integer", "description", "Of the step reauthenticate: how many seconds ago it may have been."),
 			"factors", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "Of a login whose second factor is missing: the types that can be used."),
-			"flow", ordered.Of("type", "string", "description", "Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie."),
+			"flow", op.Text("Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie."),
 			"errors", ordered.Of("type", "array", "description", "Places of the body that are at fault.", "items", model.Ref("ProblemField")),
 			"rule", ordered.Of("type", "object", "description", "The rule that denies; with `development: true` alone.", "required", []string{"operation", "reason"},
 				"properties", ordered.Of("operation", ordered.Of("type", "string"), "expression", ordered.Of("type", "string"), "reason", ordered.Of("type", "string"))),
@@ -96,17 +97,8 @@ func problem() *ordered.Object {
 func problemField() *ordered.Object {
 	return ordered.Of("type", "object", "description", "A place of the body that is at fault.", "required", []string{"pointer", "message"},
 		"properties", ordered.Of(
-			"pointer", ordered.Of("type", "string", "description", "A JSON pointer (RFC 6901); empty for the whole document."),
-			"message", ordered.Of("type", "string", "description", "What is expected there."),
-			"keyword", ordered.Of("type", "string", "description", "The keyword of the store's schema that is violated; absent for other violations."),
+			"pointer", op.Text("A JSON pointer (RFC 6901); empty for the whole document."),
+			"message", op.Text("What is expected there."),
+			"keyword", op.Text("The keyword of the store's schema that is violated; absent for other violations."),
 		))
-}
-
-// interceptorProblems are the statuses with which an interceptor can refuse, besides those of its
-// own failures.
-func interceptorProblems(s *model.Store, op string) []int {
-	if s == nil || len(s.Interceptors[op]) == 0 {
-		return nil
-	}
-	return []int{400, 401, 403, 404, 409, 412, 413, 415, 429, 503}
 }

@@ -9,8 +9,6 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -36,38 +34,35 @@ func (q Question) input() (object.Object, error) {
 	return object.Parse(q.Input)
 }
 
-// Access is the answer to a Question.
-type Access struct {
+// Answer is the answer to a Question.
+type Answer struct {
 	access.Explanation
 	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "": it does
 }
 
 // Granted reports whether the user may do the operation over HTTP.
-func (a *Access) Granted() bool { return a.Explanation.Granted() && a.NoRoute == "" }
+func (a *Answer) Granted() bool { return a.Explanation.Granted() && a.NoRoute == "" }
 
-// CheckAccess answers a question by the belfry that serves the stores if one does, and directly otherwise. Errors:
-// Invalid; NotFound for the user or the object.
-func CheckAccess(ctx context.Context, c *config.Config, q Question) (answer *Access, err error) {
-	if c.Stores[q.Store] == nil {
-		return nil, plan.UnknownStore(c, q.Store)
-	}
-	if _, err := q.input(); err != nil {
-		return nil, err
-	}
-	err = open.WithStores(ctx, c, "access check",
-		func(_ *plan.Plan, set *store.Set) (err error) {
-			answer, err = Decide(ctx, c, set, q)
-			return err
-		},
-		func(h hold.Holder) (err error) {
-			answer, err = hold.Ask[Access](ctx, h, "/access", q)
-			return err
-		})
-	return answer, err
+// Access answers a Question. Errors: Invalid; NotFound for the user or the object.
+var Access = Operation[Question, Answer, none]{
+	Name: "access check", Max: 4 << 20,
+	Check: func(c *config.Config, q Question) error {
+		if c.Stores[q.Store] == nil {
+			return plan.UnknownStore(c, q.Store)
+		}
+		_, err := q.input()
+		return err
+	},
+	Run: func(ctx context.Context, at *Place, q Question, _ func(none)) (*Answer, error) {
+		return decide(ctx, at.Plan.Config, at.Set, q)
+	},
+	Commands: []Command[Question, Answer]{{
+		Words: "access check", Help: "Explain whether a user may do something with an object: the rule, its values, its result.", Flags: &accessFlags{},
+	}},
 }
 
-// Decide answers a question about access with open stores.
-func Decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (*Access, error) {
+// decide answers a question about access with open stores.
+func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (*Answer, error) {
 	s := set.Store(q.Store)
 	if s == nil {
 		return nil, plan.UnknownStore(c, q.Store)
@@ -100,7 +95,7 @@ func Decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		return nil, err
 	}
 	e.Hide(users.Rules().Hidden, "user")
-	a := &Access{Explanation: e, NoRoute: plan.WhyNoRoute(c.Stores[q.Store], q.Operation)}
+	a := &Answer{Explanation: e, NoRoute: plan.WhyNoRoute(c.Stores[q.Store], q.Operation)}
 	if disabled {
 		a.NoRoute = "the user is disabled, and can't log in"
 	}

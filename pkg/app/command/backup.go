@@ -2,23 +2,17 @@ package command
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/app/hold"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
-	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/store"
@@ -46,31 +40,33 @@ type BackupResult struct {
 // Clean reports whether the backup has everything.
 func (r *BackupResult) Clean() bool { return len(r.Problems) == 0 }
 
-// Backup makes a backup: by the belfry that serves the data if one does, and directly otherwise. Then it gives way to a belfry
-// that waits for the data.
-func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *BackupResult, err error) {
-	if _, err := NewBackupPlace(c, o.To); err != nil {
-		return nil, err
-	}
-	err = open.WithStores(ctx, c, "backup",
-		func(p *plan.Plan, set *store.Set) error {
-			giving, done := hold.GivingWay(ctx, p.Config.Data)
-			defer done()
-			err := open.WithRest(giving, p, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
-				m := &Maker{Plan: p, Set: set, Bus: b, Storages: storages, Backends: p.Opened, Log: slog.New(slog.DiscardHandler), Holder: NewHolder(p.Config, object.NewUUID())}
-				result, err = m.Make(giving, o)
-				return err
-			})
-			if err != nil && errors.Is(context.Cause(giving), hold.ErrGaveWay) {
-				return hold.ErrGaveWay
-			}
-			return err
-		},
-		func(h hold.Holder) (err error) {
-			result, err = backupServed(ctx, h, o)
+// BackupRequest asks for a backup.
+type BackupRequest struct {
+	To *config.BackupPlace `json:"to,omitempty"` // nil: the configured one
+}
+
+// Backup makes a backup. A command that makes it itself gives way to a belfry that waits for the data.
+var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
+	Name: "backup", Max: 1 << 16, Broken: ", and the backup was not completed",
+	Check: func(c *config.Config, q BackupRequest) error {
+		_, err := NewBackupPlace(c, q.To)
+		return err
+	},
+	Run: func(ctx context.Context, at *Place, q BackupRequest, report func(backup.Progress)) (result *BackupResult, err error) {
+		err = at.Backups(ctx, func(ctx context.Context, m *Maker) (err error) {
+			var last time.Time
+			result, err = m.Make(ctx, BackupOptions{To: q.To, Progress: func(p backup.Progress) {
+				if now := time.Now(); now.Sub(last) >= progressInterval {
+					last = now
+					report(p)
+				}
+			}})
 			return err
 		})
-	return result, err
+		return result, err
+	},
+	Show:     func(s Streams, _ BackupRequest) (func(backup.Progress), func(error)) { return showBackup(s) },
+	Commands: []Command[BackupRequest, BackupResult]{{Words: "backup make", Help: "Make a backup (default).", Default: true, Flags: &backupFlags{}}},
 }
 
 // Maker makes the backups of a process.
@@ -194,41 +190,4 @@ func (m *Maker) grace() (shortest time.Duration) {
 		}
 	}
 	return shortest
-}
-
-// BackupLine is one of the JSON lines with which a serving process replies to a request for a backup.
-type BackupLine struct {
-	Progress *backup.Progress `json:"progress,omitempty"`
-	Result   *BackupResult    `json:"result,omitempty"`
-	Failure  *hold.Failure    `json:"failure,omitempty"`
-}
-
-// BackupRequest is the request of a command.
-type BackupRequest struct {
-	To *config.BackupPlace `json:"to,omitempty"`
-}
-
-func backupServed(ctx context.Context, h hold.Holder, o BackupOptions) (*BackupResult, error) {
-	data, err := json.Marshal(BackupRequest{To: o.To})
-	if err != nil {
-		return nil, err
-	}
-	body, err := hold.Control(ctx, h, http.MethodPost, "/backup", strings.NewReader(string(data)))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = body.Close() }()
-	for lines := json.NewDecoder(body); ; {
-		var line BackupLine
-		switch err := lines.Decode(&line); {
-		case err != nil:
-			return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed, and the backup was not completed", h)
-		case line.Failure != nil:
-			return nil, line.Failure.Err()
-		case line.Result != nil:
-			return line.Result, nil
-		case line.Progress != nil && o.Progress != nil:
-			o.Progress(*line.Progress)
-		}
-	}
 }

@@ -5,17 +5,16 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	netmail "net/mail"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/app/hold"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
@@ -37,35 +36,46 @@ type MailTested struct {
 	Served bool   `json:"served,omitempty"` // it was sent by the belfry that serves
 }
 
-// TestMail sends a mail. If a belfry serves the data folder, that does it, with the configuration and the environment that it has. Errors:
+// Mail sends a mail. A belfry that serves the data folder does it with the configuration and the environment that it has. Errors:
 // Invalid for a wrong address or mailer; Unavailable with what the server replies.
-func TestMail(ctx context.Context, c *config.Config, q MailTest) (*MailTested, error) {
-	if _, err := os.Stat(c.Data); err == nil {
-		switch h, err := hold.HolderOf(c.Data); {
-		case err != nil:
-			return nil, err
-		case h != nil && h.Control != "":
-			tested, err := hold.Ask[MailTested](ctx, *h, "/mail", q)
-			if err == nil {
-				tested.Served = true
-			}
-			return tested, err
+var Mail = Operation[MailTest, MailTested, none]{
+	Name: "mail test", Storeless: true,
+	Run: func(ctx context.Context, at *Place, q MailTest, _ func(none)) (*MailTested, error) {
+		tested, err := sendTest(ctx, at.Plan, q, at.Sender)
+		if err == nil {
+			tested.Served = at.Served
 		}
-	}
-	p, err := plan.Compile(c)
-	if err != nil {
-		return nil, err
-	}
-	return SendTest(ctx, p, q, func(_ string, m config.Mailer) mail.Sender {
-		if m.SMTP != nil {
-			return mail.NewSMTP(p.SMTPOptions(m.SMTP))
-		}
-		return mail.NewFolder(m.File.Folder, nil)
-	})
+		return tested, err
+	},
+	Commands: []Command[MailTest, MailTested]{{Words: "mail test", Help: "Send a mail, and print what the mail server replies.", Flags: &mailFlags{}}},
 }
 
-// SendTest sends a mail by the mailer of a plan, or by the sender that is given for it.
-func SendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
+type mailFlags struct {
+	Address string `arg:"" help:"Address to which the mail is sent."`
+	Mailer  string `help:"The mailer, instead of that of authentication.providers.email." placeholder:"NAME"`
+	JSON    bool   `name:"json" help:"Print the result as JSON."`
+}
+
+// Request implements Flags.
+func (f *mailFlags) Request(context.Context, Streams) (MailTest, error) {
+	return MailTest{To: f.Address, Mailer: f.Mailer}, nil
+}
+
+// Print implements Flags.
+func (f *mailFlags) Print(s Streams, t *MailTested) error {
+	if f.JSON {
+		return encoder(s.Out).Encode(t)
+	}
+	by := "by this command, since no belfry serves the data folder here"
+	if t.Served {
+		by = "by the belfry that serves, with the configuration that it has read"
+	}
+	_, err := fmt.Fprintf(s.Out, "%s\n(%s)\n", t.Done(), by)
+	return err
+}
+
+// sendTest sends a mail by the mailer of a plan, or by the sender that is given for it.
+func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
 	c := p.Config
 	tested := &MailTested{Mailer: cmp.Or(q.Mailer, "default"), From: defaultSender(c), To: strings.TrimSpace(q.To)}
 	if e := c.Authentication.Email; e != nil {

@@ -2,11 +2,13 @@ package command
 
 import (
 	"context"
-	"os"
+	"fmt"
+	"io"
 	"strings"
 
 	"belfry/pkg/app/hold"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/doctor"
 )
 
 // Reloaded is what a reload did.
@@ -17,24 +19,49 @@ type Reloaded struct {
 	Refused  []string `json:"refused,omitempty"`  // problems because of which nothing was changed
 }
 
-// Reload has the process that serves a data folder read its configuration again. Errors: Invalid when that refuses
-// it, with its problems; Unavailable when nobody serves.
-func Reload(ctx context.Context, folder string) (*Reloaded, error) {
-	if _, err := os.Stat(folder); err != nil {
-		return nil, errs.New(errs.Invalid, "there is no data folder %s; check --config and --data", folder)
+// refusal is Invalid with the problems because of which a process has changed nothing.
+func (r *Reloaded) refusal(of hold.Holder) error {
+	if len(r.Refused) == 0 {
+		return nil
 	}
-	h, err := hold.HolderOf(folder)
-	switch {
-	case err != nil:
-		return nil, err
-	case h == nil:
-		return nil, errs.New(errs.Unavailable, "no belfry serves the data folder %s: nothing is to be reloaded", folder)
-	case h.Control == "":
-		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, h)
+	return errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", of, strings.Join(r.Refused, "\n"))
+}
+
+// Reload has the process that serves read its configuration again. Errors: Invalid when that refuses it, with its problems; Unavailable when
+// nobody serves.
+var Reload = Operation[none, Reloaded, none]{
+	Name: "reload", Served: "nothing is to be reloaded",
+	Run:      func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },
+	Commands: []Command[none, Reloaded]{{Words: "reload", Help: "Have the belfry that serves read its configuration again.", Flags: &reloadFlags{}}},
+}
+
+type reloadFlags struct{}
+
+// Request implements Flags.
+func (*reloadFlags) Request(context.Context, Streams) (in none, err error) { return in, nil }
+
+// Print implements Flags.
+func (*reloadFlags) Print(s Streams, r *Reloaded) error {
+	text := r.File + ": reloaded; nothing has changed\n"
+	if len(r.Changed) > 0 {
+		text = r.File + ": reloaded; changed are\n  " + strings.Join(r.Changed, "\n  ") + "\n"
 	}
-	r, err := hold.Ask[Reloaded](ctx, *h, "/reload", struct{}{})
-	if err == nil && len(r.Refused) > 0 {
-		return nil, errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", h, strings.Join(r.Refused, "\n"))
+	_, err := io.WriteString(s.Out, text)
+	if err == nil && len(r.Building) > 0 {
+		_, err = fmt.Fprintf(s.Err, "these indexes are being built in the background; lists that need one are refused until it is complete: %s\n",
+			strings.Join(r.Building, ", "))
 	}
-	return r, err
+	return err
+}
+
+// Examined is what the process that serves knows of itself, for `belfry doctor`.
+type Examined struct {
+	Version  string           `json:"version"`
+	Findings []doctor.Finding `json:"findings"`
+}
+
+// Examine asks the process that serves how it is.
+var Examine = Operation[none, Examined, none]{
+	Name: "doctor", Served: "there is nobody to ask",
+	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Examined, error) { return at.Examine(ctx) },
 }

@@ -244,8 +244,8 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	// Copies differ where the backends were not read at one moment.
-	report := &Report{}
-	if err := VerifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {
+	report, err := verifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil)), VerifyRequest{Repair: true}, verify.Options{Alone: true}, func(verify.Progress) {})
+	if err != nil {
 		return nil, err
 	}
 	if err := r.bus.Sync(ctx); err != nil {

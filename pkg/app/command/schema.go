@@ -2,10 +2,14 @@ package command
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"belfry/internal/count"
 
 	"belfry/config"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -20,31 +24,76 @@ type SchemaQuestion struct {
 	Formats bool   `json:"formats,omitempty"` // its format is asserted
 }
 
-// MaxSchemaQuestion is the most bytes of a SchemaQuestion: more than the largest schema in base64 has.
-const MaxSchemaQuestion = 1 << 20
+// Schema reads all objects of a store and reports those that a schema would refuse.
+var Schema = Operation[SchemaQuestion, store.SchemaReport, none]{
+	Name: "schema check", Max: 1 << 20, // more than the largest schema in base64 has
+	Check: func(c *config.Config, q SchemaQuestion) error {
+		if c.Stores[q.Store] == nil {
+			return plan.UnknownStore(c, q.Store)
+		}
+		if q.Name == "" && c.Stores[q.Store].Schema == "" {
+			return errs.New(errs.Invalid, "store %s has no schema: name one with --schema", q.Store)
+		}
+		_, err := q.compile(c)
+		return err
+	},
+	Run: func(ctx context.Context, at *Place, q SchemaQuestion, _ func(none)) (*store.SchemaReport, error) {
+		return checkSchema(ctx, at.Plan.Config, at.Set, q)
+	},
+	Commands: []Command[SchemaQuestion, store.SchemaReport]{{
+		Words: "schema check", Help: "Count the objects of a store that its schema would refuse, and show the first ten.", Flags: &schemaFlags{},
+	}},
+}
 
-// CheckSchema reads all objects of a store and reports those that a schema would refuse, by the belfry that serves the
-// store if one does, and directly otherwise.
-func CheckSchema(ctx context.Context, c *config.Config, q SchemaQuestion) (report *store.SchemaReport, err error) {
-	if c.Stores[q.Store] == nil {
-		return nil, plan.UnknownStore(c, q.Store)
+type schemaFlags struct {
+	Store   string `required:"" help:"Name of the store." placeholder:"NAME"`
+	Schema  string `help:"A JSON Schema to check instead of that of the configuration." placeholder:"FILE" type:"existingfile"`
+	Formats bool   `help:"With --schema: assert format, as with formats in the configuration."`
+	JSON    bool   `name:"json" help:"Print one JSON object."`
+}
+
+// Request implements Flags.
+func (f *schemaFlags) Request(context.Context, Streams) (SchemaQuestion, error) {
+	q := SchemaQuestion{Store: f.Store, Formats: f.Formats}
+	if f.Schema == "" {
+		if f.Formats {
+			return q, errs.New(errs.Invalid, "--formats is for --schema: the configuration says whether its schema asserts formats")
+		}
+		return q, nil
 	}
-	if q.Name == "" && c.Stores[q.Store].Schema == "" {
-		return nil, errs.New(errs.Invalid, "store %s has no schema: name one with --schema", q.Store)
+	text, err := schema.Read(f.Schema)
+	if err != nil {
+		return q, errs.Wrap(err, errs.Invalid, "--schema can't be read")
 	}
-	if _, err := q.compile(c); err != nil {
-		return nil, err
+	q.Name, q.Schema = filepath.Base(f.Schema), text
+	return q, nil
+}
+
+// Print implements Flags.
+func (f *schemaFlags) Print(s Streams, r *store.SchemaReport) (err error) {
+	if f.JSON {
+		err = json.NewEncoder(s.Out).Encode(r)
+	} else {
+		err = f.write(s.Out, r)
 	}
-	err = open.WithStores(ctx, c, "schema check",
-		func(_ *plan.Plan, set *store.Set) (err error) {
-			report, err = CheckSchemaIn(ctx, c, set, q)
-			return err
-		},
-		func(h hold.Holder) (err error) {
-			report, err = hold.Ask[store.SchemaReport](ctx, h, "/schema", q)
-			return err
-		})
-	return report, err
+	if err == nil && r.Failing > 0 {
+		return ErrFound
+	}
+	return err
+}
+
+func (f *schemaFlags) write(w io.Writer, r *store.SchemaReport) error {
+	for _, o := range r.First {
+		fmt.Fprintf(w, "%s %s: %s\n", f.Store, o.UUID, o.Message)
+		for _, e := range o.Errors {
+			fmt.Fprintf(w, "  %s (%s)\n", e, e.Keyword)
+		}
+	}
+	if more := r.Failing - len(r.First); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	_, err := fmt.Fprintf(w, "%s of %s checked, %s the schema\n", count.Of(r.Objects, "object"), f.Store, count.Of(r.Failing, "does not match", "do not match"))
+	return err
 }
 
 // compile compiles the schema in question. That of the configuration is read again: the file may have changed since it
@@ -58,8 +107,8 @@ func (q SchemaQuestion) compile(c *config.Config) (*schema.Schema, error) {
 	return plan.LoadSchema(&configured)
 }
 
-// CheckSchemaIn is CheckSchema with open stores.
-func CheckSchemaIn(ctx context.Context, c *config.Config, set *store.Set, q SchemaQuestion) (*store.SchemaReport, error) {
+// checkSchema checks the objects of open stores.
+func checkSchema(ctx context.Context, c *config.Config, set *store.Set, q SchemaQuestion) (*store.SchemaReport, error) {
 	s := set.Store(q.Store)
 	if s == nil {
 		return nil, plan.UnknownStore(c, q.Store)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"text/tabwriter"
 	"time"
 
 	"belfry/config"
 	"belfry/internal/seal"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -175,34 +174,73 @@ type SealKey struct {
 
 // KeysRequest adds a key, or only lists them.
 type KeysRequest struct {
-	Rotate bool          `json:"rotate,omitempty"`
-	Keep   time.Duration `json:"keep,omitempty"` // how long what the earlier keys have sealed is opened
+	Rotate bool           `json:"rotate,omitempty"`
+	Keep   *time.Duration `json:"keep,omitempty"` // how long what the earlier keys have sealed is opened; nil: as long as the log keeps events
 }
 
-// ManageKeys lists the keys for sealing, after it has added one if that is requested, through the belfry that
-// serves the stores if one does. Errors: Invalid, Exists (there are too many), Unavailable.
-func ManageKeys(ctx context.Context, c *config.Config, q KeysRequest) (keys []SealKey, err error) {
-	err = open.WithStores(ctx, c, "keys",
-		func(_ *plan.Plan, set *store.Set) (err error) {
-			keys, err = ManageKeysIn(ctx, set.Store(config.SealKeyStore), q)
-			return err
-		},
-		func(h hold.Holder) error {
-			served, err := hold.Ask[[]SealKey](ctx, h, "/seal-keys", q)
-			if err == nil {
-				keys = *served
-			}
-			return err
-		})
-	return keys, err
+// Keys lists the keys for sealing, after it has added one if that is requested. Errors: Invalid, Exists (there are too many), Unavailable.
+var Keys = Operation[KeysRequest, []SealKey, none]{
+	Name: "keys",
+	Run: func(ctx context.Context, at *Place, q KeysRequest, _ func(none)) (*[]SealKey, error) {
+		if q.Keep == nil {
+			q.Keep = &at.Plan.Config.Bus.Events.MaxAge
+		}
+		keys, err := manageKeys(ctx, at.Set.Store(config.SealKeyStore), q)
+		if err == nil && q.Rotate && at.Log != nil {
+			at.Log.Info("a key for sealing was added", "keys", len(keys))
+		}
+		return &keys, err
+	},
+	Commands: []Command[KeysRequest, []SealKey]{
+		{Words: "seal-keys list", Help: "List the keys, without showing them.", Flags: &keysFlags{}},
+		{Words: "seal-keys rotate", Help: "Add a key. It is used after a minute; the earlier ones open what they have sealed for a time.", Flags: &rotateFlags{}},
+	},
 }
 
-// ManageKeysIn is ManageKeys with open stores.
-func ManageKeysIn(ctx context.Context, s *store.Store, q KeysRequest) (shown []SealKey, err error) {
+type keysFlags struct{ linesFlag }
+
+// Request implements Flags.
+func (f *keysFlags) Request(context.Context, Streams) (KeysRequest, error) { return KeysRequest{}, nil }
+
+// Print implements Flags.
+func (f *keysFlags) Print(s Streams, keys *[]SealKey) error {
+	if f.JSON {
+		return writeLinesOf(s.Out, *keys)
+	}
+	t := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FROM\tUNTIL\tCURRENT")
+	for _, k := range *keys {
+		fmt.Fprintf(t, "%s\t%s\t%t\n", orDash(k.From), orDash(k.Until), k.Current)
+	}
+	return t.Flush()
+}
+
+func orDash(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.Format(time.RFC3339)
+}
+
+type rotateFlags struct {
+	keysFlags
+	Keep *time.Duration `help:"How long cursors and ids that the earlier keys have sealed stay valid; 0s: not at all. Default: as long as the log keeps events (bus.events.maxAge)." placeholder:"DURATION"`
+}
+
+// Request implements Flags.
+func (f *rotateFlags) Request(context.Context, Streams) (KeysRequest, error) {
+	if f.Keep != nil && *f.Keep < 0 {
+		return KeysRequest{}, errs.New(errs.Invalid, "--keep: %s is negative", *f.Keep)
+	}
+	return KeysRequest{Rotate: true, Keep: f.Keep}, nil
+}
+
+// manageKeys lists the keys of an open store.
+func manageKeys(ctx context.Context, s *store.Store, q KeysRequest) (shown []SealKey, err error) {
 	var keys []seal.Key
 	now := time.Now()
 	if q.Rotate {
-		keys, err = AddSealKey(ctx, s, now, q.Keep)
+		keys, err = AddSealKey(ctx, s, now, *q.Keep)
 	} else {
 		var stored store.Stored
 		if stored, err = s.Get(ctx, SealKeyUUID); errors.Is(err, errs.NotFound) {

@@ -4,17 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"strconv"
 
 	"belfry/config"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -29,7 +23,7 @@ const maxLine = 64 << 20
 // maxRejected is how many rejected objects a report lists.
 const maxRejected = 100
 
-// Imported is the result of ImportSecrets.
+// Imported is the result of Import.
 type Imported struct {
 	Read     int      `json:"read"`
 	Created  int      `json:"created"`
@@ -50,40 +44,34 @@ func (i *Imported) reject(format string, args ...any) {
 	i.Rejected = append(i.Rejected, fmt.Sprintf(format, args...))
 }
 
-// ImportSecrets stores the objects of an export with secrets, with the fields that no client may set: through the belfry
-// that serves the stores if one does, and directly otherwise. Objects that exist stay unless update is set.
-func ImportSecrets(ctx context.Context, c *config.Config, name string, update bool, in io.Reader) (result *Imported, err error) {
-	if c.Stores[name] == nil {
-		return nil, plan.UnknownStore(c, name)
-	}
-	err = open.WithStores(ctx, c, "import",
-		func(p *plan.Plan, set *store.Set) error {
-			if err := open.CompleteClaims(ctx, p, set); err != nil {
-				return err
-			}
-			result, err = ImportSecretsInto(ctx, p, set, name, update, in)
-			return err
-		},
-		func(h hold.Holder) error {
-			body, err := hold.Control(ctx, h, http.MethodPost, "/import/"+url.PathEscape(name)+"?update="+strconv.FormatBool(update), in)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = body.Close() }()
-			var reply hold.Answer[Imported]
-			if err := json.NewDecoder(body).Decode(&reply); err != nil {
-				return errs.Wrap(err, errs.Unavailable, "the import is incomplete: the connection was closed; repeat it, objects that exist are skipped")
-			}
-			if result = reply.Answer; result == nil {
-				return reply.Err()
-			}
-			return nil
-		})
-	return result, err
+// ImportRequest asks for the import of an export with secrets.
+type ImportRequest struct {
+	Store  string    `json:"store"`
+	Update bool      `json:"update,omitempty"` // objects that exist; else they stay
+	From   io.Reader `json:"-"`
 }
 
-// ImportSecretsInto is ImportSecrets with open stores.
-func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name string, update bool, in io.Reader) (*Imported, error) {
+// Import stores the objects of an export with secrets, with the fields that no client may set.
+var Import = Operation[ImportRequest, Imported, none]{
+	Name: "import", Broken: "; repeat the import, objects that exist are skipped",
+	Check: func(c *config.Config, q ImportRequest) error {
+		if c.Stores[q.Store] == nil {
+			return plan.UnknownStore(c, q.Store)
+		}
+		return nil
+	},
+	Input: func(q *ImportRequest) *io.Reader { return &q.From },
+	Run: func(ctx context.Context, at *Place, q ImportRequest, _ func(none)) (*Imported, error) {
+		if err := at.Claims(ctx); err != nil {
+			return nil, err
+		}
+		return importSecrets(ctx, at.Plan, at.Set, q)
+	},
+}
+
+// importSecrets imports into open stores.
+func importSecrets(ctx context.Context, p *plan.Plan, set *store.Set, q ImportRequest) (*Imported, error) {
+	name := q.Store
 	s := set.Store(name)
 	if s == nil {
 		return nil, plan.UnknownStore(p.Config, name)
@@ -93,7 +81,7 @@ func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name s
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: "belfry import --secrets"}})
 	result := &Imported{Rejected: []string{}}
-	lines := bufio.NewScanner(in)
+	lines := bufio.NewScanner(q.From)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	for number := 1; lines.Scan(); number++ {
 		line := bytes.TrimSpace(object.WithoutMark(lines.Bytes()))
@@ -101,7 +89,7 @@ func ImportSecretsInto(ctx context.Context, p *plan.Plan, set *store.Set, name s
 			continue
 		}
 		result.Read++
-		if err := importLine(ctx, s, update, line, result); err != nil {
+		if err := importLine(ctx, s, q.Update, line, result); err != nil {
 			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Taken {
 				return nil, err
 			}

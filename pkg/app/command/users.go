@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/app/hold"
-	"belfry/pkg/app/open"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -46,8 +42,6 @@ type UserRequest struct {
 	By   string  `json:"by,omitempty"`   // the account of the operating system that asks; for events
 	User string  `json:"user,omitempty"` // uuid or e-mail address, but not for ListUsers and CreateUser
 
-	After []byte `json:"after,omitempty"` // of ListUsers: Next of the page before
-
 	Password string `json:"password,omitempty"` // of SetPassword and CreateUser
 
 	// Of CreateUser.
@@ -65,11 +59,10 @@ type UserRequest struct {
 	Ident   string `json:"ident,omitempty"`   // of UnlinkIdent: the uuid
 }
 
-// UserReply has the users whom an act was about: a page for ListUsers, otherwise one, as it is
-// after the act, or was before its deletion.
+// UserReply has the user whom an act was about, as it is after the act, or was before its deletion. Of ListUsers each report of progress has
+// a page of users, and the reply none.
 type UserReply struct {
 	Users []account.Account `json:"users"`
-	Next  []byte            `json:"next,omitempty"` // nil: there is no further page
 
 	// Of CreateKey: the key and its token, which is shown once.
 	Key   *account.KeyInfo `json:"key,omitempty"`
@@ -78,51 +71,33 @@ type UserReply struct {
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes
 }
 
-// AskUsers executes one request. Errors: Invalid, NotFound, Exists, Unavailable.
-type AskUsers func(ctx context.Context, q UserRequest) (*UserReply, error)
-
-// ManageUsers calls do with what executes requests: the belfry that serves the stores if one does, and otherwise
-// the stores themselves, whose events are published once a belfry serves them. mayCreate says that the stores
-// need not exist yet.
-func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(AskUsers) error) error {
-	p, err := plan.Compile(c)
-	if err != nil {
-		return err
-	}
-	if !mayCreate {
-		if err := open.HasData(p); err != nil {
+// Users manages users. Errors: Invalid, NotFound, Exists, Unavailable. Events of a command that has opened the stores itself are published once a belfry serves them.
+var Users = Operation[UserRequest, UserReply, UserReply]{
+	Name: "user", Max: 1 << 20, // the fields of a user and some
+	Creates: func(q UserRequest) bool { return q.Act == CreateUser },
+	Doing:   func(q UserRequest) string { return "user " + string(q.Act) },
+	Run: func(ctx context.Context, at *Place, q UserRequest, report func(UserReply)) (reply *UserReply, err error) {
+		err = at.Users(ctx, func(users *account.Service) (err error) {
+			reply, err = manageUsers(ctx, users, q, report)
 			return err
-		}
-	}
-	return open.WithStoresOf(ctx, p, "user",
-		func(set *store.Set) error {
-			if err := open.CompleteClaims(ctx, p, set); err != nil {
-				return err
-			}
-			users := account.New(p.AuthOptions(set))
-			defer users.Close()
-			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return ManageUsersIn(ctx, users, q) })
-		},
-		func(h hold.Holder) error {
-			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) {
-				return hold.Ask[UserReply](ctx, h, "/users", q)
-			})
 		})
+		return reply, err
+	},
+	Commands: userCommands,
 }
 
 // UserPage is how many users a page has.
 const UserPage = 200
 
-// ManageUsersIn answers one request about users with an open service.
-func ManageUsersIn(ctx context.Context, users *account.Service, q UserRequest) (*UserReply, error) {
+// manageUsers answers one request about users with an open service.
+func manageUsers(ctx context.Context, users *account.Service, q UserRequest, report func(UserReply)) (*UserReply, error) {
 	agent := "belfry user " + string(q.Act)
 	if q.By != "" {
 		agent += " (" + q.By + ")"
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: agent}})
 	if q.Act == ListUsers {
-		page, next, err := users.Admin.Accounts(ctx, q.After, UserPage)
-		return &UserReply{Users: page, Next: next}, err
+		return &UserReply{}, listUsers(ctx, users, report)
 	}
 	user, err := manageUser(ctx, users, q)
 	if err != nil {
@@ -147,6 +122,20 @@ func ManageUsersIn(ctx context.Context, users *account.Service, q UserRequest) (
 	}
 	reply.Users = []account.Account{a}
 	return reply, err
+}
+
+// listUsers reports all users, page by page.
+func listUsers(ctx context.Context, users *account.Service, report func(UserReply)) error {
+	for after := []byte(nil); ; {
+		page, next, err := users.Admin.Accounts(ctx, after, UserPage)
+		if err != nil {
+			return err
+		}
+		report(UserReply{Users: page})
+		if after = next; after == nil {
+			return nil
+		}
+	}
 }
 
 // manageUser executes an act about one user, other than a deletion, and returns the user.
@@ -193,6 +182,3 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 		return user, errs.New(errs.Invalid, "the belfry that serves the data does not know %q: use the command of its version", q.Act)
 	}
 }
-
-// MaxUserRequest is the most bytes of a request: those of a user's fields and some.
-const MaxUserRequest = 1 << 20

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/health"
 	"belfry/pkg/app/open"
@@ -33,7 +34,7 @@ type Self struct {
 }
 
 // examine returns what only this process knows.
-func (s *Self) examine(ctx context.Context) (*examine.DoctorReply, error) {
+func (s *Self) examine(ctx context.Context) (*command.Examined, error) {
 	if err := s.Waits(); err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (s *Self) examine(ctx context.Context) (*examine.DoctorReply, error) {
 	}
 	r := doctor.Run(ctx, checks, examineTimeout)
 	r.Redact(now.Config.Secrets())
-	return &examine.DoctorReply{Version: plan.Version(), Findings: r.Findings}, nil
+	return &command.Examined{Version: plan.Version(), Findings: r.Findings}, nil
 }
 
 // askSelf reports whether the process is ready, and what operators should know although it is.

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/mapping/fill"
+	"belfry/pkg/walk"
 )
 
 // Required brings up to date what requests depend on. It has stores with unique fields trust their claims, makes those
@@ -49,43 +50,47 @@ func (r *Required) reload(ctx context.Context, _, next *serving.Generation) (par
 	return change.Before(func() { r.filler.Store(f) }), nil
 }
 
+// Walks returns how far the values of stores are collected, and their indexes built.
+func (r *Required) Walks() []walk.Status { return r.filler.Load().Status() }
+
 // incomplete lists what requests wait for, for whoever asks whether belfry is ready.
 func (r *Required) incomplete() (all []string) {
-	for _, s := range r.filler.Load().Status() {
+	for _, s := range r.Walks() {
 		switch {
-		case s.Indexes && s.Building:
+		case s.Filled:
+		case s.Kind == walk.Index:
 			all = append(all, building(s))
-		case !s.Indexes && !s.Filled:
+		default:
 			all = append(all, collecting(s))
 		}
 	}
 	return all
 }
 
-func collecting(s fill.Status) string {
+func collecting(s walk.Status) string {
 	switch {
 	case s.Waiting && !s.Others:
-		return "new unique values of " + s.Target + " are refused until it is known that no process with another " +
+		return "new unique values of " + s.Store + " are refused until it is known that no process with another " +
 			"configuration runs, within half a minute, and the values of its objects are collected"
 	case s.Waiting:
-		return "new unique values of " + s.Target + " are refused until all processes have the same configuration, " +
+		return "new unique values of " + s.Store + " are refused until all processes have the same configuration, " +
 			"and the values of its objects are collected"
 	default:
 		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused "+
-			"until then", s.Target, s.Targets, s.Total)
+			"until then", s.Store, s.Done, s.Total)
 	}
 }
 
-func building(s fill.Status) string {
+func building(s walk.Status) string {
 	switch {
 	case s.Waiting && !s.Others:
-		return "indexes of " + s.Target + " are built once it is known that no process with another configuration runs, " +
+		return "indexes of " + s.Store + " are built once it is known that no process with another configuration runs, " +
 			"within half a minute: lists that need them are refused until then"
 	case s.Waiting:
-		return "indexes of " + s.Target + " are built once all processes have the same configuration: lists that need " +
+		return "indexes of " + s.Store + " are built once all processes have the same configuration: lists that need " +
 			"them are refused until then"
 	default:
 		return fmt.Sprintf("indexes of %s are being built (%d of %d objects): lists that need them are refused until then",
-			s.Target, s.Targets, s.Total)
+			s.Store, s.Done, s.Total)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/hold"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
@@ -154,7 +155,7 @@ func (e *Examination) askProcess(ctx context.Context) []doctor.Finding {
 	case !e.serves():
 		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.other", Says: e.holder.String() + " holds the data folder " + e.config.Data, Do: "repeat this command when it has ended"}}
 	}
-	reply, err := hold.Ask[DoctorReply](ctx, *e.holder, "/doctor", struct{}{})
+	reply, err := command.Examine.Ask(ctx, *e.holder, struct{}{})
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "process.silent", Says: e.holder.String() + " does not say how it is: " + MessageOf(err),
 			Do: "if it is of another version, restart it with this one; else its log says why"}}
@@ -203,10 +204,4 @@ func deniedOf(ctx context.Context, err error) (subject string, denied bool) {
 		return d.Subject, true
 	}
 	return "", errors.Is(err, bus.ErrPermissionDenied)
-}
-
-// DoctorReply is what a process that serves says of itself.
-type DoctorReply struct {
-	Version  string           `json:"version"`
-	Findings []doctor.Finding `json:"findings"`
 }

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/search"
+	"belfry/pkg/walk"
 )
 
 // Searched returns the stores whose text is indexed.
@@ -35,6 +36,7 @@ type Indexing struct {
 	Served  *serving.Current
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	Rate    *walk.Rate // of all walks of the process
 
 	service *search.Service // nil: no store is searched
 }
@@ -63,7 +65,7 @@ func (s *Indexing) open(g *serving.Generation) (*search.Service, error) {
 		return nil, nil
 	}
 	return search.Start(search.Options{
-		Conn: g.Bus.Conn(), JetStream: g.Bus.JetStream(), Folder: plan.SearchFolder(g.Config), Stores: stores, Logger: s.Log,
+		Conn: g.Bus.Conn(), JetStream: g.Bus.JetStream(), Folder: plan.SearchFolder(g.Config), Stores: stores, Logger: s.Log, Rate: s.Rate,
 	})
 }
 
@@ -87,6 +89,14 @@ func (s *Indexing) reload(_ context.Context, _, next *serving.Generation) (part.
 			opened.Close()
 		}
 	}}, nil
+}
+
+// Walks returns how far the indexes are built.
+func (s *Indexing) Walks() (all []walk.Status) {
+	for _, s := range s.Served.Now().SearchStatus() {
+		all = append(all, s.Status)
+	}
+	return all
 }
 
 // unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.

@@ -13,7 +13,6 @@ import (
 
 	"belfry/config"
 	"belfry/internal/prom"
-	"belfry/pkg/app/command"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
@@ -211,9 +210,4 @@ func (m *Mailers) unwatched(g *serving.Generation, of config.Mailer) mail.Sender
 		}
 		m.log.Info("a mail was written", attrs...)
 	})
-}
-
-// Test is command.TestMail for a process that serves.
-func (m *Mailers) Test(ctx context.Context, g *serving.Generation, q command.MailTest) (*command.MailTested, error) {
-	return command.SendTest(ctx, g.Plan, q, func(name string, _ config.Mailer) mail.Sender { return m.Sender(g, name) })
 }

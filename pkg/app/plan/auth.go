@@ -22,7 +22,7 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	c := &p.Config.Authentication
 	p.Auth = account.Options{
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
-		Limits: account.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
+		Limits: account.Limits(c.Limits),
 	}
 	if c.Deletion.Enabled {
 		p.Auth.Deletion = &account.Deletion{Grace: c.Deletion.Grace}
@@ -174,7 +174,7 @@ func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 		}
 	}
 	p.Auth.Email.Notices = map[account.Notice]*mail.Templates{}
-	for kind, text := range e.Notices {
+	for kind, text := range e.Notices.Kinds {
 		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
 		if err != nil {
 			problems = append(problems, p.Config.Problem(at+".notices."+kind, "%v", err))

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"runtime/debug"
-	"sync"
 
 	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/api"
 	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
@@ -20,20 +20,23 @@ func Version() string {
 	return "development"
 }
 
-// writer encodes a document.
-type writer func(*model.Contract) ([]byte, error)
-
 // OpenAPI returns the document that describes HTTP.
-func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, openapi.Document) }
+func OpenAPI(c *config.Config) ([]byte, error) {
+	return describe(c, func(k *model.Contract) ([]byte, error) { return openapi.Document(api.Operations(k)) })
+}
 
 // OpenAPI30 is OpenAPI in version 3.0 of the specification.
-func OpenAPI30(c *config.Config) ([]byte, error) { return describe(c, openapi.Lowered) }
+func OpenAPI30(c *config.Config) ([]byte, error) {
+	return describe(c, func(k *model.Contract) ([]byte, error) { return openapi.Lowered(api.Operations(k)) })
+}
 
 // AsyncAPI returns the document that describes the bus.
-func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, asyncapi.Document) }
+func AsyncAPI(c *config.Config) ([]byte, error) {
+	return describe(c, func(k *model.Contract) ([]byte, error) { return asyncapi.Document(api.Operations(k)) })
+}
 
 // describe returns a document of a valid configuration.
-func describe(c *config.Config, write writer) ([]byte, error) {
+func describe(c *config.Config, write func(*model.Contract) ([]byte, error)) ([]byte, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
@@ -47,9 +50,4 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 // MethodsOf are the methods by which users of a configuration prove who they are.
 func MethodsOf(c *config.Config) []about.Configured {
 	return account.About(c.Authentication.Email != nil, c.Authentication.Passkeys != nil)
-}
-
-// DocumentOf returns a document, which is written when it is first asked for: most processes never are, and start sooner.
-func DocumentOf(k *model.Contract, write writer) func() ([]byte, error) {
-	return sync.OnceValues(func() ([]byte, error) { return write(k) })
 }

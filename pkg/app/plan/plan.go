@@ -209,7 +209,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	}
 	fields := make(map[string]policy.FieldRule, len(s.Fields))
 	for name, f := range s.Fields {
-		fields[name] = policy.FieldRule{Read: f.Read, Write: f.Write}
+		fields[name] = policy.FieldRule(f)
 	}
 	compiled, wrong := policy.CompileFields(rules, fields)
 	for _, f := range wrong {
@@ -297,7 +297,7 @@ func (p *Plan) BusOptions() (bus.Options, error) {
 		Name: "belfry", URL: strings.Join(b.URL, ","),
 		Auth:   bus.Auth{Credentials: b.Credentials, User: b.User, Password: string(b.Password), Token: string(b.Token)},
 		TLS:    bus.TLS{CA: b.TLS.CA, Cert: b.TLS.Cert, Key: b.TLS.Key, RootCAs: roots},
-		Events: bus.Limits{MaxAge: b.Events.MaxAge, MaxBytes: b.Events.MaxBytes, MaxMessages: b.Events.MaxMessages},
+		Events: bus.Limits(b.Events),
 
 		Replicas: b.Replicas,
 	}

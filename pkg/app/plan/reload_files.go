@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha256"
 	"path/filepath"
+	"slices"
 
 	"belfry/config"
 	"belfry/internal/smallfile"
@@ -44,10 +45,16 @@ func readFiles(c *config.Config) contents {
 
 // Changed returns the keys and files that differ.
 func (before contents) Changed(now contents) (keys []string) {
-	for _, key := range either(before, now) {
-		if before[key] != now[key] {
+	for key, digest := range now {
+		if was, known := before[key]; !known || was != digest {
 			keys = append(keys, key)
 		}
 	}
+	for key := range before {
+		if _, known := now[key]; !known {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
 	return keys
 }

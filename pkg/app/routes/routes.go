@@ -17,7 +17,6 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/pagememory"
 	"belfry/pkg/api/system"
-	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/app/health"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
@@ -75,13 +74,13 @@ func (r *Routes) open(g *serving.Generation, before *kit.Limits) error {
 		if err != nil {
 			return err
 		}
-		openAPI := plan.DocumentOf(contract, openapi.Document)
+		documents := documentsOf(g)
 		r.kept.SetMax(l.Idempotency)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore), TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
-		o.Login, o.Objects, o.Files, o.Events = loginOptions(g, r.Log), objectOptions(g), fileOptions(g, r.uploads), g.Live
-		o.Waiter, o.Proxies, o.Documents, o.Limits = g.Waiter, g.Config.Proxies, documents(g, contract, openAPI), g.Limits
+		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, loginOptions(g, r.Log), g.Set.Stores(), fileOptions(g, r.uploads), g.Live
+		o.Waiter, o.Proxies, o.Documents, o.Limits = g.Waiter, g.Config.Proxies, documents, g.Limits
 		o.Development, o.ProxyHeader = g.Config.Development, g.Config.ProxyHeader
-		o.Console = r.Console(g, openAPI)
+		o.Console = r.Console(g, documents.OpenAPI)
 		o.Site, o.Static = site(g), staticOptions(g.Config)
 	}
 	g.API = api.New(o)

@@ -70,17 +70,11 @@ func serve(t *testing.T, template string) *served {
 	}
 	s := &served{T: t, url: "http://" + a.HTTPAddress(), users: map[string]user{"nobody": {}}, named: map[string]string{}}
 	for _, name := range []string{"ann", "bob", "eve"} {
-		u := user{}
-		err := command.ManageUsers(t.Context(), c, false, func(ask command.AskUsers) error {
-			reply, err := ask(t.Context(), command.UserRequest{Act: command.CreateUser, Login: name + "@example.com", Password: "a long password", Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
-			if err == nil {
-				u.uuid = reply.Users[0].UUID
-			}
-			return err
-		})
+		reply, err := command.Users.Do(t.Context(), c, command.UserRequest{Act: command.CreateUser, Login: name + "@example.com", Password: "a long password", Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
 		if err != nil {
 			t.Fatal(err)
 		}
+		u := user{uuid: reply.Users[0].UUID}
 		s.users[name] = u
 		_, text := s.ask(name, "POST", "/auth/email", fmt.Sprintf(`{"login":"%s@example.com","password":"a long password"}`, name))
 		var session struct{ Token string }

@@ -65,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 		o.Logger.Warn("the library for traces reports an error", "error", short(err))
 	}))
 	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(o.Endpoint)}
-	if o.RootCAs != nil {
+	if o.RootCAs != nil && strings.HasPrefix(strings.ToLower(o.Endpoint), "https:") { // the library refuses them for http
 		options = append(options, otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}))
 	}
 	exporter, err := otlptracehttp.New(ctx, options...)

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
@@ -32,6 +33,19 @@ func send(t *testing.T, receive http.HandlerFunc) string {
 		t.Fatal(err)
 	}
 	return logged.String()
+}
+
+// The key ca is for all connections with TLS. A receiver over http can be beside it.
+func TestAuthoritiesAreForReceiversOverHTTPS(t *testing.T) {
+	for _, endpoint := range []string{"http://127.0.0.1:1", "HTTPS://127.0.0.1:1"} {
+		tracer, err := Start(t.Context(), Options{Endpoint: endpoint, Ratio: 1, Service: "x", Logger: slog.New(slog.DiscardHandler), RootCAs: x509.NewCertPool()})
+		if err != nil {
+			t.Fatalf("%s: %v", endpoint, err)
+		}
+		if err := tracer.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
 }
 
 // A receiver that takes a part of the spans says so in a reply that succeeds.

@@ -37,7 +37,7 @@ func (v *System) consoleMail(g *serving.Generation) *console.MailTest {
 		return v.Elsewhere(ctx, e.Mailer)
 	}
 	t.Send = func(ctx context.Context, to string) (string, error) {
-		tested, err := v.Mailers.Test(ctx, g, command.MailTest{To: to})
+		tested, err := command.Mail.Run(ctx, v.Place(g), command.MailTest{To: to}, nil)
 		if err != nil {
 			return "", err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"belfry/internal/count"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/health"
 	"belfry/pkg/app/mailers"
@@ -24,6 +25,7 @@ import (
 	"belfry/pkg/app/probe"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/search"
+	"belfry/pkg/walk"
 )
 
 // System is what the view System shows of a process.
@@ -32,7 +34,9 @@ type System struct {
 	Log        *slog.Logger
 	Health     *health.Health
 	Mailers    *mailers.Mailers
+	Walks      func() []walk.Status
 	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "": it can
+	Place      func(g *serving.Generation) *command.Place      // in which operations of commands run
 	Began      time.Time
 	LastReload func() *console.Reload // nil: none was requested
 }
@@ -42,7 +46,7 @@ func (v *System) of(g *serving.Generation, h *history) *console.System {
 	return &console.System{
 		Facts: v.Facts(g), ConfigFile: g.Config.File(), Config: g.Config.Shown, Charts: h.charts,
 		Checks: func(ctx context.Context) []console.Check { return v.checks(ctx, g) }, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.Health.Shortcomings() },
-		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Reload: v.LastReload, Mail: v.consoleMail(g),
+		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Walks: v.Walks, Reload: v.LastReload, Mail: v.consoleMail(g),
 		Ready: func(ctx context.Context) string {
 			if _, err := v.Health.Ready(ctx); err != nil {
 				return probe.Says(err)
@@ -122,11 +126,11 @@ func (v *System) checks(ctx context.Context, g *serving.Generation) []console.Ch
 // saysOfIndex returns what a search index has. A former one answers while another one is built.
 func saysOfIndex(i search.Status) string {
 	if !i.Ready {
-		return "is being built; " + count.Of(i.Read, "object") + " read"
+		return "is being built; " + count.Of(i.Done, "object") + " read"
 	}
 	says := count.Of(i.Objects, "object") + ", " + count.Of(i.Behind, "event") + " behind the log"
 	if i.Former {
-		says += "; a former one, in use until a new one is built; " + count.Of(i.Read, "object") + " read"
+		says += "; a former one, in use until a new one is built; " + count.Of(i.Done, "object") + " read"
 	}
 	return says
 }

@@ -5,14 +5,13 @@ import (
 
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
-	"belfry/pkg/app/open"
 	"belfry/pkg/mapping/verify"
 )
 
 // verifications implements console.Verifier.
 type verifications struct {
 	*runs[console.Verified]
-	run func(ctx context.Context, o command.VerifyOptions, into *command.Report) error
+	run func(ctx context.Context, q command.VerifyRequest, report func(verify.Progress)) (*command.Report, error)
 }
 
 var _ console.Verifier = (*verifications)(nil)
@@ -20,9 +19,8 @@ var _ console.Verifier = (*verifications)(nil)
 func newVerifications(ctx context.Context, v *Views) *verifications {
 	return &verifications{
 		runs: newRuns(ctx, v, "verification", "verification", shortVerified),
-		run: func(ctx context.Context, o command.VerifyOptions, into *command.Report) error {
-			now := v.Served.Now()
-			return command.VerifyAll(ctx, now.Set, open.InOrder(now.Binaries), o, verify.Options{RecheckFor: command.DifferenceTimeout}, into)
+		run: func(ctx context.Context, q command.VerifyRequest, report func(verify.Progress)) (*command.Report, error) {
+			return command.Verify.Run(ctx, v.System.Place(v.Served.Now()), q, report)
 		},
 	}
 }
@@ -30,10 +28,9 @@ func newVerifications(ctx context.Context, v *Views) *verifications {
 // Start implements console.Verifier.
 func (v *verifications) Start(request context.Context, by, id string, repair, deep bool) error {
 	return v.start(request, by, id, console.Verified{Repair: repair, Deep: deep}, func(ctx context.Context, change func(func(*console.Verified))) error {
-		report := &command.Report{}
-		err := v.run(ctx, command.VerifyOptions{Repair: repair, Deep: deep, Progress: func(p verify.Progress) {
+		report, err := v.run(ctx, command.VerifyRequest{Repair: repair, Deep: deep}, func(p verify.Progress) {
 			change(func(now *console.Verified) { now.Progress = p })
-		}}, report)
+		})
 		if err == nil {
 			change(func(now *console.Verified) { now.Report, now.Binaries = report.Report, report.Binaries })
 		}

@@ -24,9 +24,15 @@ import (
 type verifying struct {
 	*testing.T
 	records *store.Store
-	began   chan command.VerifyOptions
+	began   chan begun
 	finish  chan error
 	result  *verify.Report
+}
+
+// begun is a run that has begun.
+type begun struct {
+	command.VerifyRequest
+	Progress func(verify.Progress)
 }
 
 func newVerifying(t *testing.T) *verifying {
@@ -35,20 +41,19 @@ func newVerifying(t *testing.T) *verifying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &verifying{T: t, records: records, began: make(chan command.VerifyOptions, 1), finish: make(chan error), result: &verify.Report{Repaired: 3}}
+	return &verifying{T: t, records: records, began: make(chan begun, 1), finish: make(chan error), result: &verify.Report{Repaired: 3}}
 }
 
 func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verifications {
 	return &verifications{
 		runs: testRuns(ctx, "verification", log, f.records, shortVerified),
-		run: func(ctx context.Context, o command.VerifyOptions, into *command.Report) error {
-			f.began <- o
+		run: func(ctx context.Context, o command.VerifyRequest, report func(verify.Progress)) (*command.Report, error) {
+			f.began <- begun{o, report}
 			select {
 			case err := <-f.finish:
-				into.Report = f.result
-				return err
+				return &command.Report{Report: f.result}, err
 			case <-ctx.Done():
-				return ctx.Err()
+				return nil, ctx.Err()
 			}
 		},
 	}

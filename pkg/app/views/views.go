@@ -21,9 +21,9 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/mapping/fill"
 	"belfry/pkg/missed"
 	"belfry/pkg/outbox"
+	"belfry/pkg/walk"
 )
 
 // Views are what the console shows.
@@ -35,7 +35,7 @@ type Views struct {
 	System   *System
 	Missed   func() []missed.Status                    // what listeners have missed
 	Overflow func(source, target, array string) uint64 // what this process has not added to arrays
-	Filled   func() []fill.Status                      // how far arrays are filled
+	Filled   func() []walk.Status                      // how far arrays are filled
 
 	measured measured
 	running  part.Background

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/app/serving"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
+	"belfry/pkg/walk"
 )
 
 // Filling fills the arrays of mappings that were added or changed over existing data, or, in a process without the
@@ -23,6 +24,7 @@ type Filling struct {
 	Roles   serving.Roles
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	Rate    *walk.Rate // of all walks of the process
 
 	filler atomic.Pointer[fill.Filler] // nil until it is started
 	former atomic.Int64                // targets that were filled for configurations before
@@ -39,6 +41,7 @@ func (f *Filling) Part() serving.Part {
 }
 
 func (f *Filling) start(ctx context.Context, first *serving.Generation) error {
+	f.Rate.Set(first.Config.FillRate)
 	filler, err := fill.Start(ctx, f.options(first))
 	if err == nil {
 		f.filler.Store(filler)
@@ -50,7 +53,7 @@ func (f *Filling) start(ctx context.Context, first *serving.Generation) error {
 func (f *Filling) options(g *serving.Generation) fill.Options {
 	return fill.Options{
 		Works: fill.Derived(g.Set, config.Internal), Store: g.Set.Store(config.PositionStore), Logger: f.Log, Alone: !g.Plan.Shared(),
-		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, g) }, Rate: g.Config.FillRate,
+		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, g) }, Rate: f.Rate,
 	}
 }
 
@@ -62,6 +65,7 @@ func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part
 		return part.Change{}, err
 	}
 	return change.Before(func() {
+		f.Rate.Set(next.Config.FillRate)
 		f.former.Add(before.Targets())
 		f.filler.Store(filler)
 	}), nil
@@ -77,15 +81,20 @@ func prepareFill(ctx context.Context, g *serving.Generation) error {
 	return err
 }
 
-// merged returns how far everything is, with one status for a mapping: it is filled once what whole numbers name is filled too. What else
-// makes up for a release before has none.
-func merged(all []fill.Status) (out []fill.Status) {
+// Again has everything done once more that depends on events, after a loss of some; see fill.Filler.
+func (f *Filling) Again(ctx context.Context, loss string) error {
+	return f.filler.Load().Again(ctx, loss)
+}
+
+// merged returns how far arrays and computed properties are, with one status for a mapping: it is filled once what whole numbers name is
+// filled too. What else makes up for a release before has none.
+func merged(all []walk.Status) (out []walk.Status) {
 	for _, s := range all {
-		if s.Upgrades {
+		if s.Kind != walk.Mapping && s.Kind != walk.Computed {
 			continue
 		}
 		for _, n := range all {
-			if n.Upgrades && n.Source != "" && n.Source == s.Source && n.Target == s.Target && n.Array == s.Array {
+			if n.Kind == walk.Upgrade && n.Source != "" && n.Source == s.Source && n.Store == s.Store && n.Array == s.Array {
 				s.Filled, s.Waiting = s.Filled && n.Filled, s.Waiting || n.Waiting
 				s.Failed += n.Failed
 			}
@@ -95,8 +104,11 @@ func merged(all []fill.Status) (out []fill.Status) {
 	return out
 }
 
+// Walks returns how far everything is that this part fills.
+func (f *Filling) Walks() []walk.Status { return f.filler.Load().Status() }
+
 // Status returns how far the arrays of mappings and computed fields are filled.
-func (f *Filling) Status() []fill.Status { return merged(f.filler.Load().Status()) }
+func (f *Filling) Status() []walk.Status { return merged(f.Walks()) }
 
 var (
 	filledDesc   = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
@@ -108,11 +120,11 @@ var (
 func (f *Filling) collector() prometheus.Collector {
 	return prom.Computed(func(_ context.Context, values prom.Values) {
 		for _, s := range f.Status() {
-			if s.Source == "" {
-				values.Gauge(computedDesc, prom.OneIf(s.Filled), s.Target)
+			if s.Kind == walk.Computed {
+				values.Gauge(computedDesc, prom.OneIf(s.Filled), s.Store)
 				continue
 			}
-			values.Gauge(filledDesc, prom.OneIf(s.Filled), s.Source, s.Target, s.Array)
+			values.Gauge(filledDesc, prom.OneIf(s.Filled), s.Source, s.Store, s.Array)
 		}
 		values.Counter(fillsDesc, float64(f.former.Load()+f.filler.Load().Targets()))
 	}, filledDesc, computedDesc, fillsDesc)

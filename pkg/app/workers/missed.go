@@ -8,16 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/internal/count"
 	"belfry/internal/prom"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
-	"belfry/pkg/app/command"
 	"belfry/pkg/app/serving"
-	"belfry/pkg/errs"
-	"belfry/pkg/mapping/verify"
 	"belfry/pkg/missed"
 )
 
@@ -29,6 +25,7 @@ type LogWatch struct {
 	Roles   serving.Roles
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	Filling *Filling
 
 	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
 }
@@ -76,17 +73,13 @@ func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err erro
 	return err
 }
 
-// RepairAll corrects whatever the events that workers have missed would have changed, beside the workers.
-func (w *LogWatch) RepairAll(ctx context.Context) error {
-	report, err := verify.Run(ctx, w.Served.Now().Set, verify.Options{Repair: true, RecheckFor: command.DifferenceTimeout})
-	if err != nil {
+// RepairAll has everything done once more that the events would have changed which workers have missed, beside the workers. A
+// process with the role mapping does it. The loss identifies it, so that the next process continues after a crash of this one.
+func (w *LogWatch) RepairAll(ctx context.Context, loss string) error {
+	if err := w.Filling.Again(ctx, loss); err != nil {
 		return err
 	}
-	if !report.Clean() {
-		return errs.New(errs.Internal, "%s left, the first: %s %s in %s %s: `belfry verify --repair` shows all",
-			count.Of(len(report.Differences)+report.More, "difference"), report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
-	}
-	w.Log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
+	w.Log.Info("what the missed events would have changed is repaired")
 	return nil
 }
 
@@ -94,7 +87,7 @@ func (w *LogWatch) RepairAll(ctx context.Context) error {
 var MailPatience = 15 * time.Second
 
 // sendUnsent sends the mails whose requests nobody has seen. Without mails in the configuration there are none to send.
-func (w *LogWatch) sendUnsent(ctx context.Context) error {
+func (w *LogWatch) sendUnsent(ctx context.Context, _ string) error {
 	now, done := w.Served.Use()
 	defer done()
 	sent, err := now.Auth.Post.SendUnsent(ctx, MailPatience)

@@ -7,6 +7,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // claimsAtOnce is how many objects are read at once for their claims: writes are refused until all are done, so a fill
@@ -22,7 +23,7 @@ func Claims(set *store.Set) Works {
 			all[name] = claims(s, c)
 		}
 	}
-	return Works{state: "UNIQUE", byName: all}
+	return newWorks("UNIQUE", all)
 }
 
 func claims(s *store.Store, c *store.Claims) *work {
@@ -32,12 +33,12 @@ func claims(s *store.Store, c *store.Claims) *work {
 	}
 	slices.Sort(names)
 	return &work{
-		store: s, page: 500, atOnce: claimsAtOnce, kind: "store", what: "the claims of unique values of a store",
+		store: s, page: 500, atOnce: claimsAtOnce, kind: walk.Unique, called: "store", what: "the claims of unique values of a store",
 		begins: "the values of unique properties are not known: collecting them from the objects",
 		// The generation is another one after a restore or a migration, which copy records without their claims.
 		definition: hashOf(names, c.Generation()),
-		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
-			_, found, err := c.Make(ctx, uuid)
+		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
+			_, found, err := c.Make(ctx, o.UUID)
 			if err == nil && len(found) > 0 {
 				f := found[0]
 				err = errs.New(errs.Taken, "%s has an equal value in %s: change one of them, then run `belfry verify --repair`", f.Other, strings.Join(f.Fields, ", "))

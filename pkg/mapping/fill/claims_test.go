@@ -93,7 +93,7 @@ func TestValuesOfObjectsThatThereWereAreClaimed(t *testing.T) {
 	if !strings.Contains(text, `uuid=a error="b has an equal value in slug`) && !strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
 		t.Errorf("the log does not name the duplicates: %s", text)
 	}
-	if st := p.filler.Status()[0]; st.Failed != 1 || st.Targets != 3 {
+	if st := p.filler.Status()[0]; st.Failed != 1 || st.Done != 3 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -45,7 +45,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 	}
 	waits := false
 	for _, name := range due {
-		if !f.current.Load().due(name, f.works[name].definition) {
+		if !f.current.Load().due(name, f.works[name]) {
 			continue // indexes that are complete
 		}
 		may, err := f.mayBegin(ctx, name)
@@ -86,12 +86,13 @@ func (f *Filler) due() []string {
 	for name, w := range f.works {
 		switch {
 		case w.build != nil && f.leavesIndexes:
-		case s.due(name, w.definition):
+		case s.due(name, w):
 			due = append(due, name)
 			delete(f.waits, name)
-		case f.disputed(s, name) && !f.waits[name]:
+		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
 			f.waits[name] = true
-			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.kind, name)
+			f.log.Warn("a process with another configuration runs: "+w.what+
+				" are filled once all processes have the same", w.called, w.shown)
 		}
 	}
 	slices.Sort(due)

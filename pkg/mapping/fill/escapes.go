@@ -6,6 +6,7 @@ import (
 
 	"belfry/pkg/mapping"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // textRule identifies the form in which strings are copied. Whoever changes that changes this too.
@@ -17,14 +18,14 @@ const textRule = "strings in one form"
 func escapes(s *store.Store) *work {
 	maps := s.Maps()
 	return &work{
-		store: s, page: 500, atOnce: 1, kind: "store", what: "entries that were too large for their escapes alone",
+		store: s, page: 500, kind: walk.Upgrade, called: "store", what: "entries that were too large for their escapes alone",
 		begins:     "strings have one form: looking for objects whose entries were too large for their escapes alone",
 		definition: hashOf(textRule),
 		needs: func(o store.Stored) bool {
 			return slices.ContainsFunc(maps, func(m store.Mapping) bool { return m.FitsNow(o.UUID, o.Body) })
 		},
-		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
-			return mapping.Rewrite(ctx, s, uuid)
+		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
+			return mapping.Rewrite(ctx, s, o.UUID)
 		},
 	}
 }

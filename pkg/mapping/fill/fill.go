@@ -24,13 +24,13 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 const (
 	interval    = 10 * time.Second
 	goneAfter   = 3 * interval     // without a beat until a process counts as gone
 	renewAfter  = interval / 2     // how often the lease is renewed, and the progress stored
-	logInterval = 30 * time.Second // how often the progress is logged
 	callTimeout = 10 * time.Second // of the start and of polls
 	stopTimeout = 2 * time.Second
 	retryMin    = 200 * time.Millisecond
@@ -59,7 +59,7 @@ type Options struct {
 	// until then the Filler does not fill. nil: that is so from the beginning.
 	Ready <-chan struct{}
 
-	Rate     int           // see SetRate
+	Rate     *walk.Rate    // of objects that are read: targets, and objects whose entries are computed; nil: no limit
 	Interval time.Duration // between polls; 0: 10 s
 	Now      func() time.Time
 
@@ -88,7 +88,7 @@ type Filler struct {
 	rechecked time.Time                          // when all indexes were; used by run alone
 	targets   atomic.Int64                       // that this process has filled
 	polls     atomic.Int64
-	rate      atomic.Int64
+	wake      chan struct{} // something may be due
 
 	changing sync.Mutex                      // of the state: what is read later is also applied later
 	current  atomic.Pointer[state]           // as it was read last; it is not changed any more
@@ -102,9 +102,8 @@ func newFiller(o Options) *Filler {
 	}
 	f := &Filler{
 		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: o.Works.state, What: "the state " + o.Works.state},
-		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{},
+		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
-	f.SetRate(o.Rate)
 	f.opts.Interval, f.opts.renew, f.opts.gone = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter), cmp.Or(o.gone, goneAfter)
 	f.watcher = &watcher{alone: o.Alone, gone: f.opts.gone, now: o.Now, seen: map[string]beat{}}
 	for name, w := range f.works {
@@ -172,12 +171,8 @@ func Complete(ctx context.Context, o Options) error {
 }
 
 func (f *Filler) complete() bool {
-	return !slices.ContainsFunc(f.Status(), func(s Status) bool { return !s.Filled && !s.Indexes })
+	return !slices.ContainsFunc(f.Status(), func(s walk.Status) bool { return !s.Filled && s.Kind != walk.Index })
 }
-
-// SetRate sets how many objects a second are read at most: targets, and objects whose entries are computed. 0 is no
-// limit. A fill in progress continues with it.
-func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
 
 // Hold ends the filling until Resume: another Filler of this process, with what a reload says, is being prepared. If no
 // other process uses the stores, this one would take that for an earlier process that has ended. It would fill by its
@@ -253,7 +248,7 @@ func (f *Filler) run(ctx context.Context) {
 	}
 }
 
-// await waits for the next poll, or until it may fill.
+// await waits for the next poll, or until it may fill, or until something may be due.
 func (f *Filler) await(ctx context.Context) {
 	timer := time.NewTimer(f.opts.Interval)
 	defer timer.Stop()
@@ -264,6 +259,7 @@ func (f *Filler) await(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
+	case <-f.wake:
 	case <-ready:
 		f.noticed = true
 	}

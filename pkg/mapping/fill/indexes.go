@@ -7,15 +7,17 @@ import (
 
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/walk"
 )
 
 // Required returns what requests depend on: the claims of unique values, and the indexes of stores.
 func Required(set *store.Set) Works {
 	works := Claims(set)
+	all := works.byName
 	for name, s := range set.Stores() {
-		works.byName["indexes of "+name] = indexes(s)
+		all["indexes of "+name] = indexes(s)
 	}
-	return works
+	return newWorks(works.state, all)
 }
 
 const (
@@ -38,9 +40,9 @@ type builds interface {
 func indexes(s *store.Store) *work {
 	x := s.Indexes()
 	return &work{
-		store: s, page: reindexed, kind: "store", what: "the indexes of a store",
+		store: s, page: reindexed, kind: walk.Index, shown: s.Name(), called: "store", what: "the indexes of a store",
 		begins:     "indexes are new, or were not kept up to date: building them from the objects",
-		definition: hashOf(x.Names()), build: x,
+		definition: hashOf(x.Names()), build: x, together: true,
 	}
 }
 
@@ -100,19 +102,16 @@ func (f *Filler) settleIndexes(ctx context.Context, due []string) error {
 	now := f.opts.Now().UTC()
 	return f.change(ctx, func(s *state) (changed bool) {
 		for _, name := range complete {
-			changed = s.settle(name, f.works[name].definition, now) || changed
+			changed = s.settle(name, f.works[name], now) || changed
 		}
 		return changed
 	})
 }
 
-// begun returns how far a fill is, which is to be continued. A build that has begun since is not part of it.
-func (r *run) begun(rec *record, building []driver.Build) *progress {
-	at := rec.Fill
-	if at == nil || slices.ContainsFunc(building, func(b driver.Build) bool { return !slices.Contains(at.Builds, b) }) {
-		return nil
-	}
-	return at
+// begun reports whether a fill that was interrupted can be continued. A build that has begun since is not part of it.
+func begun(at *progress, building []driver.Build) bool {
+	return at != nil &&
+		!slices.ContainsFunc(building, func(b driver.Build) bool { return !slices.Contains(at.Builds, b) })
 }
 
 // reindex writes the keys of the objects of a page.
@@ -125,9 +124,16 @@ func (r *run) reindex(ctx context.Context, page []store.Stored) error {
 		return err
 	}
 	r.targets.Add(int64(len(page)))
-	r.count(func(at *progress) { at.Targets += int64(len(page)) })
-	if at := r.progress(); at.Total > 0 {
-		r.work.build.SetProgress(int(min(99, 100*at.Targets/at.Total)))
+	if at := r.walk.Progress(); at.Total > 0 {
+		r.work.build.SetProgress(int(min(99, 100*(at.Done+int64(len(page)))/at.Total)))
 	}
-	return r.pace(ctx, (len(page)+passedAtOnce-1)/passedAtOnce)
+	return nil
+}
+
+// completeBuilds makes the indexes complete, and removes what is left of others.
+func (r *run) completeBuilds(ctx context.Context) error {
+	if err := r.work.build.Complete(ctx, r.builds); err != nil {
+		return err
+	}
+	return r.work.build.Release(ctx)
 }

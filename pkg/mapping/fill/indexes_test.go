@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/query"
+	"belfry/pkg/walk"
 	"belfry/test/kit"
 )
 
@@ -98,6 +99,12 @@ func (p *process) wantByYear(uuids ...string) {
 	})
 }
 
+// recorded reports whether the state says that the indexes of books are built.
+func (p *process) recorded() bool {
+	const name = "indexes of Books"
+	return p.filler.current.Load().filled(name, p.filler.own[name])
+}
+
 func (p *process) refused() {
 	p.Helper()
 	if got, err := p.byYear(); !errors.Is(err, errs.Unavailable) {
@@ -114,19 +121,17 @@ func TestIndexesOfExistingObjectsAreBuilt(t *testing.T) {
 	p.refused()
 	p.builds()
 	p.wantByYear("b", "a")
-	p.filled()
-	for _, line := range []string{"indexes are new, or were not kept up to date", "the indexes of a store are filled", "targets=2"} {
-		if !strings.Contains(p.logged.String(), line) {
-			t.Errorf("the log lacks %q:\n%s", line, p.logged)
-		}
+	kit.WaitFor(t, "it is built", p.recorded)
+	for _, line := range []string{"indexes are new, or were not kept up to date", "the indexes of a store are filled", "total=2"} {
+		kit.WaitFor(t, "the log has "+line, func() bool { return strings.Contains(p.logged.String(), line) })
 	}
-	if st := p.filler.Status()[0]; !st.Indexes || st.Building || st.Target != "Books" || st.Targets != 2 {
+	if st := p.filler.Status()[0]; st.Kind != walk.Index || st.Store != "Books" || st.Done != 2 {
 		t.Errorf("%+v", st)
 	}
 	p.filler.Close()
 	again := i.indexed(nil, "year").builds()
 	again.wantByYear("b", "a")
-	again.filled()
+	kit.WaitFor(t, "they count as built", again.recorded)
 	if strings.Contains(again.logged.String(), "indexes") {
 		t.Errorf("it is built again:\n%s", again.logged)
 	}
@@ -189,7 +194,7 @@ func TestABuildContinuesAfterACrash(t *testing.T) {
 	if n := next.filler.Targets(); n != reindexed+1 {
 		t.Errorf("the next process has indexed %d objects, not those after the first page", n)
 	}
-	if !strings.Contains(next.logged.String(), "continuing to fill the indexes of a store") {
+	if !strings.Contains(next.logged.String(), "continuing: filling the indexes of a store") {
 		t.Errorf("the log:\n%s", next.logged)
 	}
 }
@@ -210,12 +215,12 @@ func TestIndexesThatBecomeIncompleteAreBuiltAgain(t *testing.T) {
 		o.Alone = true
 	})
 	again := func() int { return strings.Count(p.logged.String(), "an index has to be built again") }
-	kit.WaitFor(t, "it is built", func() bool { return p.filler.Status()[0].Filled || again() > 1 })
+	kit.WaitFor(t, "it is built", func() bool { return p.recorded() || again() > 1 })
 	if n := again(); n != 1 {
 		t.Fatalf("it is built again %d times:\n%s", n, p.logged)
 	}
 	p.wantByYear("b", "a")
-	p.filled()
+	kit.WaitFor(t, "it is built", p.recorded)
 	i.indexed(nil).saveYear("c", 1)
 	built := func() int { return strings.Count(p.logged.String(), "the indexes of a store are filled") }
 	polls := p.filler.polls.Load()

@@ -6,6 +6,7 @@ import (
 	"belfry/pkg/mapping"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // keyRule identifies what the values of keys name: see object.Named. Whoever changes that changes this too.
@@ -21,12 +22,12 @@ const keyRule = "strings and whole numbers"
 // keys puts objects of a store into the index of keys. Objects whose keys have no number are only read past.
 func keys(s *store.Store) *work {
 	return &work{
-		store: s, page: 500, atOnce: 1, kind: "store", what: "the indexes of keys that are whole numbers",
+		store: s, page: 500, kind: walk.Upgrade, called: "store", what: "the indexes of keys that are whole numbers",
 		begins:     "keys that are whole numbers name objects: looking for objects that were written before they did",
 		definition: hashOf(keyRule),
 		needs:      func(o store.Stored) bool { return s.NamesByNumber(o.Body) },
-		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
-			return mapping.Reindex(ctx, s, uuid)
+		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
+			return mapping.Reindex(ctx, s, o.UUID)
 		},
 	}
 }
@@ -34,7 +35,7 @@ func keys(s *store.Store) *work {
 // numbers fills the arrays of those targets of a mapping whose uuids are whole numbers.
 func numbers(source, target *store.Store, m *store.Mapping, r *mapping.Reconciler) *work {
 	w := arrays(source, target, m, r)
-	w.page, w.definition = 500, hashOf(keyRule)
+	w.kind, w.page, w.definition, w.onEvents = walk.Upgrade, 500, hashOf(keyRule), false
 	w.what, w.begins = "the arrays of objects that whole numbers name", "keys that are whole numbers name objects: filling the arrays of those that they name"
 	w.after = keysOf(m.Source)
 	w.needs = func(o store.Stored) bool { return object.IsNumber(o.UUID) }

@@ -27,6 +27,12 @@ func (i *installation) saveUnread(uuid, body string) {
 // left it: the arrays are filled by its rule.
 func numbered(t *testing.T) *installation {
 	i := newInstallation(t)
+	i.seedUnnumbered()
+	return i
+}
+
+func (i *installation) seedUnnumbered() {
+	i.Helper()
 	authors := i.process(nil).set.Store("Authors")
 	for _, uuid := range []string{"1", "2", "ada"} {
 		save(i, authors, uuid, `{}`)
@@ -36,9 +42,8 @@ func numbered(t *testing.T) *installation {
 	i.saveUnread("number", `{"author":1,"title":"T"}`)
 	i.saveUnread("numbers", `{"author":[1,2,"ada",3],"title":"T"}`)
 	set := i.process(books("title")).set // of the texts, that release does have the entries
-	i.must(mapping.NewReconciler(set, mapping.Options{}).Reconcile(t.Context(), &set.Mappings()[0], "ada", []string{"numbers"}))
+	i.must(mapping.NewReconciler(set, mapping.Options{}).Reconcile(i.Context(), &set.Mappings()[0], "ada", []string{"numbers"}))
 	i.saveUnread("nothing", `{"author":1.0,"title":"T"}`)
-	return i
 }
 
 // withoutKeys is a process of the release before: it does not have the works about numbers.

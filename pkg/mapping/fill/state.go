@@ -7,6 +7,7 @@ import (
 
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/walk"
 )
 
 // state is what the processes of an installation share about works. Processes of the release before computed fields share
@@ -14,6 +15,7 @@ import (
 type state struct {
 	Works map[string]*record `json:"mappings"` // by name
 	Lease lease              `json:"lease,omitzero"`
+	Again string             `json:"again,omitempty"` // identifies the last loss of events for which works are done again
 }
 
 // record is a work, and how far it is done.
@@ -25,6 +27,9 @@ type record struct {
 	Filled string    `json:"filled,omitempty"` // the definition by which all objects have been filled
 	At     time.Time `json:"at,omitzero"`      // when
 
+	// Again is the loss of events after which the work is to be done once more; "": it is not. What it was filled by before stays.
+	Again string `json:"again,omitempty"`
+
 	Fill *progress `json:"fill,omitempty"` // in progress, or interrupted
 	Last *progress `json:"last,omitempty"` // the last one that was complete
 }
@@ -32,19 +37,8 @@ type record struct {
 // progress is how far a fill is.
 type progress struct {
 	Definition string         `json:"definition"`
-	Began      time.Time      `json:"began"`
-	Cursor     []byte         `json:"cursor,omitempty"` // objects before it are done
-	Total      int64          `json:"total"`            // objects when it began, approximately
 	Builds     []driver.Build `json:"builds,omitempty"` // of indexes, that are complete with the fill
-	counts
-	Before counts `json:"before,omitzero"` // the counts of the objects before the cursor, from which a fill continues
-}
-
-// counts are what a fill has done.
-type counts struct {
-	Targets int64 `json:"targets"`          // objects that are done
-	Objects int64 `json:"objects"`          // entries that were computed for them
-	Failed  int64 `json:"failed,omitempty"` // objects that can't be filled
+	walk.Progress
 }
 
 // lease is held by the process that fills.
@@ -165,9 +159,23 @@ func (s *state) filled(name, definition string) bool {
 }
 
 // due reports whether a work is to be done, and no process has another definition of it.
-func (s *state) due(name, definition string) bool {
+func (s *state) due(name string, w *work) bool {
 	r := s.Works[name]
-	return r != nil && r.Filled != definition && len(r.Seen) == 1
+	return r != nil && (r.Again != "" || !w.onlyAgain && r.Filled != w.definition) && len(r.Seen) == 1
+}
+
+// again has works done once more from their beginning, unless that was requested before by the same id.
+func (s *state) again(id string, names []string) bool {
+	if s.Again == id {
+		return false
+	}
+	s.Again = id
+	for _, name := range names {
+		if r := s.Works[name]; r != nil {
+			r.Again, r.Fill = id, nil
+		}
+	}
+	return true
 }
 
 // disputed reports whether processes have different definitions of a work, or may have.
@@ -194,12 +202,12 @@ func (s *state) skip(name, definition string, now time.Time) bool {
 }
 
 // settle counts a work as done for which nothing was to be done.
-func (s *state) settle(name, definition string, now time.Time) bool {
-	if !s.due(name, definition) {
+func (s *state) settle(name string, w *work, now time.Time) bool {
+	if !s.due(name, w) {
 		return false
 	}
 	r := s.Works[name]
-	r.Filled, r.At, r.Fill, r.Last = definition, now, nil, nil
+	r.Filled, r.At, r.Fill, r.Last = w.definition, now, nil, nil
 	return true
 }
 

@@ -2,8 +2,11 @@ package fill
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
+
+	"belfry/pkg/walk"
 )
 
 // releasedLease is the lease of the state, as the last release reads and writes it.
@@ -69,5 +72,42 @@ func TestTheLastReleaseReadsTheLease(t *testing.T) {
 	}
 	if s.lease(w).Release("p"); read().Lease != nil {
 		t.Errorf("a lease that was released: %+v", read().Lease)
+	}
+}
+
+// releasedFill is a fill in progress, as the last release reads and writes it.
+type releasedFill struct {
+	Definition string    `json:"definition"`
+	Began      time.Time `json:"began"`
+	Cursor     []byte    `json:"cursor,omitempty"`
+	Total      int64     `json:"total"`
+	releasedCounts
+	Before releasedCounts `json:"before,omitzero"`
+}
+
+type releasedCounts struct {
+	Targets int64 `json:"targets"`
+	Objects int64 `json:"objects"`
+	Failed  int64 `json:"failed,omitempty"`
+}
+
+// A fill that the last release has begun is continued by this one, and the other way round.
+func TestAFillOfTheLastReleaseIsContinued(t *testing.T) {
+	released := releasedFill{"d", time.Unix(5, 0).UTC(), []byte("a"), 9, releasedCounts{4, 8, 1}, releasedCounts{3, 6, 0}}
+	data, err := json.Marshal(released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p progress
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	want := walk.Progress{Began: released.Began, Cursor: []byte("a"), Total: 9, Counts: walk.Counts{Done: 4, Read: 8, Failed: 1}, Before: walk.Counts{Done: 3, Read: 6}}
+	if p.Definition != "d" || !reflect.DeepEqual(p.Progress, want) {
+		t.Errorf("read as %+v", p)
+	}
+	again, err := json.Marshal(p)
+	if err != nil || string(again) != string(data) {
+		t.Errorf("%s is stored as %s, %v", data, again, err)
 	}
 }

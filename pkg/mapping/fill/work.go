@@ -1,6 +1,7 @@
 package fill
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
 	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // Works are what a Filler does, by the configuration of a process.
@@ -28,9 +30,13 @@ type work struct {
 	definition string         // identifies all of the configuration on which the result depends
 	mapping    *store.Mapping // nil: the work is not about one
 
-	kind   string // what its name is the name of, in logs
+	kind   walk.Kind
+	shown  string // its name, in logs and metrics; "": that in the state
+	called string // what its name is the name of, in logs
 	what   string // what is filled, in logs
 	begins string // logged at the beginning
+	does   string // and meanwhile; "": filling what
+	done   string // and at the end; "": what are filled
 
 	page   int // objects that are filled before the place is stored
 	atOnce int
@@ -41,24 +47,42 @@ type work struct {
 
 	after string // the name of a work that has to be done before; "": none
 
-	// fill does it for one object. read is called with how many other objects it has read since the last call, and ends it by
-	// an error.
-	fill func(ctx context.Context, uuid string, read func(objects int) error) error
+	// fill does it for one object, as the page has it. read is called with how many other objects it has read since the last call, and
+	// ends it by an error. together says that it reads nothing else.
+	fill     func(ctx context.Context, o store.Stored, read func(objects int) error) error
+	together bool
 
-	build     builds                                  // the work is to build these indexes; nil: it is done object by object, by fill
+	begin func() // called before the first object of a fill, or of the rest of one; nil: nothing is
+
+	build     builds                                  // the work is to build these indexes; nil: it is done by fill
 	readyFrom func(ctx context.Context) (bool, error) // whether what the work reads is complete; nil: it is
 
 	// trust is called with whether the work is done, each time the state was read: requests depend on it. nil: none does.
 	trust func(filled bool)
+
+	// onEvents says that the work makes up for events that were missed, and onlyAgain that it does nothing else: a new definition does
+	// not begin it.
+	onEvents, onlyAgain bool
 }
 
-// Derived returns the arrays of mappings, the keys of stores that are numbers, and the computed fields of stores. Their objects are read one after the other, so
-// that a fill slows down when the backend does.
+// targetsAtOnce is how many targets are filled at once: on a backend over a network a target is mostly waited for.
+const targetsAtOnce = 8
+
+func newWorks(state string, byName map[string]*work) Works {
+	for name, w := range byName {
+		w.shown = cmp.Or(w.shown, name)
+		w.does, w.done = cmp.Or(w.does, "filling "+w.what), cmp.Or(w.done, w.what+" are filled")
+	}
+	return Works{state: state, byName: byName}
+}
+
+// Derived returns the arrays of mappings, the keys of stores that are numbers, the computed fields of stores, and the objects that a
+// cascade should have deleted. Few of their objects are read at once, so that a fill slows down when the backend does.
 //
 // ownKeys says whose keys belfry alone writes, by the name of the store: it has always written them as strings.
 func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	all := map[string]*work{}
-	reconciler := mapping.NewReconciler(set, mapping.Options{})
+	reconciler := mapping.NewReconciler(set, mapping.Options{Pace: mapping.NewPace(0)})
 	for i := range set.Mappings() {
 		if m := &set.Mappings()[i]; m.Array != "" { // else it copies nothing
 			name := m.Source + " in " + m.Target + "." + m.Array
@@ -78,8 +102,11 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 		if len(s.ComputedFields()) > 0 {
 			all["computed of "+name] = computed(s)
 		}
+		if maps := cascading(set, name); len(maps) > 0 {
+			all["orphans of "+name] = orphans(set, s, maps, reconciler)
+		}
 	}
-	return Works{state: "MAPPINGS", byName: all}
+	return newWorks("MAPPINGS", all)
 }
 
 func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.Reconciler) *work {
@@ -88,23 +115,23 @@ func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.R
 		when = fmt.Sprint(m.When)
 	}
 	return &work{
-		store: target, mapping: m, page: 100, atOnce: 1, kind: "mapping", what: "the arrays of a mapping",
+		store: target, mapping: m, page: 100, atOnce: targetsAtOnce, kind: walk.Mapping, called: "mapping", what: "the arrays of a mapping", onEvents: true,
 		begins:     "a mapping is new or has changed: filling its arrays from the objects",
 		definition: hashOf(append([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner}, rulesOf(when)...)...),
 		readyFrom:  func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
-		fill: func(ctx context.Context, uuid string, read func(objects int) error) error {
-			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, uuid, read)
+		fill: func(ctx context.Context, o store.Stored, read func(objects int) error) error {
+			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, o.UUID, read)
 		},
 	}
 }
 
 func computed(s *store.Store) *work {
 	return &work{
-		store: s, page: 100, atOnce: 1, kind: "store", what: "the computed properties of a store",
+		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Computed, shown: s.Name(), called: "store", what: "the computed properties of a store", onEvents: true,
 		begins:     "computed properties are new or have changed: computing them for the objects that there are",
 		definition: hashOf(append([]any{s.ComputedDefinition()}, rulesOf(fmt.Sprint(s.ComputedDefinition()))...)...),
-		fill: func(ctx context.Context, uuid string, _ func(objects int) error) error {
-			o, err := s.Get(ctx, uuid)
+		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
+			o, err := s.Get(ctx, o.UUID)
 			if errors.Is(err, errs.NotFound) {
 				return nil
 			}

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/api"
-	"belfry/pkg/api/objects"
+	"belfry/pkg/api/apitest"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -50,13 +51,12 @@ func serve(t testing.TB) *server {
 	s.store, err = store.Open(t.Context(), backend, store.Options{Name: "Books", Schema: s.schema})
 	s.must(err)
 	store.NewSet([]*store.Store{s.store}, nil)
-	front := api.New(api.Options{
-		Objects: []objects.Options{
-			{Store: s.store, URL: "/books"},
-			{Store: s.store, URL: "/closed", Restrict: objects.Restrict{Create: true}},
-		},
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	closed, err := store.Open(t.Context(), backend, store.Options{Name: "Closed"})
+	s.must(err)
+	o := api.Options{Logger: slog.New(slog.DiscardHandler)}
+	apitest.Expose(&o, s.store, config.Expose{URL: "/books"})
+	apitest.Expose(&o, closed, config.Expose{URL: "/closed", Restrict: config.Restrict{Create: true}})
+	front := apitest.New(o)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := s.requests.Add(1)
 		s.mu.Lock()

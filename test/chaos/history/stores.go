@@ -16,6 +16,7 @@ const MetricsToken = "the-metrics-of-chaos"
 // reports once the grace is over.
 const Stores = `
 metrics: {token: ` + MetricsToken + `}
+fillRate: 20000
 stores:
   Registers:
     expose: {list: true}

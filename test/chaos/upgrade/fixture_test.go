@@ -240,7 +240,7 @@ func (v *visitor) learn() knowledge {
 }
 
 // refilled finds in a log what fills arrays, or computed properties, from the beginning, or has changed objects.
-var refilled = regexp.MustCompile(`.*(new or has changed|new or have changed|are filled.* objects=[1-9]).*`)
+var refilled = regexp.MustCompile(`.*(new or has changed|new or have changed|are filled.* read=[1-9]).*`)
 
 // TestTheDataOfTheReleaseIsKept: a folder that the release wrote, and that was killed, is opened by this version with all that
 // its clients knew, and nothing is filled again. What they hold stays valid: passwords, keys, cursors; an id of an event, which named none in the release, is a reset.

@@ -19,6 +19,7 @@ type File struct {
 	Since        string // the first release
 	Introduction string
 	Sections     []*Section
+	Reload       map[string]string // by the tag reload of a key: the text about keys that have it
 }
 
 // Section is a section of the page: some text, and the keys below a path.

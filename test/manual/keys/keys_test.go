@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,24 @@ func TestMistakesInTheDescriptionAreErrors(t *testing.T) {
 	} {
 		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestThePageSaysWhatAReloadRefuses(t *testing.T) {
+	policies := map[string]string{"stores.*": "live", "stores.Books.url": "restart", "stores.Books.hooks.save[].name": "live", "stores.Users.url": "restart"}
+	for reload, want := range map[string]string{
+		"reload: {restart: needs a restart}": "|`stores.<name>.url`, `stores.Users.url`| needs a restart |\n",
+		"":                                   `no text about keys that are "restart", such as`,
+		"reload: {restart: a, 'live unless first': b}": `a text about keys that are "live unless first", and there are none`,
+	} {
+		f, err := read(t, reload+described)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := f.Page(func(path string) string { return policies[path] })
+		if got := string(page) + fmt.Sprint(err); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", reload, got)
 		}
 	}
 }

@@ -9,14 +9,18 @@ import (
 	"belfry/test/manual/docpages"
 )
 
-// Page returns docs/reference/configuration.md.
-func (f *File) Page() ([]byte, error) {
+// reloads is the title of the section about reloads.
+const reloads = "Keys that a reload refuses"
+
+// Page returns docs/reference/configuration.md. policyOf returns the tag reload of a key.
+func (f *File) Page(policyOf func(path string) string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n<!-- Made of test/manual/keys/keys.yaml by `make schema`: change that file. -->\n\n")
 	b.WriteString(strings.TrimSpace(f.Introduction) + "\n\n")
 	for _, s := range f.Sections {
 		fmt.Fprintf(&b, "- [%s](#%s): %s\n", s.Title, docpages.Anchor(s.Title), s.Summary)
 	}
+	fmt.Fprintf(&b, "- [%s](#%s)\n", reloads, docpages.Anchor(reloads))
 	for _, s := range f.Sections {
 		fmt.Fprintf(&b, "\n## %s\n", s.Title)
 		if s.Text != "" {
@@ -31,7 +35,45 @@ func (f *File) Page() ([]byte, error) {
 			fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(s.After))
 		}
 	}
-	return []byte(b.String()), nil
+	err := f.reloadTable(&b, policyOf)
+	return []byte(b.String()), err
+}
+
+// reloadTable writes which keys a reload does not change, or not always.
+func (f *File) reloadTable(b *strings.Builder, policyOf func(path string) string) error {
+	by := map[string][]string{}
+	var policies []string
+	add := func(path, example string) {
+		policy := policyOf(example)
+		if policy == "live" {
+			return
+		}
+		if by[policy] == nil {
+			policies = append(policies, policy)
+		}
+		by[policy] = append(by[policy], "`"+strings.ReplaceAll(path, "*", "<name>")+"`")
+	}
+	for _, s := range f.Sections {
+		if s.At != nil && strings.HasSuffix(*s.At, ".*") {
+			add(*s.At, *s.At)
+		}
+		for _, k := range s.Keys {
+			add(k.Path, k.at(s))
+		}
+	}
+	fmt.Fprintf(b, "\n## %s\n\nA [reload](../guides/configure.md#reload-without-a-restart) applies all other keys.\n\n| keys | a change |\n|---|---|\n", reloads)
+	for _, policy := range policies {
+		if f.Reload[policy] == "" {
+			return fmt.Errorf("reload has no text about keys that are %q, such as %s", policy, by[policy][0])
+		}
+		fmt.Fprintf(b, "|%s| %s |\n", strings.Join(by[policy], ", "), f.Reload[policy])
+	}
+	for policy := range f.Reload {
+		if by[policy] == nil {
+			return fmt.Errorf("reload has a text about keys that are %q, and there are none", policy)
+		}
+	}
+	return nil
 }
 
 func (f *File) table(b *strings.Builder, s *Section) error {

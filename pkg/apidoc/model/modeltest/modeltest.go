@@ -6,7 +6,10 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/api"
+	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apidoc/openapi"
 )
 
 // Write is what a document says of a configuration without an environment.
@@ -25,4 +28,22 @@ func Write(t testing.TB, text string, write func(*model.Contract) ([]byte, error
 		t.Fatal(err)
 	}
 	return out
+}
+
+// OpenAPI is the OpenAPI document of a configuration.
+func OpenAPI(t testing.TB, text string) []byte {
+	t.Helper()
+	return Write(t, text, func(k *model.Contract) ([]byte, error) { return openapi.Document(api.Operations(k)) })
+}
+
+// OpenAPI30 is OpenAPI in version 3.0 of the specification.
+func OpenAPI30(t testing.TB, text string) []byte {
+	t.Helper()
+	return Write(t, text, func(k *model.Contract) ([]byte, error) { return openapi.Lowered(api.Operations(k)) })
+}
+
+// AsyncAPI is the AsyncAPI document of a configuration.
+func AsyncAPI(t testing.TB, text string) []byte {
+	t.Helper()
+	return Write(t, text, func(k *model.Contract) ([]byte, error) { return asyncapi.Document(api.Operations(k)) })
 }

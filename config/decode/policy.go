@@ -1,0 +1,61 @@
+package decode
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Policy says what a program that runs does with a changed value when it reads its file again. The tag reload of a key
+// has it: "live", "restart", "live unless CONDITION", where a Condition makes it "restart", or "refused=COMMAND".
+type Policy string
+
+// What a reload does.
+const (
+	Live    Policy = "live"    // it applies the value
+	Restart Policy = "restart" // it is refused; the next start applies the value
+	Refused Policy = "refused" // it is refused, and a start does not suffice: Change.Command does it
+)
+
+// Condition reports, about a key that two configurations have different values of, whether the change needs a restart.
+type Condition[T any] func(path string, before, now *T) bool
+
+// PolicyOf returns the policy of a key of a struct, as its tag or that of the section says it; "" if there is no such
+// key. The path of an entry of a map has that of adding or removing one.
+func PolicyOf[T any](path string) string {
+	return policyWithin(reflect.TypeFor[T](), strings.Split(strings.ReplaceAll(path, "[]", ""), "."), "")
+}
+
+func policyWithin(t reflect.Type, path []string, inherited string) string {
+	if len(path) == 0 || t.Kind() != reflect.Struct {
+		return inherited
+	}
+	for _, k := range layoutOf(t, "").keys {
+		of, rest, own := k.typ, path[1:], or(k.reload, inherited)
+		switch k.Name {
+		case path[0]:
+		case "*":
+			rest = path
+		default:
+			continue
+		}
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+			if of.Kind() == reflect.Map && len(rest) > 0 {
+				if rest = rest[1:]; len(rest) == 0 {
+					own = or(k.presence, own)
+				}
+			}
+			of = of.Elem()
+		}
+		if found := policyWithin(of, rest, own); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func or(own, inherited string) string {
+	if own != "" {
+		return own
+	}
+	return inherited
+}

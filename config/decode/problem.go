@@ -1,0 +1,75 @@
+package decode
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"belfry/pkg/errs"
+)
+
+// Problem is one thing that is wrong with a configuration. File is the path
+// the configuration was loaded from, Line and Column (from 1; 0 is unknown)
+// are the position of the key, Key is its dotted path, such as
+// stores.Books.map.Authors.key or stores.Books.indexes[0]; it is empty when the
+// problem does not concern a key. Message says what is expected and never holds a
+// value that is secret or came from the environment.
+type Problem struct {
+	File         string
+	Line, Column int
+	Key, Message string
+}
+
+// Error returns the problem in one line: file:line:column: key: message.
+func (p Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	for _, n := range [...]int{p.Line, p.Column} {
+		if n > 0 {
+			fmt.Fprintf(&b, ":%d", n)
+		}
+	}
+	for _, part := range [...]string{p.Key, p.Message} {
+		if part == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(": ")
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// Unwrap makes a problem an errs.Invalid error.
+func (p Problem) Unwrap() error { return errs.New(errs.Invalid, "%s", p.Message) }
+
+// Problems are all problems of a configuration, in the order of the file.
+// It is never empty where it is returned as an error.
+type Problems []Problem
+
+// Error returns one problem per line.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Sort puts problems in the order of the file.
+func (p Problems) Sort() {
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+}
+
+// Unwrap makes Problems an errs.Invalid error and lets errors.As find a Problem.
+func (p Problems) Unwrap() []error {
+	all := make([]error, len(p))
+	for i, problem := range p {
+		all[i] = problem
+	}
+	return all
+}

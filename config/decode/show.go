@@ -1,0 +1,55 @@
+package decode
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Shown is the file as it was read, as YAML for people: without comments, and with "[secret]" in place of what
+// messages must not quote either: values of keys that are secret, what a tag has marked, what comes from the
+// environment, and URLs that may have a password.
+func (d *Document) Shown() string {
+	if d.root == nil {
+		return ""
+	}
+	text, err := yaml.Marshal(d.shown("", d.root))
+	if err != nil {
+		return "" // it has been read before
+	}
+	return string(text)
+}
+
+// shown returns a copy of a node without secrets.
+func (d *Document) shown(path string, n *yaml.Node) *yaml.Node {
+	n = dealias(n)
+	out := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			out.Content = append(out.Content, &yaml.Node{Kind: key.Kind, Style: key.Style, Tag: key.Tag, Value: key.Value}, d.shown(Join(path, key.Value), n.Content[i+1]))
+		}
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			out.Content = append(out.Content, d.shown(path+"["+strconv.Itoa(i)+"]", item))
+		}
+	case yaml.ScalarNode:
+		if n.Value != "" && d.hides(path, n.Value) {
+			return &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: redacted}
+		}
+	}
+	return out
+}
+
+// hides reports whether a value must not be shown: of a key that is secret, or in one that is marked; or a URL
+// that may have a password.
+func (d *Document) hides(path, text string) bool {
+	for at := path; at != ""; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
+		if d.secret[at] {
+			return true
+		}
+	}
+	return d.isSecret(path) || strings.Contains(text, "://") && strings.Contains(text, "@")
+}

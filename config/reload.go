@@ -1,0 +1,92 @@
+package config
+
+import (
+	"slices"
+
+	"belfry/config/decode"
+)
+
+// ReloadPolicy says what a reload does with a changed value. The tag reload of its key has it.
+type ReloadPolicy = decode.Policy
+
+// What a reload does.
+const (
+	Live    = decode.Live    // it applies the value
+	Restart = decode.Restart // it is refused; the next start applies the value
+	Refused = decode.Refused // it is refused, since other data would be shown: Change.Command says how to move it
+)
+
+// Changed returns the keys that are not the same in two files, sorted, without their values: of a section that one of
+// them does not have the key of the section, of a list that of the list. A key whose value has the content of a file is
+// one of them if that content is another.
+func Changed(before, now *Config) []string { return decode.ChangedKeys(before.doc, now.doc) }
+
+// Changes returns the differences between two configurations, with what a reload does with each. Defaults are filled
+// in, so a key that follows another one by default differs as well.
+func Changes(before, now *Config) []Change {
+	all := decode.Changes(before.doc, now.doc, conditions)
+	for i := range all {
+		all[i].Command = commands[all[i].Command]
+	}
+	return all
+}
+
+// Refusals returns a problem for each difference that a reload does not apply: what is listened on and connected to,
+// and what would show other data.
+func Refusals(before, now *Config) (problems Problems) {
+	for _, c := range Changes(before, now) {
+		switch c.Policy {
+		case Restart:
+			problems = append(problems, now.Problem(c.Path, "can't change while belfry runs: restart it, or set the value of before"))
+		case Refused:
+			problems = append(problems, now.Problem(c.Path,
+				"can't change while belfry runs, since other data would be shown: %s; or set the value of before", c.Command))
+		}
+	}
+	problems.Sort()
+	return problems
+}
+
+// commands move the data that another value of a key would leave behind. The tag reload names them.
+var commands = map[string]string{
+	"data":     "stop belfry, move the data with `belfry migrate --from OLD --to NEW`, and start it with the new file",
+	"accounts": "copy the accounts with `belfry export --secrets` and `belfry import --secrets`, and start belfry with the new file",
+}
+
+// conditions of the tag reload make a change one that needs a restart.
+var conditions = map[string]decode.Condition[Config]{
+	"trusted":       func(_ string, before, now *Config) bool { return before.trustsAtStart() && now.trustsAtStart() },
+	"embedded":      func(_ string, before, _ *Config) bool { return len(before.Bus.URL) == 0 },
+	"authenticated": func(_ string, before, now *Config) bool { return changesMethod(&before.Bus, &now.Bus) },
+}
+
+// trustsAtStart reports whether something that is opened at the start trusts the authorities of the key ca.
+func (c *Config) trustsAtStart() bool {
+	for _, b := range c.Backends {
+		if b.MongoDB != nil || b.DynamoDB != nil {
+			return true
+		}
+	}
+	for _, b := range c.Binaries {
+		if b.S3 != nil {
+			return true
+		}
+	}
+	return c.Backup != nil && c.Backup.S3 != nil || c.Tracing.Endpoint != "" ||
+		len(c.Bus.URL) > 0 && c.Bus.TLS.CA == "" || c.HTTP.ACME != nil && c.HTTP.ACME.CA == ""
+}
+
+// changesMethod reports whether a token of the bus is for an embedded server, which reads its file at a start alone, or
+// comes or goes: the next connection to an external bus uses another token, but no other way to authenticate.
+func changesMethod(before, now *Bus) bool {
+	return len(before.URL) == 0 || (before.Token == "") != (now.Token == "")
+}
+
+// Compared returns what a change of a store is found in: without the index of the owner, which belfry adds. As the
+// index of a rule, it is used if it is there, and named if it is not.
+func (s Store) Compared() any {
+	s.Indexes = slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool {
+		return slices.Equal(fields, []string{s.Owner})
+	})
+	return s
+}

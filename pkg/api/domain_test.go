@@ -1,0 +1,14 @@
+package api
+
+import (
+	"testing"
+
+	"belfry/pkg/op"
+)
+
+// AddDomain adds operations to all sets, until a test ends.
+func AddDomain(t *testing.T, add func(*op.Set)) {
+	before := domains
+	domains = append(before[:len(before):len(before)], func(set *op.Set, _ handlers) { add(set) })
+	t.Cleanup(func() { domains = before })
+}

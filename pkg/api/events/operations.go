@@ -1,0 +1,100 @@
+package events
+
+import (
+	"slices"
+
+	"belfry/internal/ordered"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/event"
+	"belfry/pkg/op"
+)
+
+// Operations adds the stream of events for browsers, if there is one.
+func Operations(set *op.Set, h *Handler) {
+	if !set.Contract.Events {
+		return
+	}
+	set.Component("StreamNotice", streamNotice())
+	set.Component("StreamSecurityEvent", securityEvent())
+	set.Tag("Events", "What happens, as it happens.")
+	query := func(name, description string, values []string) *ordered.Object {
+		items := op.Text("")
+		if len(values) > 0 {
+			items.Set("enum", values)
+		}
+		return ordered.Of("name", name, "in", "query", "description", description, "explode", true,
+			"schema", ordered.Of("type", "array", "items", items))
+	}
+	last := ordered.Of("type", "string", "pattern", "^[A-Za-z0-9_-]+$")
+	names := []string{string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
+		string(event.BinaryUploaded), string(event.BinaryDeleted), string(event.AuthPattern)}
+	for _, name := range event.Auth() {
+		names = append(names, string(name))
+	}
+	set.Get(op.Operation{
+		Path: path, ID: "listenToEvents", Summary: "Receive events (Server-Sent Events)",
+		Description: "A message for each event: its id is opaque, its event the event's name, and its data a JSON object: " +
+			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
+			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
+		Parameters: []any{
+			query("store", "Only these stores; all without it.", streamedStores(set.Contract)),
+			query("event", "Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names.", names),
+			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
+				"description", "The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log."),
+			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
+				"description", "The id of the last received event: the stream continues after it."),
+		},
+		Replies:  ordered.Of("200", op.Reply("The stream, until the client or the server ends it.", eventStream(set.Contract), "Cache-Control", "X-Accel-Buffering")),
+		Problems: []int{400, 401, 403, 429},
+		Limit:    kit.Read, Run: h.serve,
+	})
+}
+
+// streamedStores returns the stores whose events are streamed.
+func streamedStores(k *model.Contract) []string {
+	var all []string
+	for _, s := range k.Stores {
+		if s.Expose != nil && s.Expose.Events && !s.Expose.Restrict.Get && len(s.Interceptors["get"]) == 0 {
+			all = append(all, s.Name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// eventStream is the content of a stream. OpenAPI 3.1 can't say what the messages of a stream are.
+// contentSchema, which validators ignore, refers to their data, so that generators make types of it.
+func eventStream(k *model.Contract) *ordered.Object {
+	var all []any
+	for _, name := range streamedStores(k) {
+		all = append(all, model.Ref(k.Store(name).EventName()))
+	}
+	all = append(all, model.Ref("StreamSecurityEvent"), model.Ref("StreamNotice"))
+	return op.Content("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is that of the data of each message.",
+		"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
+}
+
+// streamNotice is the data of a message about the stream itself.
+func streamNotice() *ordered.Object {
+	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed.", 1, "reason", op.Text(""))
+}
+
+// securityEvent is the data of an event about the security of an account.
+func securityEvent() *ordered.Object {
+	return op.Object("An event about the security of an account, for whoever `authentication.audit` names.", 8,
+		"id", op.Text("That of the event: the same if it is in the log twice."),
+		"event", op.OneOf(event.Auth(), ""),
+		"time", model.Time("When it happened."),
+		"store", op.Text("That of users."),
+		"uuid", model.UUID("The user's uuid."),
+		"revision", op.Text("That of the user."),
+		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the user who has done it; null: nobody who is logged in."),
+		"origin", op.Text("What it was done by, such as `http`."),
+		"ctx", op.Object("The request that it was done by.", 0, "request", op.Text("Its id."), "address", op.Text("Where it came from."), "userAgent", op.Text("What it was made with.")),
+		"auth", op.Object("Details.", 0,
+			"method", op.Text("How: password, passkey, totp, recovery, email, link, or the name of a provider."),
+			"factor", op.Text("The type of the factor, or the uuid of the ident or the id of the key, that it is about."),
+			"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
+			"reason", op.Text("Why, in a word."), "due", model.Time("When what is planned happens.")))
+}

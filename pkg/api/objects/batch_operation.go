@@ -1,0 +1,55 @@
+package objects
+
+import (
+	"net/http"
+
+	"belfry/internal/ordered"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
+	"belfry/pkg/wire"
+)
+
+// addBatch adds the operation of batches.
+func addBatch(set *op.Set, all *Resources) {
+	set.Component("Batch", batchRequest())
+	set.Component("BatchResults", batchResults())
+	set.Tag("Batches", "Several operations in one request.")
+	set.Add(op.Operation{
+		Method: http.MethodPost, Path: "/batch", ID: "batch", Summary: "Execute several operations",
+		Description: "Each is judged and answered as if it had been requested alone, one after the other. One that fails does not stop the others, and there is no transaction over several objects.",
+		Parameters:  op.Parameters("Prefer"),
+		Body:        op.Body(op.JSON(model.Ref("Batch"))),
+		Replies:     ordered.Of("200", op.Reply("A result for each operation, in order.", op.JSON(model.Ref("BatchResults")), "Cache-Control", "Preference-Applied")),
+		Problems:    []int{400, 401, 403, 408, 413, 415, 429},
+		Limit:       kit.Write, Run: all.batch,
+	})
+}
+
+// batchRequest is the body of a batch.
+func batchRequest() *ordered.Object {
+	headers := ordered.Of("type", "object", "description", "Those of the operation. Names are case-insensitive.", "additionalProperties", false, "properties", ordered.Of(
+		"If-Match", op.Text("As in a request."), "If-None-Match", op.Text("As in a request."), wire.HeaderKey, op.Text("As in a request.")))
+	one := ordered.Of("type", "object", "required", []string{"method", "path"}, "additionalProperties", false, "properties", ordered.Of(
+		"method", op.OneOf([]any{"POST", "GET", "PUT", "PATCH", "DELETE"}, ""),
+		"path", op.Text("That of a store for POST, and of an object for the other methods."),
+		"headers", headers,
+		"body", op.Free("Of POST, PUT and PATCH. PATCH merges (RFC 7396)."),
+	))
+	return ordered.Of("type", "object", "description", "Operations to execute.", "required", []string{"operations"}, "additionalProperties", false, "properties", ordered.Of(
+		"operations", ordered.Of("type", "array", "minItems", 1, "maxItems", maxOperations, "items", one),
+		"atomic", ordered.Of("type", "boolean", "const", false, "description", "There are no transactions over several objects."),
+	))
+}
+
+// batchResults is the reply to a batch.
+func batchResults() *ordered.Object {
+	result := ordered.Of("type", "object", "required", []string{"status"}, "properties", ordered.Of(
+		"status", ordered.Of("type", "integer", "description", "That of the operation alone."),
+		"headers", ordered.Of("type", "object", "description", "ETag, Location, Idempotency-Replayed, Retry-After, where the reply to the operation alone has them.",
+			"additionalProperties", op.Text("")),
+		"body", op.Free("The object; with a status of 400 and above a Problem."),
+	))
+	return ordered.Of("type", "object", "description", "What each operation led to.", "required", []string{"results"}, "properties", ordered.Of(
+		"results", ordered.Of("type", "array", "items", result)))
+}

@@ -1,0 +1,31 @@
+package system
+
+import (
+	"belfry/internal/ordered"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/op"
+)
+
+// Operations adds the operations about belfry itself.
+func Operations(set *op.Set, h Health, d Documents) {
+	set.Component("Status", ordered.Of("type", "object", "description", "That requests are served.", "required", []string{"status"},
+		"properties", ordered.Of(
+			"status", op.Only("ok"),
+			"degraded", ordered.Of("type", "array", "items", op.Text(""), "description", "What does not work, of `/readyz`: for operators."),
+		)))
+	set.Tag("System", "How belfry is, and what it offers.")
+	status := ordered.Of("200", op.Reply("All is well.", op.JSON(model.Ref("Status")), "Cache-Control"))
+	probe := func(path, id, summary string, run kit.Handler) {
+		set.Get(op.Operation{Path: path, ID: id, Summary: summary, Security: op.Open(), Replies: status, Run: run})
+	}
+	probe(livePath, "getLiveness", "Whether the process is alive, or needs a restart", h.live)
+	probe(healthPath, "getHealth", "The same as /livez", h.live)
+	probe(readyPath, "getReadiness", "Whether requests can be served", h.ready)
+	if set.Contract.Routes.OpenAPI {
+		document(set, "/openapi.json", "getOpenAPI", "This document", d.OpenAPI)
+	}
+	if set.Contract.Routes.AsyncAPI {
+		document(set, "/asyncapi.json", "getAsyncAPI", "What there is on the bus, as an AsyncAPI document", d.AsyncAPI)
+	}
+}

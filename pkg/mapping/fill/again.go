@@ -1,0 +1,76 @@
+package fill
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"belfry/internal/backoff"
+	"belfry/internal/count"
+	"belfry/pkg/errs"
+)
+
+// againInterval is how often Again reads whether its works are done.
+const againInterval = time.Second
+
+// Again has everything done once more that events would have changed, after events were missed: arrays, computed fields, and
+// cascades. It returns once all is done, by this process or others. id identifies the loss: an id that is known already begins nothing, so
+// that after a crash the next process waits for the rest.
+//
+// What was filled before stays so meanwhile. Errors: Internal if some objects can't be filled; the next call begins again.
+func (f *Filler) Again(ctx context.Context, id string) error {
+	var names []string
+	for name, w := range f.works {
+		if w.onEvents {
+			names = append(names, name)
+		}
+	}
+	for waits := false; ; waits = true {
+		requested := false
+		err := f.change(ctx, func(s *state) bool {
+			// Whoever has recorded another loss meanwhile does the work for this one too. A process of the release before records none.
+			requested = (!waits || s.Again == "") && s.again(id, names)
+			return requested
+		})
+		if err != nil {
+			return err
+		}
+		if requested {
+			select {
+			case f.wake <- struct{}{}:
+			default:
+			}
+		}
+		s := f.current.Load()
+		if !slices.ContainsFunc(names, func(name string) bool { return s.Works[name] != nil && s.Works[name].Again != "" }) {
+			return f.againFailed(ctx, id, names)
+		}
+		if err := backoff.Sleep(ctx, min(f.opts.Interval, againInterval)); err != nil {
+			return err
+		}
+	}
+}
+
+// againFailed returns the error of objects that can't be filled, and forgets the id, so that they are tried again.
+func (f *Filler) againFailed(ctx context.Context, id string, names []string) error {
+	failed := int64(0)
+	for _, name := range names {
+		if r := f.current.Load().Works[name]; r != nil && r.Last != nil {
+			failed += r.Last.Failed
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	err := f.change(ctx, func(s *state) bool {
+		known := s.Again == id
+		if known {
+			s.Again = ""
+		}
+		return known
+	})
+	if err != nil {
+		return err
+	}
+	return errs.New(errs.Internal, "%s can't be filled: the log has the reasons, and `belfry verify --repair` shows all", count.Of(failed, "object"))
+}

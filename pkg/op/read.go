@@ -1,0 +1,87 @@
+package op
+
+import (
+	"slices"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// MaxForm is the limit of a body with fields, in bytes: an event holds the fields of a registration twice.
+const MaxForm = 64 << 10
+
+// IsHTML reports whether a body is an HTML form, whose browser is redirected.
+func IsHTML(x *kit.Exchange) bool {
+	return strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
+}
+
+// Fields returns the handler of an operation with fields. It reads them from JSON or an HTML form, runs the operation, and has reply send the
+// outcome or the error. html says of which requests the reply is for a browser.
+func Fields[T any](html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T) (Outcome, error), reply func(x *kit.Exchange, html bool, o Outcome, err error) error) kit.Handler {
+	return func(x *kit.Exchange) error {
+		browser, o := html(x), Outcome{}
+		in, err := Read[T](x, browser)
+		if err == nil {
+			o, err = run(x, in)
+		}
+		return reply(x, browser, o, err)
+	}
+}
+
+// Read reads the fields of a body. That of a program is not read if no field is for programs.
+func Read[T any](x *kit.Exchange, html bool) (in T, err error) {
+	if !html && !ForPrograms[T]() {
+		return in, nil
+	}
+	body, err := ReadInput(x)
+	if err != nil {
+		return in, err
+	}
+	body.HTML = html
+	return Decode[T](body)
+}
+
+// ReadInput reads a body with fields: a JSON object, or the fields of an HTML form, which a browser sends.
+func ReadInput(x *kit.Exchange) (Input, error) {
+	in := Input{HTML: IsHTML(x)}
+	if x.Request.ContentLength > MaxForm {
+		x.CloseConnection()
+		return in, TooLarge(x)
+	}
+	var err error
+	if in.HTML {
+		in.Rest, in.Repeated, err = readHTMLForm(x)
+	} else {
+		in.Rest, err = x.ReadSmallObject(MaxForm, kit.JSON, kit.HTMLForm)
+	}
+	if err == nil && len(in.Rest.Encode()) > MaxForm {
+		err = TooLarge(x)
+	}
+	return in, err
+}
+
+// readHTMLForm reads the fields of an HTML form, each a string.
+func readHTMLForm(x *kit.Exchange) (fields object.Object, repeated []string, err error) {
+	values, err := x.ReadForm(MaxForm)
+	if err != nil {
+		return nil, nil, err
+	}
+	fields = object.Object{}
+	for name := range values {
+		fields[name] = object.AppendString(nil, values.Get(name))
+		if len(values[name]) > 1 {
+			repeated = append(repeated, name)
+		}
+	}
+	slices.Sort(repeated)
+	fields, err = object.Parse(fields.Encode())
+	return fields, repeated, err
+}
+
+// TooLarge is the error of a body with more than MaxForm bytes.
+func TooLarge(x *kit.Exchange) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(x.Request.URL.Path, "/"), "/")
+	return errs.New(errs.TooLarge, "the body is larger than %d bytes, the limit of requests below /%s", MaxForm, first)
+}

@@ -1,0 +1,109 @@
+package op
+
+import (
+	"strings"
+
+	"belfry/internal/ordered"
+	"belfry/pkg/apidoc/model"
+)
+
+// Media types of bodies.
+const (
+	JSONType       = "application/json"
+	MergePatchType = "application/merge-patch+json"
+	ProblemType    = "application/problem+json"
+	NDJSONType     = "application/x-ndjson"
+	FormType       = "application/x-www-form-urlencoded"
+	MultipartType  = "multipart/form-data"
+	BytesType      = "application/octet-stream"
+	HTMLType       = "text/html"
+	AnyType        = "*/*"
+)
+
+// Maybe is the security of an operation that needs no credentials, and reads those of users.
+func Maybe() []any { return append([]any{&ordered.Object{}}, Needed()...) }
+
+// Needed is the security of an operation for users who are logged in.
+func Needed() []any {
+	return []any{ordered.Of("sessionCookie", []any{}), ordered.Of("bearerToken", []any{})}
+}
+
+// Open is the security of an operation that reads no credentials.
+func Open() []any { return []any{} }
+
+// Content is content of one media type.
+func Content(mediaType string, schema *ordered.Object) *ordered.Object {
+	return ordered.Of(mediaType, ordered.Of("schema", schema))
+}
+
+// JSON is content that is JSON.
+func JSON(schema *ordered.Object) *ordered.Object { return Content(JSONType, schema) }
+
+// Reply is a response with the common headers and the named ones, as references to components. A header has the name of its component, or
+// both are given: name=component. content can be nil.
+func Reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
+	all := &ordered.Object{}
+	for _, name := range append(headers, "X-Request-Id") {
+		name, component, other := strings.Cut(name, "=")
+		if !other {
+			component = name
+		}
+		all.Set(name, ordered.Of("$ref", "#/components/headers/"+component))
+	}
+	r := ordered.Of("description", description, "headers", all)
+	if content != nil {
+		r.Set("content", content)
+	}
+	return r
+}
+
+// Redirect is a response that leads elsewhere.
+func Redirect(description string, headers ...string) *ordered.Object {
+	return Reply(description, nil, append([]string{"Location", "Cache-Control"}, headers...)...)
+}
+
+// ObjectReply is the response with an object of a store.
+func ObjectReply(s *model.Store, description string) *ordered.Object {
+	return Reply(description, JSON(model.Ref(s.ObjectName())), "Etag", "Cache-Control")
+}
+
+// Parameters are references to components.
+func Parameters(names ...string) []any {
+	var all []any
+	for _, name := range names {
+		all = append(all, ordered.Of("$ref", "#/components/parameters/"+name))
+	}
+	return all
+}
+
+// Path is a parameter of the path.
+func Path(name, description string, schema *ordered.Object) *ordered.Object {
+	return ordered.Of("name", name, "in", "path", "required", true, "description", description, "schema", schema)
+}
+
+// Query is a parameter of the query; its description can be "".
+func Query(name, description string, schema *ordered.Object) *ordered.Object {
+	return parameter(name, "query", description, schema)
+}
+
+// Header is a parameter that is a header.
+func Header(name, description string) *ordered.Object {
+	return parameter(name, "header", description, Text(""))
+}
+
+func parameter(name, in, description string, schema *ordered.Object) *ordered.Object {
+	p := ordered.Of("name", name, "in", in)
+	if description != "" {
+		p.Set("description", description)
+	}
+	p.Set("schema", schema)
+	return p
+}
+
+// InterceptorProblems are the statuses with which an interceptor can refuse, besides those of its own failures.
+func InterceptorProblems(s *model.Store, act string) []int {
+	if s == nil || len(s.Interceptors[act]) == 0 {
+		return nil
+	}
+	return []int{400, 401, 403, 404, 409, 412, 413, 415, 429, 503}
+}

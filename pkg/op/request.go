@@ -1,0 +1,54 @@
+package op
+
+import (
+	"context"
+
+	"belfry/internal/ordered"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/object"
+	"belfry/pkg/wire"
+)
+
+// Request is an operation on a store that programs request over the bus, at the subject store.<Store>.<Op>.
+type Request struct {
+	Store   *model.Store
+	Op      string // wire.Save, the last token of the subject
+	Write   bool   // an idempotency key can come with it
+	Summary string
+
+	Description string
+	Payload     *ordered.Object // the schema of its body, which has no other fields
+	Reply       *ordered.Object // that of the body of the reply
+
+	Run func(ctx context.Context, in *Asked) ([]byte, error)
+}
+
+// Asked is the body of a request, of which all fields are known and those that are required are there.
+type Asked struct {
+	wire.Request               // the fields that operations of every store have
+	Object       object.Object // of wire.Request.Object
+	Body         object.Object // all fields
+	Limit        int           // the largest body of the reply
+}
+
+// AddRequest adds an operation over the bus.
+func (s *Set) AddRequest(r Request) { s.requests = append(s.requests, r) }
+
+// Requests returns the operations over the bus on a store, in the order of the document.
+func (s *Set) Requests(store string) (all []Request) {
+	for _, r := range s.requests {
+		if r.Store.Name == store {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Fields are the fields of the body, and those that are required.
+func (r *Request) Fields() (all, required []string) {
+	for _, m := range r.Payload.Object("properties").Members() {
+		all = append(all, m.Name)
+	}
+	required, _ = r.Payload.Get("required").([]string)
+	return all, required
+}
