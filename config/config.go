@@ -64,7 +64,7 @@ type Config struct {
 	Authentication Authentication     `key:"authentication" reload:"live"`
 	Stores         map[string]*Store  `key:"stores" reload:"live"`
 	Mailers        map[string]Mailer  `key:"mailers" reload:"live"`
-	Binaries       map[string]*Binary `key:"binaries" presence:"live unless first" reload:"live"`
+	Binaries       map[string]*Binary `key:"binaries" reload:"live"`
 	Backup         *Backup            `key:"backup" reload:"live"` // nil: not configured
 	Console        Console            `key:"console" reload:"live"`
 	Static         *Static            `key:"static" reload:"live"` // nil: no front end is served

@@ -9,7 +9,7 @@ import (
 // Mapping maintains a copy of each object in the object that its property Key
 // refers to.
 type Mapping struct {
-	Key string `key:"key" is:"ownProperty" reload:"live unless mapped" required:"the property that holds the target's uuid"`
+	Key string `key:"key" is:"ownProperty" required:"the property that holds the target's uuid"`
 	// the property of the target object that holds the copies
 	Target string `key:"target" is:"ownProperty" required:"the property of the target that holds the copies"`
 	// properties copied besides uuid

@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strings"
 
 	"belfry/config/decode"
 )
@@ -59,8 +58,6 @@ var conditions = map[string]decode.Condition[Config]{
 	"trusted":       func(_ string, before, now *Config) bool { return before.trustsAtStart() && now.trustsAtStart() },
 	"embedded":      func(_ string, before, _ *Config) bool { return len(before.Bus.URL) == 0 },
 	"authenticated": func(_ string, before, now *Config) bool { return changesMethod(&before.Bus, &now.Bus) },
-	"first":         func(_ string, before, now *Config) bool { return len(before.Binaries) == 0 || len(now.Binaries) == 0 },
-	"mapped":        changesMappedKeys,
 }
 
 // trustsAtStart reports whether something that is opened at the start trusts the authorities of the key ca.
@@ -83,27 +80,6 @@ func (c *Config) trustsAtStart() bool {
 // comes or goes: the next connection to an external bus uses another token, but no other way to authenticate.
 func changesMethod(before, now *Bus) bool {
 	return len(before.URL) == 0 || (before.Token == "") != (now.Token == "")
-}
-
-// changesMappedKeys reports whether the objects of a store are mapped by other properties than before. Each of these
-// has an index, which is made before the store is served.
-func changesMappedKeys(path string, before, now *Config) bool {
-	for name, st := range before.Stores {
-		if strings.HasPrefix(path, decode.Join("stores", name)+".map.") {
-			return !slices.Equal(st.mappedKeys(), now.Stores[name].mappedKeys())
-		}
-	}
-	return false
-}
-
-// mappedKeys returns the properties by which the objects of a store are mapped.
-func (s *Store) mappedKeys() []string {
-	var all []string
-	for _, m := range s.Map {
-		all = append(all, m.Key)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // Compared returns what a change of a store is found in: without the index of the owner, which belfry adds. As the

@@ -39,9 +39,9 @@ type Store struct {
 	// CEL expressions of properties that each write computes
 	Computed map[string]string `key:"computed" names:"property" is:"nonempty"`
 	// properties that lists can be filtered and sorted by
-	Indexes [][]string `key:"indexes" is:"indexField" reload:"restart"`
+	Indexes [][]string `key:"indexes" is:"indexField"`
 	// properties whose values no two objects have in common
-	Unique    [][]string   `key:"unique" is:"ownProperty" reload:"restart"`
+	Unique    [][]string   `key:"unique" is:"ownProperty"`
 	Search    Search       `key:"search"`
 	Intercept Interceptors `key:"intercept" keys:"save update delete get register"`
 	// bytes

@@ -61,8 +61,8 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "), "after", time.Since(began).Round(time.Millisecond))
 		warn(a.now(), a.roles, a.log)
 		warnOfTrust(a.now(), a.log, r.Changed)
-		if len(r.Missing) > 0 {
-			a.log.Warn("lists read more than they need until the next start, which makes the indexes of new rules", "indexes", strings.Join(r.Missing, ", "))
+		if len(r.Building) > 0 {
+			a.log.Info("indexes are being built in the background; lists that need one are refused until it is complete", "indexes", strings.Join(r.Building, ", "))
 		}
 	}
 	return r, err
@@ -78,7 +78,7 @@ func lastReload(r *command.Reloaded, err error, at time.Time, by string) *consol
 	case err != nil:
 		last.Refused = probe.Says(err)
 	default:
-		last.Changed, last.Missing = r.Changed, r.Missing
+		last.Changed, last.Building = r.Changed, r.Building
 	}
 	return last
 }
@@ -103,7 +103,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 		return nil, err
 	}
 	a.served.Retire(before, retire)
-	r.Missing = next.Unbuilt
+	r.Building = next.Building
 	r.Changed = append(r.Changed, a.wiring.tls.Renew(p)...)
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)

@@ -45,7 +45,7 @@ type wiring struct {
 
 // degradedFirst are the parts whose shortcomings /readyz lists first, in this order.
 var degradedFirst = []string{
-	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "collecting unique values", "the search indexes", "the mailers",
+	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "unique values and indexes", "the search indexes", "the mailers",
 }
 
 // newWiring makes the parts of a process: first those that others need, then all in the order in which they start.
@@ -67,8 +67,8 @@ func newWiring(a *App) *wiring {
 	rate := walk.NewRate(0)
 	w.filling = &workers.Filling{Roles: roles, Log: log, Metrics: asked, Rate: rate}
 	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked, Filling: w.filling}
-	claims, indexes := &data.Claims{Log: log}, &indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
-	w.walks = &workers.Walks{Metrics: asked, Of: []func() []walk.Status{w.filling.Walks, claims.Walks, indexes.Walks}}
+	required, indexes := &data.Required{Log: log}, &indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
+	w.walks = &workers.Walks{Metrics: asked, Of: []func() []walk.Status{w.filling.Walks, required.Walks, indexes.Walks}}
 	w.backups = &backups.Schedule{Served: served, Run: run, Log: log, Metrics: asked}
 	folder := &data.Folder{Startup: startup, Log: log}
 	mailing := mailers.New(served, log, metrics)
@@ -101,7 +101,7 @@ func newWiring(a *App) *wiring {
 		{true, data.RestoreCheck(wait)},
 		{true, (&data.Storages{Metrics: counted}).Part()},
 		{true, served.Part()},
-		{true, claims.Part()},
+		{true, required.Part()},
 		{clients, routes.WaiterPart(served)},
 		{true, mailing.Part()},
 		{clients || mails, (&accounts.Authentication{Awaiter: wait, Served: served, Roles: roles, Metrics: counted, Mailers: mailing}).Part()},

@@ -152,7 +152,10 @@ func TestAnotherRule(t *testing.T) {
 	before := p.store
 	o := store.Options{Name: "Books", Outbox: p.relay, Search: p.settings.Fields, Searcher: search.NewClient(p.bus.Conn())}
 	under(t, policy.Rules{OwnerField: "user", List: "user.uuid in object.readers"})(&o)
-	p.store, _ = p.store.Reconfigured(o)
+	var err error
+	if p.store, err = p.store.Reconfigured(t.Context(), nil, o); err != nil {
+		t.Fatal(err)
+	}
 	const wait = "q: the text of Books is being indexed; try again"
 	if got := found(p.store); got != wait {
 		t.Errorf("before the index is built: %s", got)
@@ -226,7 +229,10 @@ func TestAReloadThatIsTakenBack(t *testing.T) {
 	settings := p.settings
 	o := store.Options{Name: "Books", Outbox: p.relay, Search: p.settings.Fields, Searcher: search.NewClient(p.bus.Conn())}
 	under(t, policy.Rules{OwnerField: "user", List: "user.uuid in object.readers"})(&o)
-	other, _ := p.store.Reconfigured(o)
+	other, err := p.store.Reconfigured(t.Context(), nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	settings.Rule = other.SearchRule()
 	p.scans.Store(0)
 	p.pause.Lock()

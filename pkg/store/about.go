@@ -31,6 +31,35 @@ func (s *Store) IndexLag() time.Duration {
 	return 0
 }
 
+// Indexes returns the indexes of the store, which may have to be built.
+func (s *Store) Indexes() *Indexes { return s.opened.state }
+
+// Building returns which indexes are being built: the fields of those of lists, as "author,year", "key author" of those
+// of mappings, and "files". Others may have built them for some seconds.
+func (s *Store) Building(ctx context.Context) (names []string, err error) {
+	known, err := s.opened.state.recent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.describe(known.names()), nil
+}
+
+// KnownBuilding is Building as the backend has said last; nil if it was not asked.
+func (s *Store) KnownBuilding() []string { return s.describe(s.opened.state.Known()) }
+
+func (s *Store) describe(indexes []string) (names []string) {
+	for _, i := range indexes {
+		names = append(names, s.indexing.describe(i))
+	}
+	return names
+}
+
+// FindsLinked reports whether Linked finds all objects by a key: its index is not being built.
+func (s *Store) FindsLinked(ctx context.Context, key string) (bool, error) {
+	known, err := s.opened.state.recent(ctx)
+	return err == nil && !known.has(mapIndex(key)), err
+}
+
 // Count returns roughly how many objects there are, and how many events are
 // pending.
 func (s *Store) Count(ctx context.Context) (objects, pending int64, err error) {

@@ -1,6 +1,9 @@
 package store
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // SetMaxAttempts changes how often a write is attempted, and returns what restores it.
 func SetMaxAttempts(n int) (restore func()) {
@@ -28,4 +31,11 @@ func SetMaxUnindexedKeys(t testing.TB, n int) {
 	before := maxUnindexedKeys
 	maxUnindexedKeys = n
 	t.Cleanup(func() { maxUnindexedKeys = before })
+}
+
+// AskIndexesAlways has stores ask their backends each time which indexes are complete, until the test ends.
+func AskIndexesAlways(t testing.TB) {
+	complete, building := completeFor, buildingFor
+	completeFor, buildingFor = -time.Hour, -time.Hour
+	t.Cleanup(func() { completeFor, buildingFor = complete, building })
 }

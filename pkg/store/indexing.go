@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -57,6 +58,22 @@ func (x *indexing) spec(name string) driver.Spec {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
 	}
 	return spec
+}
+
+// describe names an index for people.
+func (x *indexing) describe(index string) string {
+	if key, is := strings.CutPrefix(index, mapIndex("")); is {
+		return "key " + key
+	}
+	if index == binaryIndex {
+		return "files"
+	}
+	for _, i := range x.lists {
+		if i.Name == index {
+			return strings.Join(i.Fields, ",")
+		}
+	}
+	return index
 }
 
 // keys computes every index key of an encoded object.

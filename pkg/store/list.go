@@ -85,6 +85,7 @@ func (l List) Encode(name string) []byte {
 type lister struct {
 	*core
 	reader     *reader
+	state      *Indexes
 	indexes    []query.Index    // of lists of belfry itself
 	exposed    []query.Index    // of lists of clients: none has an internal field
 	unindexed  bool             // for development: see Options.Unindexed
@@ -94,9 +95,9 @@ type lister struct {
 	sealer     Sealer           // of cursors; nil: they can be read
 }
 
-func newLister(o *Options, c *core, r *reader) *lister {
+func newLister(o *Options, c *core, r *reader, state *Indexes) *lister {
 	l := &lister{
-		core: c, reader: r, unindexed: o.Unindexed,
+		core: c, reader: r, state: state, unindexed: o.Unindexed,
 		search: o.Search, searcher: o.Searcher, searchRule: o.SearchRule, sealer: o.Sealer,
 	}
 	l.setIndexes(o.Indexes)

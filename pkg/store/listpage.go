@@ -17,11 +17,19 @@ func (l *lister) list(ctx context.Context, o ListOptions) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	list, err := l.makePage(ctx, r)
-	if l.unindexed && query.MissingIndexes(err) != nil {
-		return l.makeUnindexedPage(ctx, r, err)
+	complete, building, err := l.complete(ctx)
+	if err != nil {
+		return List{}, err
 	}
-	return list, err
+	list, err := complete.makePage(ctx, r)
+	switch {
+	case query.MissingIndexes(err) == nil:
+		return list, err
+	case l.unindexed:
+		return complete.makeUnindexedPage(ctx, r, building, err)
+	default:
+		return List{}, l.whyUnsupported(ctx, r, building, err)
+	}
 }
 
 // makePage makes the page that a request asks for.

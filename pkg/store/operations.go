@@ -175,20 +175,21 @@ func (s *Store) Scan(ctx context.Context, after []byte, limit int) ([]Stored, []
 
 // Linked iterates over the objects whose key refers to a target, reading pages of
 // pageSize objects. The index may lag: read the object again where it matters. It
-// ends after the first error.
+// ends after the first error: Unavailable while the index is being built, also after all that it has.
 func (s *Store) Linked(ctx context.Context, key, target string, pageSize int) iter.Seq2[Stored, error] {
-	return s.lister.matches(ctx, driver.Query{
+	return s.opened.state.complete(ctx, mapIndex(key), false, s.lister.matches(ctx, driver.Query{
 		Index: mapIndex(key), Equal: [][]byte{[]byte(target)}, Limit: pageSize,
-	})
+	}))
 }
 
-// WithBinary iterates over the objects that hold a binary of a service, reading
-// pages of pageSize objects. The index may lag: read the object again where it
-// matters. It needs Options.IndexBinaries, and ends after the first error.
+// WithBinary iterates over the objects that hold a binary of a service, reading pages of pageSize objects. The index
+// may lag: read the object again where it matters. It needs Options.IndexBinaries, and ends after the first error:
+// Unavailable while the index is being built, also after all that it has. If it ends without one, all objects that held
+// the binary then were found: no process has written without the index.
 func (s *Store) WithBinary(ctx context.Context, service, hash string, pageSize int) iter.Seq2[Stored, error] {
-	return s.lister.matches(ctx, driver.Query{
+	return s.opened.state.complete(ctx, binaryIndex, true, s.lister.matches(ctx, driver.Query{
 		Index: binaryIndex, Equal: [][]byte{[]byte(service), []byte(hash)}, Limit: pageSize,
-	})
+	}))
 }
 
 // SearchRule identifies the terms of SearchTerms: with another rule objects have others. "": they have none.

@@ -173,26 +173,56 @@ type Store struct {
 // opened is what Open made of the backend, which stores with other options share.
 type opened struct {
 	driver    driver.Store
-	indexes   []query.Index       // which every write keeps complete
+	spec      []driver.Index      // all indexes
+	indexes   []query.Index       // of lists: every write has their keys
+	state     *Indexes            // which are complete
 	claims    *claimRecords       // nil without unique fields
 	expanding *semaphore.Weighted // of those that read objects for expansions
 }
 
-// Open opens the store in a backend, with the indexes that its mappings and
-// its listing need.
+// Open opens the store in a backend, with the indexes that its mappings and its listing need. It builds those that are
+// not complete. No other store with other indexes is open on the same records.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
+	return open(ctx, backend, o, false)
+}
+
+// OpenOnline is Open beside other stores on the same records, of this process or others, which may have other indexes.
+// It builds none: what needs an index that is not complete is Unavailable until somebody has built it, see Indexes.
+func OpenOnline(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
+	return open(ctx, backend, o, true)
+}
+
+func open(ctx context.Context, backend driver.Backend, o Options, online bool) (*Store, error) {
 	o.Indexes = query.Prepare(o.Indexes)
 	made := opened{indexes: o.Indexes, expanding: semaphore.NewWeighted(maxExpandReaders)}
-	var err error
-	if made.driver, err = backend.Open(ctx, newIndexing(&o, made.indexes).spec(o.Name)); err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
+	if err := made.openRecords(ctx, backend, &o, online); err != nil {
+		return nil, err
 	}
 	if len(o.Unique) > 0 {
-		if made.claims, err = openClaims(ctx, backend, o.Name); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
+		if err := made.openClaims(ctx, backend, o.Name); err != nil {
+			return nil, err
 		}
 	}
 	return newStore(o, made), nil
+}
+
+// openRecords opens the driver's store of the objects.
+func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Options, online bool) (err error) {
+	spec := newIndexing(o, m.indexes).spec(o.Name)
+	spec.Online = online
+	if m.driver, err = backend.Open(ctx, spec); err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
+	}
+	m.spec, m.state = spec.Indexes, newIndexes(m.driver, &spec, online)
+	return nil
+}
+
+// openClaims opens the driver's store of the claims.
+func (m *opened) openClaims(ctx context.Context, backend driver.Backend, name string) (err error) {
+	if m.claims, err = openClaims(ctx, backend, name); err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", name)
+	}
+	return nil
 }
 
 func newStore(o Options, made opened) *Store {
@@ -212,7 +242,8 @@ func newStore(o Options, made opened) *Store {
 	}
 	claims := newClaims(&o, c, made.claims, x)
 	return &Store{
-		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r, lister: newLister(&o, c, r),
+		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r,
+		lister: newLister(&o, c, r, made.state),
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x, claims: claims,
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents, beforeDelete: o.BeforeDelete,
@@ -228,29 +259,49 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 	return newStore(o, s.opened)
 }
 
-// Reconfigured returns a store of the same records with the options of another configuration,
-// whose Name, keys of Maps, Unique and IndexBinaries are the same. s is unchanged, and both can be used at once.
-// Of the indexes it has those that Open made; missing are the others.
-func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
-	same := func(i query.Index) func(query.Index) bool {
-		return func(made query.Index) bool { return made.Name == i.Name && slices.Equal(made.Fields, i.Fields) }
-	}
-	var has []query.Index
-	for n, i := range query.Prepare(o.Indexes) {
-		if slices.ContainsFunc(s.opened.indexes, same(i)) {
-			has = append(has, i)
-		} else {
-			missing = append(missing, o.Indexes[n])
+// Reconfigured returns a store of the same records with the options of another configuration, whose Name is the same. s
+// is unchanged, and both can be used at once. If the indexes or unique fields differ, it opens the store in its backend
+// once more, as OpenOnline does: what is new has to be built, and its claims are not trusted yet. After an error
+// nothing has changed.
+func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
+	now, made := s.opts, s.opened
+	now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
+	now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
+	now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
+	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
+	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
+	now.Unique, now.IndexBinaries = o.Unique, o.IndexBinaries
+	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
+
+	made.indexes = now.Indexes
+	if !sameIndexes(newIndexing(&now, made.indexes).spec(now.Name).Indexes, made.spec) {
+		if err := made.openRecords(ctx, backend, &now, true); err != nil {
+			return nil, err
 		}
 	}
-	return s.WithOptions(func(now *Options) {
-		now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
-		now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
-		now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
-		now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, has, o.Unindexed
-		now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
-		now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
-	}), missing
+	switch {
+	case len(now.Unique) == 0:
+		made.claims = nil
+	case !slices.Equal(constraintNames(s.opts.Unique), constraintNames(now.Unique)):
+		if err := made.openClaims(ctx, backend, now.Name); err != nil {
+			return nil, err
+		}
+	}
+	return newStore(now, made), nil
+}
+
+// constraintNames returns the names of constraints, sorted.
+func constraintNames(unique [][]string) (names []string) {
+	for _, c := range constraintsOf(unique) {
+		names = append(names, c.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sameIndexes reports whether indexes are the same, in whatever order.
+func sameIndexes(a, b []driver.Index) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(i driver.Index) bool { return !slices.Contains(b, i) })
 }
 
 // drivers returns the driver's stores of the objects and of the claims.

@@ -32,8 +32,10 @@ var unindexedAtOnce = make(chan struct{}, 2)
 
 // makeUnindexedPage makes the list that cause refuses because there is no index: it reads all objects, and from there
 // on does what it would with the index, under the same rules and limits. It returns cause where no index would help, or
-// where there are too many objects.
-func (l *lister) makeUnindexedPage(ctx context.Context, r *listRequest, cause error) (List, error) {
+// where there are too many objects. building are indexes that the list does not use since they are not complete.
+func (l *lister) makeUnindexedPage(
+	ctx context.Context, r *listRequest, building []query.Index, cause error,
+) (List, error) {
 	missing, err := l.missingIndexes(ctx, r, cause)
 	if err != nil {
 		return List{}, err
@@ -59,9 +61,17 @@ func (l *lister) makeUnindexedPage(ctx context.Context, r *listRequest, cause er
 	if err != nil {
 		return List{}, err
 	}
-	declared := make([]string, len(missing))
-	for i, index := range missing {
-		declared[i] = strconv.Quote(strings.Join(index.Fields, ", ")) // as the configuration has it
+	var declared []string
+	for _, index := range missing {
+		isBuilding := func(b query.Index) bool { return slices.Equal(b.Fields, index.Fields) }
+		if !slices.ContainsFunc(building, isBuilding) {
+			declared = append(declared, strconv.Quote(strings.Join(index.Fields, ", "))) // as the configuration has it
+		}
+	}
+	if len(declared) == 0 {
+		list.Warning = "an index that supports this list is being built, so it read all objects, which only " +
+			"`development: true` allows"
+		return list, nil
 	}
 	indexes := "[" + strings.Join(declared, ", ") + "]"
 	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` "+

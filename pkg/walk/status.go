@@ -12,6 +12,7 @@ const (
 	Unique   Kind = "unique"   // the claims of unique values of a store
 	Search   Kind = "search"   // the search index of a store
 	Cascade  Kind = "cascade"  // objects of a store that a cascade should have deleted, after missed events
+	Index    Kind = "index"    // the indexes of a store in its backend
 	Upgrade  Kind = "upgrade"  // what a release before did not do
 )
 

@@ -48,7 +48,7 @@ type Progress struct {
 	Before Counts `json:"before,omitzero"` // the counts of the objects before the cursor
 }
 
-// Options are those of a walk over objects of a type. Page and Do are required.
+// Options are those of a walk over objects of a type. Page, and one of Do and DoPage, are required.
 type Options[T any] struct {
 	// Page returns objects after a cursor, and the cursor after them; nil: there are no more.
 	Page func(ctx context.Context, after []byte) (page []T, next []byte, err error)
@@ -60,6 +60,9 @@ type Options[T any] struct {
 	// its error ends Do.
 	Do     func(ctx context.Context, object T, read func(objects int) error) error
 	AtOnce int // objects; 0: one after the other, in the goroutine of Run
+
+	// DoPage does it for all objects of a page at once. Its error always ends the walk.
+	DoPage func(ctx context.Context, page []T) error
 
 	// Save stores the progress after a page, and Complete after the last one. An error ends the walk.
 	Save, Complete func(ctx context.Context, p Progress) error
@@ -136,7 +139,11 @@ func (w *Walk[T]) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.page(ctx, page); err != nil {
+		do := w.page
+		if w.o.DoPage != nil {
+			do = w.pageAtOnce
+		}
+		if err := do(ctx, page); err != nil {
 			return err
 		}
 		w.change(func(at *Progress) { at.Cursor, at.Before = next, at.Counts })
@@ -195,7 +202,21 @@ func (w *Walk[T]) page(ctx context.Context, page []T) error {
 	if err != nil {
 		return err
 	}
-	return w.o.Rate.Wait(ctx, (together+togetherAsOne-1)/togetherAsOne)
+	return w.waitTogether(ctx, together)
+}
+
+// pageAtOnce does all objects of a page by DoPage.
+func (w *Walk[T]) pageAtOnce(ctx context.Context, page []T) error {
+	if err := w.o.DoPage(ctx, page); err != nil {
+		return err
+	}
+	w.change(func(at *Progress) { at.Done += int64(len(page)) })
+	return w.waitTogether(ctx, len(page))
+}
+
+// waitTogether waits for the rate after so many objects that are read together.
+func (w *Walk[T]) waitTogether(ctx context.Context, objects int) error {
+	return w.o.Rate.Wait(ctx, (objects+togetherAsOne-1)/togetherAsOne)
 }
 
 // one does one object. One that fails keeps no other from being done.

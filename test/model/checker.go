@@ -35,7 +35,7 @@ type Checker struct {
 	invariant func(ctx context.Context, set *store.Set, histories Histories) error
 	set       *store.Set
 	memory    *Memory
-	stores    []*memoryStore // by name
+	stores    []*memoryTable // by name
 	segments  map[uint64]segment
 
 	state    *state   // the one in which the current step is made
@@ -71,10 +71,10 @@ func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
 		return nil, err
 	}
 	c.set, c.consumers = set, consumers(set)
-	for name := range c.memory.stores {
-		c.stores = append(c.stores, c.memory.stores[name])
+	for name := range c.memory.tables {
+		c.stores = append(c.stores, c.memory.tables[name])
 	}
-	slices.SortFunc(c.stores, func(a, b *memoryStore) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(c.stores, func(a, b *memoryTable) int { return strings.Compare(a.name, b.name) })
 	for _, op := range s.Setup {
 		if err := op.run(ctx, set.Store(op.Store)); err != nil {
 			return nil, err

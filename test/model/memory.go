@@ -20,25 +20,35 @@ import (
 // contract of package driver except for durability.
 type Memory struct {
 	mu     sync.Mutex
-	stores map[string]*memoryStore
+	tables map[string]*memoryTable
 }
 
 // NewMemory returns an empty backend.
-func NewMemory() *Memory { return &Memory{stores: map[string]*memoryStore{}} }
+func NewMemory() *Memory { return &Memory{tables: map[string]*memoryTable{}} }
 
 // row is a record with its index keys and pending events. Rows are immutable.
 type row struct {
 	driver.Record
-	keys   []driver.Key
+	keys   []driver.Key // of the handle that wrote it
 	events []driver.Pending
 	hash   uint64 // of Record
 }
 
+// memoryTable is what the handles of a store share.
+type memoryTable struct {
+	mu      *sync.Mutex
+	name    string
+	rows    map[string]*row
+	indexes driver.Catalog
+	last    uint32 // number of an index
+}
+
+// memoryStore is a handle of a store.
 type memoryStore struct {
-	mu   *sync.Mutex
-	name string
-	spec driver.Spec
-	rows map[string]*row
+	*memoryTable
+	spec   driver.Spec
+	own    []driver.CatalogIndex
+	writes bool // the indexes that it does not list are incomplete
 }
 
 var (
@@ -48,31 +58,46 @@ var (
 
 // Open implements driver.Backend.
 func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := m.open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return s, err
+}
+
+func (m *Memory) open(ctx context.Context, spec driver.Spec) (*memoryStore, error) {
 	if err := m.Ping(ctx); err != nil {
 		return nil, err
 	}
+	s := m.handle(spec)
+	if spec.Online {
+		return s, nil
+	}
+	if err := driver.BuildIndexes(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, s.Release(ctx)
+}
+
+func (m *Memory) handle(spec driver.Spec) *memoryStore {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := &memoryStore{mu: &m.mu, name: spec.Name, spec: spec, rows: map[string]*row{}}
-	if before := m.stores[spec.Name]; before != nil {
-		for uuid, r := range before.rows {
-			again := *r
-			again.keys = nil
-			if !r.Deleted && spec.Keys != nil {
-				again.keys = spec.Keys(r.Body)
-			}
-			s.rows[uuid] = &again
-		}
+	t := m.tables[spec.Name]
+	isNew := t == nil
+	if isNew {
+		t = &memoryTable{mu: &m.mu, name: spec.Name, rows: map[string]*row{}}
+		m.tables[spec.Name] = t
 	}
-	m.stores[spec.Name] = s
-	return s, nil
+	s := &memoryStore{memoryTable: t, spec: spec}
+	t.indexes, s.own, _ = t.indexes.List(spec.Indexes, isNew, func() uint32 { t.last++; return t.last })
+	return s
 }
 
 // Stores implements driver.Backend.
 func (m *Memory) Stores(ctx context.Context) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Collect(maps.Keys(m.stores)), canceled(ctx)
+	return slices.Collect(maps.Keys(m.tables)), canceled(ctx)
 }
 
 // Ping implements driver.Backend.
@@ -107,6 +132,7 @@ func (s *memoryStore) Put(ctx context.Context, w driver.Write) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.beforeWrite()
 	return s.put(w)
 }
 
@@ -127,7 +153,7 @@ func (s *memoryStore) put(w driver.Write) error {
 }
 
 // check reports whether a write's preconditions hold.
-func (s *memoryStore) check(w driver.Write) error {
+func (s *memoryTable) check(w driver.Write) error {
 	r := s.rows[w.UUID]
 	live := r != nil && !r.Deleted
 	switch {

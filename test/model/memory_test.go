@@ -18,6 +18,6 @@ func newHarness(*testing.T) storetest.Harness {
 	m := model.NewMemory()
 	return storetest.Harness{
 		Open:     func(context.Context) (driver.Backend, error) { return m, nil },
-		Features: storetest.Features{Reopen: true, ExactCount: true},
+		Features: storetest.Features{Reopen: true, Shared: true, ExactCount: true},
 	}
 }

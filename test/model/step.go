@@ -34,10 +34,11 @@ var (
 type stepBackend struct{ c *Checker }
 
 func (b stepBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
-	if _, err := b.c.memory.Open(ctx, spec); err != nil {
+	opened, err := b.c.memory.open(ctx, spec)
+	if err != nil {
 		return nil, err
 	}
-	s := stepStore{b.c.memory.stores[spec.Name], b.c}
+	s := stepStore{opened, b.c}
 	if b.c.scenario.LaggingIndexes {
 		return laggingStore{s}, nil
 	}
@@ -226,7 +227,7 @@ func (c *Checker) staleRows(name string, r *run) map[string]*row {
 		waited = max(waited, r.log[i].waited)
 	}
 	if int(waited) >= len(c.state.snapshots) {
-		return c.memory.stores[name].rows
+		return c.memory.tables[name].rows
 	}
 	return c.state.snapshots[waited][name]
 }
@@ -247,7 +248,7 @@ func (s stepStore) Put(_ context.Context, put driver.Write) error {
 				return answer{err: err}
 			}
 		}
-		return answer{err: s.c.write(s.memoryStore, w)}
+		return answer{err: s.c.write(s.memoryTable, w)}
 	}).err
 }
 
@@ -284,7 +285,7 @@ func (c *Checker) prepare(w *write) error {
 }
 
 // write makes a write and delivers its event to the consumers.
-func (c *Checker) write(s *memoryStore, w *write) error {
+func (c *Checker) write(s *memoryTable, w *write) error {
 	if err := s.check(w.Write); err != nil {
 		return err
 	}

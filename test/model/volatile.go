@@ -35,7 +35,7 @@ func (c *Checker) log(w *volatileWrite) int {
 }
 
 // addVolatile records a write that the current process makes.
-func (c *Checker) addVolatile(s *memoryStore, w *write, before *row, history History, known bool) {
+func (c *Checker) addVolatile(s *memoryTable, w *write, before *row, history History, known bool) {
 	v := &volatileWrite{
 		id: 1, table: slices.Index(c.stores, s), uuid: w.UUID, key: w.event.Store + "/" + w.UUID,
 		row: before, history: history, known: known, deliveries: w.deliveries, hash: w.row.hash,

@@ -21,7 +21,7 @@ type Applied struct {
 	Deleted     bool   // it was a deletion
 
 	wait   *wait
-	stores []*memoryStore
+	stores []*memoryTable
 }
 
 // Since returns an object as it was at the write and as it has been since, deletions included. For an
@@ -66,7 +66,7 @@ func (a *Applied) Lasting(store, uuid string) bool {
 }
 
 func (a *Applied) table(store string) int {
-	return slices.IndexFunc(a.stores, func(s *memoryStore) bool { return s.name == store })
+	return slices.IndexFunc(a.stores, func(s *memoryTable) bool { return s.name == store })
 }
 
 // wait is the wait of one request. It is immutable: states share it.

@@ -36,11 +36,11 @@ type MailTest struct {
 
 // Reload is an attempt to serve with a changed configuration.
 type Reload struct {
-	At      time.Time
-	By      string   // "SIGHUP"
-	Changed []string // keys; none: nothing had changed
-	Missing []string // indexes that the next start makes
-	Refused string   // why nothing was changed; "": it was not refused
+	At       time.Time
+	By       string   // "SIGHUP"
+	Changed  []string // keys; none: nothing had changed
+	Building []string // indexes that were to be built
+	Refused  string   // why nothing was changed; "": it was not refused
 }
 
 // Fact is something about the process.

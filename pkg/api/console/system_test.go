@@ -91,7 +91,7 @@ func TestTheLastReloadIsShown(t *testing.T) {
 		"none since the start": nil,
 		"2026-11-23 07:00:00 UTC by <code>SIGHUP</code>: nothing had changed": {At: at, By: "SIGHUP"},
 		"changed <code>limits</code>, <code>log</code>":                       {At: at, By: "SIGHUP", Changed: []string{"limits", "log"}},
-		"the indexes <code>Books.user</code>":                                 {At: at, By: "belfry reload", Changed: []string{"stores"}, Missing: []string{"Books.user"}},
+		"Indexes were to be built: <code>Books.user</code>":                   {At: at, By: "belfry reload", Changed: []string{"stores"}, Building: []string{"Books.user"}},
 		"was refused, and belfry serves with the configuration of before:</p>\n<pre class=\"code\" tabindex=\"0\" aria-label=\"Why the reload was refused\">data: can&#39;t &lt;change&gt;": {At: at, By: "belfry reload", Refused: "data: can't <change>"},
 	} {
 		o := aSystem()

@@ -62,7 +62,7 @@ func placeOf(p *plan.Plan, set *store.Set) *Place {
 		if err != nil {
 			return err
 		}
-		err = fill.Load(ctx, open.ClaimsOf(p, set, slog.New(slog.DiscardHandler)))
+		err = fill.Load(ctx, open.RequiredOf(p, set, slog.New(slog.DiscardHandler)))
 		if err == nil {
 			err = do(open.InOrder(open.Services(p, storages, set, nil, nil)))
 		}

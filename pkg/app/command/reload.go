@@ -13,10 +13,10 @@ import (
 
 // Reloaded is what a reload did.
 type Reloaded struct {
-	File    string   `json:"file"`              // the configuration
-	Changed []string `json:"changed,omitempty"` // keys that changed, and keys of files whose content did; none: nothing was done
-	Missing []string `json:"missing,omitempty"` // indexes that only a restart makes, as Books.user; lists work without them, and take longer
-	Refused []string `json:"refused,omitempty"` // problems because of which nothing was changed
+	File     string   `json:"file"`               // the configuration
+	Changed  []string `json:"changed,omitempty"`  // keys that changed, and keys of files whose content did; none: nothing was done
+	Building []string `json:"building,omitempty"` // indexes that are being built in the background, as Books.user; lists that need one are refused until then
+	Refused  []string `json:"refused,omitempty"`  // problems because of which nothing was changed
 }
 
 // refusal is Invalid with the problems because of which a process has changed nothing.
@@ -47,8 +47,9 @@ func (*reloadFlags) Print(s Streams, r *Reloaded) error {
 		text = r.File + ": reloaded; changed are\n  " + strings.Join(r.Changed, "\n  ") + "\n"
 	}
 	_, err := io.WriteString(s.Out, text)
-	if err == nil && len(r.Missing) > 0 {
-		_, err = fmt.Fprintf(s.Err, "warning: lists read more than they need until the next start, which makes these indexes: %s\n", strings.Join(r.Missing, ", "))
+	if err == nil && len(r.Building) > 0 {
+		_, err = fmt.Fprintf(s.Err, "these indexes are being built in the background; lists that need one are refused until it is complete: %s\n",
+			strings.Join(r.Building, ", "))
 	}
 	return err
 }

@@ -238,7 +238,7 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	// What was restored by records has no claims, and nobody serves: so nobody has to wait for them later.
-	claims := open.ClaimsOf(r.plan, r.set, slog.New(slog.DiscardHandler))
+	claims := open.RequiredOf(r.plan, r.set, slog.New(slog.DiscardHandler))
 	claims.Alone = true
 	if err := fill.Complete(ctx, claims); err != nil {
 		return nil, err

@@ -110,8 +110,9 @@ func (s *Stores) complete(g *serving.Generation, o *store.Options) {
 
 // start opens all stores.
 func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
+	openStore := open.Opener(first.Plan)
 	set, err := open.Stores(ctx, first.Plan, first.Backends, func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
-		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = open.StoreOnce(ctx, backend, b, o); return err })
+		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = openStore(ctx, backend, b, o); return err })
 		if err == nil && o.Name == config.SealKeyStore {
 			err = s.openSealer(ctx, first, opened)
 		}
@@ -122,6 +123,7 @@ func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
 	}
 	first.Set = set
 	for name, s := range set.Stores() {
+		s.Indexes().Settle() // nothing of this process has other indexes
 		first.Relay.Add(name, s.Driver())
 	}
 	s.Metrics.MustRegister(s.counts())
@@ -134,27 +136,50 @@ func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (
 	var added []*store.Store
 	for _, o := range next.Plan.Stores {
 		s.complete(next, &o)
-		if known := before.Set.Store(o.Name); known != nil {
-			s, without := known.Reconfigured(o)
-			stores = append(stores, s)
-			for _, i := range without {
-				next.Unbuilt = append(next.Unbuilt, o.Name+"."+i.Name)
-			}
-			continue
-		}
 		backend := next.Config.Stores[o.Name].Backend
-		s, err := open.StoreOnce(ctx, backend, next.Backends[backend], o)
+		known := before.Set.Store(o.Name)
+		s, err := reopen(ctx, known, backend, next.Backends[backend], o)
 		if err != nil {
 			return part.Change{}, err
 		}
-		stores, added = append(stores, s), append(added, s)
+		building, err := s.Building(ctx)
+		if err != nil {
+			return part.Change{}, err
+		}
+		for _, index := range building {
+			next.Building = append(next.Building, o.Name+"."+index)
+		}
+		if stores = append(stores, s); known == nil {
+			added = append(added, s)
+		}
 	}
 	next.Set = store.NewSet(stores, next.Plan.Mappings)
 	return part.Change{Apply: func() {
 		for _, s := range added {
 			next.Relay.Add(s.Name(), s.Driver())
 		}
+		for name, s := range next.Set.Stores() {
+			if known := before.Set.Store(name); known != nil {
+				known.Indexes().Succeed(s.Indexes())
+			}
+		}
+	}, Retire: func(context.Context) {
+		for _, s := range next.Set.Stores() {
+			s.Indexes().Settle()
+		}
 	}}, nil
+}
+
+// reopen returns a store of the same records as one that is served, or opens one that is new.
+func reopen(ctx context.Context, known *store.Store, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	if known == nil {
+		return open.StoreOnline(ctx, backend, b, o)
+	}
+	s, err := known.Reconfigured(ctx, b, o)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
+	}
+	return s, nil
 }
 
 var (

@@ -90,21 +90,40 @@ func closeAll[T io.Closer](all map[string]T, kind string) error {
 	return errors.Join(failed...)
 }
 
-// opener opens one store in its backend.
-type opener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
+// StoreOpener opens one store in its backend.
+type StoreOpener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
 
-// StoreOnce opens one store, without waiting for its backend.
+// StoreOnce opens one store, without waiting for its backend. It builds the indexes that are not complete.
 func StoreOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	s, err := store.Open(ctx, b, o)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
+	return s, inBackend(backend, err)
+}
+
+// Opener returns how a process opens its stores. Where no other process has them open, it builds the indexes that are not
+// complete at once. Otherwise others may write with other indexes meanwhile, so they are built once none does.
+func Opener(p *plan.Plan) StoreOpener {
+	if p.Shared() {
+		return StoreOnline
 	}
-	return s, nil
+	return StoreOnce
+}
+
+// StoreOnline opens one store beside others on the same records. It builds no indexes.
+func StoreOnline(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	s, err := store.OpenOnline(ctx, b, o)
+	return s, inBackend(backend, err)
+}
+
+func inBackend(backend string, err error) error {
+	if err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
+	}
+	return nil
 }
 
 // Stores opens every store, that of the key for sealing first; complete adds the options that only a running
 // belfry has.
-func Stores(ctx context.Context, p *plan.Plan, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
+func Stores(ctx context.Context, p *plan.Plan, backends map[string]driver.Backend, open StoreOpener, complete func(*store.Options)) (*store.Set, error) {
 	var stores []*store.Store
 	ordered := slices.Clone(p.Stores)
 	if i := slices.IndexFunc(ordered, func(o store.Options) bool { return o.Name == config.SealKeyStore }); i > 0 {

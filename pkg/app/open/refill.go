@@ -11,11 +11,17 @@ import (
 func Refill(ctx context.Context, before *fill.Filler, o fill.Options) (*fill.Filler, part.Change, error) {
 	ready := make(chan struct{})
 	o.Ready = ready
+	before.Hold()
 	f, err := fill.Start(ctx, o)
 	if err != nil {
+		before.Resume()
 		return nil, part.Change{}, err
 	}
-	return f, part.Change{Apply: before.Yield, Cancel: f.Close, Retire: func(context.Context) {
+	cancel := func() {
+		f.Close()
+		before.Resume()
+	}
+	return f, part.Change{Apply: before.Yield, Cancel: cancel, Retire: func(context.Context) {
 		before.Close()
 		close(ready)
 	}}, nil

@@ -49,7 +49,7 @@ func WithStoresOf(ctx context.Context, p *plan.Plan, doing string, direct func(*
 		return err
 	}
 	p.Opened = backends
-	set, err := Stores(ctx, p, backends, StoreOnce, func(*store.Options) {})
+	set, err := Stores(ctx, p, backends, Opener(p), func(*store.Options) {})
 	if err == nil {
 		err = CheckStoresComplete(ctx, set.Store(config.PositionStore))
 	}

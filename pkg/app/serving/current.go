@@ -11,7 +11,8 @@ import (
 type Current struct {
 	mu         sync.RWMutex
 	generation *Generation
-	retiring   sync.WaitGroup // generations that were replaced, and are still in use
+	retiring   sync.WaitGroup  // generations that were replaced, and are still in use
+	retired    <-chan struct{} // closed once the last of them is retired; nil: none was replaced
 }
 
 // NewCurrent returns the first generation as what is served.
@@ -39,9 +40,17 @@ func (c *Current) Replace(next *Generation) {
 	c.generation = next
 }
 
-// Retire calls end once nothing uses a generation that was replaced.
+// Retire calls end once nothing uses a generation that was replaced, nor one before it: what end begins may count on that.
 func (c *Current) Retire(before *Generation, end func(context.Context)) {
+	c.mu.Lock()
+	earlier, retired := c.retired, make(chan struct{})
+	c.retired = retired
+	c.mu.Unlock()
 	c.retiring.Go(func() {
+		defer close(retired)
+		if earlier != nil {
+			<-earlier
+		}
 		before.inUse.Wait()
 		end(context.Background())
 	})

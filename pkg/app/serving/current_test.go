@@ -3,7 +3,9 @@ package serving
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"belfry/pkg/errs"
 )
@@ -33,4 +35,27 @@ func TestAReloadRetiresWhatNobodyUses(t *testing.T) {
 	if err := s.Retired(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// What is begun when a configuration is retired may count on none before it being in use.
+func TestReloadsRetireInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &Generation{}, &Generation{}
+		s := NewCurrent(first)
+		_, done := s.Use()
+		var ended []string
+		s.Replace(second)
+		s.Retire(first, func(context.Context) { ended = append(ended, "first") })
+		s.Replace(&Generation{})
+		s.Retire(second, func(context.Context) { ended = append(ended, "second") })
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Errorf("%q were retired while the first is in use", ended)
+		}
+		done()
+		synctest.Wait()
+		if !slices.Equal(ended, []string{"first", "second"}) {
+			t.Errorf("retired are %q", ended)
+		}
+	})
 }

@@ -80,7 +80,7 @@ type Generation struct {
 	API        *api.Server
 	Handler    http.Handler // API, with what all of its routes have
 	Depends    []*probe.Dependency
-	Unbuilt    []string // indexes that only a restart makes, as Books.user
+	Building   []string // indexes that are being built, as Books.user
 
 	inUse sync.WaitGroup
 }

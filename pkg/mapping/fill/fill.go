@@ -1,13 +1,13 @@
 // Package fill brings what belfry derives from objects up to date for the objects that were there before the
-// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does it
-// for one object; what was written before has none.
+// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does
+// it for one object; what was written before has none.
 //
 // A Filler remembers in a store by which definition each of its works has been done for all objects. One process of an
 // installation fills, holding a lease. It stores its place, so that after a crash the next process continues there.
 //
-// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which no
-// process has had another definition. Until all processes have the same configuration, as in a rolling update, the fill
-// waits.
+// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which
+// no process has had another definition. Until all processes have the same configuration, as in a rolling update, the
+// fill waits.
 package fill
 
 import (
@@ -55,8 +55,8 @@ type Options struct {
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
 
-	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload: until then the
-	// Filler does not fill. nil: that is so from the beginning.
+	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload:
+	// until then the Filler does not fill. nil: that is so from the beginning.
 	Ready <-chan struct{}
 
 	Rate     *walk.Rate    // of objects that are read: targets, and objects whose entries are computed; nil: no limit
@@ -69,23 +69,26 @@ type Options struct {
 
 // Filler does works for existing objects. Its methods are safe for concurrent use.
 type Filler struct {
-	opts    Options
-	log     *slog.Logger
-	shared  store.Shared[state]
-	process string
-	works   map[string]*work  // by name
-	own     map[string]string // their definitions
-	watcher *watcher          // used by run alone
-	waits   map[string]bool   // logged that they wait for other processes
+	opts          Options
+	log           *slog.Logger
+	shared        store.Shared[state]
+	process       string
+	works         map[string]*work  // by name
+	own           map[string]string // their definitions
+	watcher       *watcher          // used by run alone
+	leavesIndexes bool              // does not build any
+	waits         map[string]bool   // logged that they wait for other processes
 
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	yielded atomic.Bool
-	filling atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
-	noticed bool                               // that Ready is closed; used by run alone
-	targets atomic.Int64                       // that this process has filled
-	polls   atomic.Int64
-	wake    chan struct{} // something may be due
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	yielded   atomic.Bool
+	held      atomic.Bool
+	filling   atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
+	noticed   bool                               // that Ready is closed; used by run alone
+	rechecked time.Time                          // when all indexes were; used by run alone
+	targets   atomic.Int64                       // that this process has filled
+	polls     atomic.Int64
+	wake      chan struct{} // something may be due
 
 	changing sync.Mutex                      // of the state: what is read later is also applied later
 	current  atomic.Pointer[state]           // as it was read last; it is not changed any more
@@ -143,9 +146,10 @@ func Load(ctx context.Context, o Options) error {
 }
 
 // Complete fills everything, for a command that writes while nobody serves. What other processes fill, or have another
-// definition of for longer than one that has ended, is left to them.
+// definition of for longer than one that has ended, is left to them; so are indexes, since it writes with all of them.
 func Complete(ctx context.Context, o Options) error {
 	f := newFiller(o)
+	f.leavesIndexes = true
 	defer f.end(ctx)
 	if err := f.begin(ctx); err != nil {
 		return err
@@ -167,24 +171,40 @@ func Complete(ctx context.Context, o Options) error {
 }
 
 func (f *Filler) complete() bool {
-	return !slices.ContainsFunc(f.Status(), func(s walk.Status) bool { return !s.Filled })
+	return !slices.ContainsFunc(f.Status(), func(s walk.Status) bool { return !s.Filled && s.Kind != walk.Index })
 }
 
-// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still see that the
-// process works by these definitions, until Close.
+// Hold ends the filling until Resume: another Filler of this process, with what a reload says, is being prepared. If no
+// other process uses the stores, this one would take that for an earlier process that has ended. It would fill by its
+// own definition once more, and a later configuration with the same would trust that.
+func (f *Filler) Hold() {
+	f.held.Store(true)
+	f.endFill()
+}
+
+// Resume ends Hold.
+func (f *Filler) Resume() { f.held.Store(false) }
+
+// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still
+// see that the process works by these definitions, until Close.
 func (f *Filler) Yield() {
 	f.yielded.Store(true)
-	if end := f.filling.Load(); end != nil {
-		(*end)()
-	}
+	f.endFill()
 	if f.opts.Alone { // nobody else has to know
 		f.cancel()
 	}
 }
 
+// endFill ends the fill in progress.
+func (f *Filler) endFill() {
+	if end := f.filling.Load(); end != nil {
+		(*end)()
+	}
+}
+
 // mayFill reports whether this Filler may fill.
 func (f *Filler) mayFill() bool {
-	if !f.opts.Fills || f.yielded.Load() {
+	if !f.opts.Fills || f.yielded.Load() || f.held.Load() {
 		return false
 	}
 	select {
@@ -213,10 +233,12 @@ func (f *Filler) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case f.yielded.Load():
+		case f.yielded.Load() || f.held.Load():
 			f.end(ctx) // else the next Filler would wait for the lease
 		case err != nil:
-			f.report(err)
+			if !errors.Is(err, errWaits) {
+				f.report(err)
+			}
 			_ = retries.Wait(ctx)
 			continue
 		}
@@ -288,8 +310,8 @@ func (f *Filler) disputed(s *state, name string) bool {
 	return s.disputed(name) && others != nil && (*others)[name]
 }
 
-// skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not to
-// wait until other processes would have registered.
+// skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not
+// to wait until other processes would have registered.
 func (f *Filler) skipEmpty(ctx context.Context) error {
 	for name, w := range f.works {
 		if w.trust == nil || f.current.Load().filled(name, w.definition) {
@@ -307,70 +329,6 @@ func (f *Filler) skipEmpty(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// fillDue fills what is to be filled, unless another process does.
-func (f *Filler) fillDue(ctx context.Context) error {
-	if !f.mayFill() {
-		return nil
-	}
-	due := f.due()
-	if len(due) == 0 {
-		return nil
-	}
-	if f.opts.Prepare != nil {
-		if err := f.opts.Prepare(ctx); err != nil {
-			return err
-		}
-	}
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	f.filling.Store(&end)
-	defer f.filling.Store(nil)
-	if !f.mayFill() { // it has yielded meanwhile
-		return nil
-	}
-	claimed := false
-	err := f.change(ctx, func(s *state) bool {
-		claimed = s.lease(f.watcher).Claim(f.process, f.opts.Now())
-		return claimed
-	})
-	if err != nil || !claimed {
-		return err
-	}
-	for _, name := range due {
-		if !f.mayBegin(name) {
-			continue
-		}
-		if err := f.fill(ctx, name); err != nil {
-			return err
-		}
-	}
-	return f.change(ctx, func(s *state) bool { return s.lease(f.watcher).Release(f.process) })
-}
-
-// mayBegin reports whether what has to be done before a work is done.
-func (f *Filler) mayBegin(name string) bool {
-	before := f.works[f.works[name].after]
-	return before == nil || f.current.Load().filled(f.works[name].after, before.definition)
-}
-
-// due returns the names of what is to be filled, and says which wait for other processes.
-func (f *Filler) due() []string {
-	s := f.current.Load()
-	var due []string
-	for name, w := range f.works {
-		switch {
-		case s.due(name, w):
-			due = append(due, name)
-			delete(f.waits, name)
-		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
-			f.waits[name] = true
-			f.log.Warn("a process with another configuration runs: "+w.what+" are filled once all processes have the same", w.called, w.shown)
-		}
-	}
-	slices.Sort(due)
-	return due
 }
 
 // change changes the state, and keeps it as the current one. change returns whether it is to be stored.

@@ -246,7 +246,13 @@ func TestNumbersWaitForTheIndex(t *testing.T) {
 	f := newFiller(Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true, Fills: true})
 	i.must(f.begin(t.Context()))
 	may := func() string {
-		return fmt.Sprint(f.mayBegin("Books in Authors.books"), f.mayBegin("keys of Books"), f.mayBegin("numbers of Books in Authors.books"))
+		var all []string
+		for _, name := range []string{"Books in Authors.books", "keys of Books", "numbers of Books in Authors.books"} {
+			may, err := f.mayBegin(t.Context(), name)
+			i.must(err)
+			all = append(all, fmt.Sprint(may))
+		}
+		return strings.Join(all, " ")
 	}
 	if got := may(); got != "true true false" {
 		t.Errorf("before: %s", got)

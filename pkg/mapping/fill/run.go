@@ -8,6 +8,7 @@ import (
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/walk"
 )
 
@@ -21,6 +22,8 @@ type run struct {
 	name string
 	work *work
 	walk *walk.Walk[store.Stored] // nil: it has not begun
+
+	builds []driver.Build // of indexes, that are complete with the fill
 }
 
 // fill does a work for all objects.
@@ -29,6 +32,10 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 	err := r.begin(ctx)
 	if err == nil {
 		err = r.keeping(ctx, r.walk.Run)
+	}
+	if r.work.build != nil && errors.Is(err, errs.Mismatch) {
+		f.log.Info("an index has to be built again: something without it has written meanwhile", r.work.called, r.work.shown)
+		return nil
 	}
 	if errors.Is(err, errTakenOver) {
 		f.log.Info("a fill ends: another process has it, or has another configuration, or it is done again", r.work.called, r.work.shown)
@@ -47,16 +54,23 @@ func (r *run) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var building []driver.Build
+	if r.work.build != nil {
+		if building, err = r.work.build.Building(ctx); err != nil {
+			return err
+		}
+	}
 	from, began, begins := walk.Progress{}, r.opts.Now().UTC(), r.work.begins
 	err = r.change(ctx, func(rec *record) {
 		if rec.Again != "" {
 			begins = "events were missed: " + r.work.does + " once more"
 		}
-		if from = (walk.Progress{Total: total}); rec.Fill != nil {
-			from = rec.Fill.Progress
+		if from = (walk.Progress{Total: total}); begun(rec.Fill, building) {
+			from, r.builds = rec.Fill.Progress, rec.Fill.Builds
 			return
 		}
-		rec.Fill = &progress{Definition: r.work.definition, Progress: from}
+		r.builds = building
+		rec.Fill = r.stored(from)
 		rec.Fill.Began = began
 	})
 	if err != nil {
@@ -66,7 +80,7 @@ func (r *run) begin(ctx context.Context) error {
 	if w.begin != nil {
 		w.begin()
 	}
-	r.walk = walk.New(walk.Options[store.Stored]{
+	o := walk.Options[store.Stored]{
 		Page: func(ctx context.Context, after []byte) ([]store.Stored, []byte, error) {
 			return w.store.Scan(ctx, after, w.page)
 		},
@@ -80,13 +94,17 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		Passes: func(error) bool { return true },
 		Save: func(ctx context.Context, p walk.Progress) error {
-			return r.change(ctx, func(rec *record) { rec.Fill = &progress{w.definition, p} })
+			return r.change(ctx, func(rec *record) { rec.Fill = r.stored(p) })
 		},
 		Complete: r.complete,
 		Logger:   r.log,
 		Text:     walk.Text{Kind: w.called, Name: w.shown, Begins: begins, Does: w.does, Done: w.done},
 		Args:     func(o store.Stored) []any { return []any{"store", w.store.Name(), "uuid", o.UUID} },
-	}, from)
+	}
+	if w.build != nil {
+		o.Do, o.DoPage = nil, r.reindex
+	}
+	r.walk = walk.New(o, from)
 	return nil
 }
 
@@ -107,7 +125,7 @@ func (r *run) keeping(ctx context.Context, do func(context.Context) error) error
 func (r *run) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	at := &progress{r.work.definition, r.walk.Progress()}
+	at := r.stored(r.walk.Progress())
 	taken := false
 	err := r.Filler.change(ctx, func(s *state) bool {
 		changed := s.observe(r.own, r.watcher)
@@ -122,10 +140,18 @@ func (r *run) renew(ctx context.Context) error {
 	return err
 }
 
+// stored is the progress as the state has it. It is safe for concurrent use.
+func (r *run) stored(p walk.Progress) *progress { return &progress{r.work.definition, r.builds, p} }
+
 // complete records that all objects are done.
 func (r *run) complete(ctx context.Context, p walk.Progress) error {
+	if r.work.build != nil {
+		if err := r.completeBuilds(ctx); err != nil {
+			return err
+		}
+	}
 	return r.change(ctx, func(rec *record) {
-		rec.Filled, rec.At, rec.Last = r.work.definition, r.opts.Now().UTC(), &progress{r.work.definition, p}
+		rec.Filled, rec.At, rec.Last = r.work.definition, r.opts.Now().UTC(), &progress{Definition: r.work.definition, Progress: p}
 		rec.Fill, rec.Again = nil, ""
 	})
 }

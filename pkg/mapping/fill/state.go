@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/walk"
 )
 
@@ -35,7 +36,8 @@ type record struct {
 
 // progress is how far a fill is.
 type progress struct {
-	Definition string `json:"definition"`
+	Definition string         `json:"definition"`
+	Builds     []driver.Build `json:"builds,omitempty"` // of indexes, that are complete with the fill
 	walk.Progress
 }
 
@@ -196,6 +198,25 @@ func (s *state) skip(name, definition string, now time.Time) bool {
 	}
 	r.Seen = map[string]uint64{definition: r.Seen[definition]}
 	r.Filled, r.At, r.Fill = definition, now, nil
+	return true
+}
+
+// settle counts a work as done for which nothing was to be done.
+func (s *state) settle(name string, w *work, now time.Time) bool {
+	if !s.due(name, w) {
+		return false
+	}
+	r := s.Works[name]
+	r.Filled, r.At, r.Fill, r.Last = w.definition, now, nil, nil
+	return true
+}
+
+// reopen has a work done again.
+func (s *state) reopen(name, definition string) bool {
+	if !s.filled(name, definition) {
+		return false
+	}
+	s.Works[name].Filled = ""
 	return true
 }
 

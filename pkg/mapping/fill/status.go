@@ -28,6 +28,9 @@ func (f *Filler) Status() []walk.Status {
 				st.Began, st.Total, st.Counts = p.Began, p.Total, p.Counts
 			}
 		}
+		if w.build != nil { // requests depend on what the backend says
+			st.Filled = len(w.build.Known()) == 0
+		}
 		all = append(all, st)
 	}
 	return all

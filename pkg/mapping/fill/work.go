@@ -54,6 +54,9 @@ type work struct {
 
 	begin func() // called before the first object of a fill, or of the rest of one; nil: nothing is
 
+	build     builds                                  // the work is to build these indexes; nil: it is done by fill
+	readyFrom func(ctx context.Context) (bool, error) // whether what the work reads is complete; nil: it is
+
 	// trust is called with whether the work is done, each time the state was read: requests depend on it. nil: none does.
 	trust func(filled bool)
 
@@ -83,9 +86,9 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	for i := range set.Mappings() {
 		if m := &set.Mappings()[i]; m.Array != "" { // else it copies nothing
 			name := m.Source + " in " + m.Target + "." + m.Array
-			all[name] = arrays(set.Store(m.Target), m, reconciler)
+			all[name] = arrays(set.Store(m.Source), set.Store(m.Target), m, reconciler)
 			if !ownKeys(m.Source) {
-				all["numbers of "+name] = numbers(set.Store(m.Target), m, reconciler)
+				all["numbers of "+name] = numbers(set.Store(m.Source), set.Store(m.Target), m, reconciler)
 			}
 		}
 	}
@@ -106,7 +109,7 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	return newWorks("MAPPINGS", all)
 }
 
-func arrays(target *store.Store, m *store.Mapping, reconciler *mapping.Reconciler) *work {
+func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.Reconciler) *work {
 	when := ""
 	if m.When != nil {
 		when = fmt.Sprint(m.When)
@@ -115,6 +118,7 @@ func arrays(target *store.Store, m *store.Mapping, reconciler *mapping.Reconcile
 		store: target, mapping: m, page: 100, atOnce: targetsAtOnce, kind: walk.Mapping, called: "mapping", what: "the arrays of a mapping", onEvents: true,
 		begins:     "a mapping is new or has changed: filling its arrays from the objects",
 		definition: hashOf(append([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner}, rulesOf(when)...)...),
+		readyFrom:  func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
 		fill: func(ctx context.Context, o store.Stored, read func(objects int) error) error {
 			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, o.UUID, read)
 		},

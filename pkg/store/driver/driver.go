@@ -23,11 +23,13 @@ import (
 
 // Backend holds stores: a folder, a database.
 type Backend interface {
-	// Open returns the store with the given name. It creates missing folders,
-	// tables and indexes, and waits until they are usable. Indexes may differ
-	// from those of an earlier Open: a new index is filled from the records
-	// before Open returns; one that is no longer listed may be dropped.
-	// A store may be opened again once the store returned before is idle.
+	// Open returns a handle of the store with the given name. It creates missing folders
+	// and tables, and waits until they are usable. Indexes may differ from those of an
+	// earlier Open. All indexes of a store without records are complete.
+	//
+	// Without Spec.Online, no other handle of the store is in use, in any process, unless its indexes
+	// are the same. Open builds the indexes that are incomplete, as BuildIndexes does,
+	// and then does what Store.Release does.
 	Open(ctx context.Context, spec Spec) (Store, error)
 
 	// Stores returns the names of all stores that were ever opened, in any order. Nothing removes a store.
@@ -45,9 +47,13 @@ type Spec struct {
 	Name    string
 	Indexes []Index
 
-	// Keys computes the index keys of a record's body, to fill a new index.
+	// Keys computes the index keys of a record's body, to build an index.
 	// The caller of Put computes Write.Keys with the same function.
 	Keys func(body []byte) []Key
+
+	// Online says that other handles of the store, with other indexes, may be in use during Open and after it, in this
+	// process and in others. Open then builds nothing; see Indexes.
+	Online bool
 }
 
 // Index finds records by key. All its keys have the same number of parts.
@@ -55,6 +61,14 @@ type Index struct {
 	Name  string // unique in the store: letters, digits, '_', '-', '.', ','; changes when keys are computed differently
 	Parts int    // number of parts of a key, 1 to 4
 	Multi bool   // a record may have several keys; queries give all parts in Equal
+}
+
+// Build is the building of an index that is not complete.
+type Build struct {
+	Index string // its name
+
+	// ID is another one each time when keys may be missing again: after a write of a handle that does not list the index.
+	ID string
 }
 
 // Key is an entry of a record in an index. Parts are byte strings of at most
@@ -232,6 +246,36 @@ type Store interface {
 	// Count returns the number of live records and of pending events. Both may
 	// be estimates.
 	Count(ctx context.Context) (records, pending int64, err error)
+
+	Indexes
+}
+
+// Indexes is the part of a Store that changes which indexes there are while the store is in use.
+//
+// An index is complete when each record has its keys there, or incomplete. Every Put writes the keys of all indexes of its handle.
+//
+//   - A new index is incomplete. So is one, for all handles, once a handle has made a write that does not list it: that write lacks
+//     its keys. A handle that lists it can still query it; keys are missing then.
+//   - An incomplete index that a handle lists is being built: Reindex writes the keys of all records, and then Complete makes it
+//     complete. The first Reindex must not begin before each handle that may write, in all processes, lists the index.
+//   - What an incomplete index has from before is either removed or replaced by Reindex; it is never trusted.
+//   - A crash leaves an index that is complete, or one that is not.
+type Indexes interface {
+	// Building returns the indexes of the handle that are not complete, as of a moment during the call: in all
+	// processes, the handles that wrote until then listed the others.
+	Building(ctx context.Context) ([]Build, error)
+
+	// Reindex writes the keys of live records by Spec.Keys, and leaves their revisions and events as they are. It does nothing
+	// for a record that does not exist. Any calls of any process may be made meanwhile: no write is lost, and the
+	// record has the keys of the write that is last. The keys are durable when Reindex returns nil.
+	Reindex(ctx context.Context, uuids []string) error
+
+	// Complete makes indexes complete that Building has returned before the first Reindex. It reports errs.Mismatch
+	// when one of the builds is over without being complete: then Building returns another one.
+	Complete(ctx context.Context, builds []Build) error
+
+	// Release removes what the store still has of indexes that the handle does not list. No handle that lists them is in use.
+	Release(ctx context.Context) error
 }
 
 // ManyGetter is implemented by a store that reads several records in one request to its backend.

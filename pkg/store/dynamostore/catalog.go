@@ -26,25 +26,16 @@ const (
 
 // definition is the catalog of a store.
 type definition struct {
-	Layout    int     `json:"layout"`
-	NextIndex uint32  `json:"nextIndex"` // the number of the next new index
-	Indexes   []index `json:"indexes"`
+	Layout    int            `json:"layout"`
+	NextIndex uint32         `json:"nextIndex"` // the number of the next new index
+	Indexes   driver.Catalog `json:"indexes"`
 
 	version uint64
 }
 
-// index is an index in the catalog. Numbers are never reused: a changed index is a
-// new one, and the entries of the old one are ignored.
-type index struct {
-	ID    uint32 `json:"id"`
-	Name  string `json:"name"`
-	Parts int    `json:"parts"`
-	Multi bool   `json:"multi"`
-
-	// Filled: the index has the entries of all records. Filling one that is not
-	// was interrupted, or is in progress in another process.
-	Filled bool `json:"filled"`
-}
+// index is an index of a handle. Numbers are never reused: a changed index is a
+// new one, and the entries of one that was released are ignored.
+type index = driver.CatalogIndex
 
 // tableName matches the characters of a table's name, which has 3 to 255.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
@@ -122,33 +113,45 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	if err := b.ensureTable(ctx, table); err != nil {
 		return nil, err
 	}
-	def, err := b.syncCatalog(ctx, table, spec.Indexes)
-	if err != nil {
+	s, err := b.handle(ctx, table, spec)
+	if err != nil || spec.Online {
+		return s, err
+	}
+	if err := driver.BuildIndexes(ctx, s); err != nil {
 		return nil, err
 	}
-	s := newStore(b, table, def)
-	if err := s.fillNew(ctx, def, spec); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.Release(ctx)
 }
 
-// syncCatalog updates the catalog to the wanted indexes.
-func (b *Backend) syncCatalog(ctx context.Context, table string, wanted []driver.Index) (definition, error) {
+// handle returns a handle of a store, whose indexes it adds to the catalog.
+func (b *Backend) handle(ctx context.Context, table string, spec driver.Spec) (*store, error) {
+	var own []index
+	err := b.changeCatalog(ctx, table, func(def *definition) (changed bool, err error) {
+		newID := func() uint32 { def.NextIndex++; return def.NextIndex - 1 }
+		isNew := def.version == 0
+		def.Indexes, own, changed = def.Indexes.List(spec.Indexes, isNew, newID)
+		return changed || isNew, nil
+	})
+	return newStore(b, table, own, spec.Keys), err
+}
+
+// changeCatalog changes the catalog of a table. change returns whether it has changed it, and is called again if another process was
+// first.
+func (b *Backend) changeCatalog(ctx context.Context, table string, change func(*definition) (bool, error)) error {
 	for range maxRetries {
 		def, err := b.definition(ctx, table)
 		if err != nil {
-			return def, err
+			return err
 		}
-		if !def.reconcile(wanted) && def.version > 0 {
-			return def, nil
+		changed, err := change(&def)
+		if err != nil || !changed {
+			return err
 		}
-		saved, err := b.save(ctx, table, &def)
-		if err != nil || saved {
-			return def, err
+		if saved, err := b.save(ctx, table, &def); err != nil || saved {
+			return err
 		}
 	}
-	return definition{}, b.unavailable(nil, "other processes keep changing the indexes of the table %s", table)
+	return b.unavailable(nil, "other processes keep changing the indexes of the table %s", table)
 }
 
 // definition reads the catalog. Its version is 0 when there is none.
@@ -200,56 +203,4 @@ func (b *Backend) save(ctx context.Context, table string, def *definition) (bool
 		def.version++
 		return true, nil
 	}
-}
-
-// reconcile changes the definition to the wanted indexes: it keeps those that are
-// equal, adds the others, and drops the rest. It reports whether anything changed.
-func (d *definition) reconcile(wanted []driver.Index) (changed bool) {
-	have := make(map[driver.Index]index)
-	for _, ix := range d.Indexes {
-		have[driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}] = ix
-	}
-	changed = len(have) != len(wanted)
-	d.Indexes = nil
-	for _, want := range wanted {
-		ix, ok := have[want]
-		if !ok {
-			ix = index{ID: d.NextIndex, Name: want.Name, Parts: want.Parts, Multi: want.Multi}
-			d.NextIndex++
-			changed = true
-		}
-		d.Indexes = append(d.Indexes, ix)
-	}
-	return changed
-}
-
-// fillNew fills the indexes that are not filled, and marks them as filled.
-func (s *store) fillNew(ctx context.Context, def definition, spec driver.Spec) error {
-	var filling []uint32
-	for _, ix := range def.Indexes {
-		if !ix.Filled {
-			filling = append(filling, ix.ID)
-		}
-	}
-	if len(filling) == 0 {
-		return nil
-	}
-	if err := s.fill(ctx, spec.Keys); err != nil {
-		return err
-	}
-	for range maxRetries {
-		now, err := s.b.definition(ctx, s.table)
-		if err != nil {
-			return err
-		}
-		for i := range now.Indexes {
-			for _, id := range filling {
-				now.Indexes[i].Filled = now.Indexes[i].Filled || now.Indexes[i].ID == id
-			}
-		}
-		if saved, err := s.b.save(ctx, s.table, &now); err != nil || saved {
-			return err
-		}
-	}
-	return s.b.unavailable(nil, "other processes keep changing the indexes of the table %s", s.table)
 }

@@ -70,7 +70,7 @@ func harness(url string, wrap func(driver.Backend) driver.Backend) func(t *testi
 				b, err := dynamostore.Open(ctx, opts)
 				return wrap(b), err
 			},
-			Features: storetest.Features{Reopen: true},
+			Features: storetest.Features{Reopen: true, Shared: true},
 		}
 	}
 }

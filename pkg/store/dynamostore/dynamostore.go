@@ -69,7 +69,8 @@ type Backend struct {
 	cleaner *cleaner
 	now     func() time.Time // of tags
 
-	pageSize int // see pageSize
+	pageSize int      // see pageSize
+	memories sync.Map // of tables: *memory by name
 
 	ctx    context.Context // of background tasks
 	cancel context.CancelFunc

@@ -201,6 +201,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	put := func(w driver.Write) func() error { return func() error { return s.Put(t.Context(), w) } }
 	get := func() error { _, _, err := s.Get(t.Context(), "a"); return err }
+	expect("creating first", []string{"BatchWriteItem", "GetItem", "PutItem"}, put(write("first", 0, 1, body("red")))) // are there indexes that it does not write?
 	expect("creating", []string{"BatchWriteItem", "PutItem"}, put(write("a", 0, 1, body("red"))))
 	expect("clearing", []string{"UpdateItem"}, func() error {
 		return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 1}})

@@ -34,6 +34,9 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if w.IfRevision != 0 && w.FirstRevision() <= w.IfRevision {
 		return errMismatch()
 	}
+	if err := s.beforeWrite(ctx); err != nil {
+		return err
+	}
 	for range maxRetries {
 		result, err := s.try(ctx, &w)
 		if result != stale {

@@ -21,7 +21,7 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 		return driver.Page{}, errCanceled(err)
 	}
 	ix := s.indexes[q.Index]
-	if err := q.Check(driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}); err != nil {
+	if err := q.Check(ix.Index()); err != nil {
 		return driver.Page{}, err
 	}
 	sp := &span{index: ix.ID, after: q.After, descending: q.Descending}

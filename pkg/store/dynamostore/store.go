@@ -10,14 +10,22 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// store is one store of a Backend.
-type store struct {
-	b             *Backend
-	table         string
-	indexes       map[string]index
+// memory is what a process remembers of a table, for all handles of the store.
+type memory struct {
 	snapshots     snapshots
 	indexedWrites indexedWrites
 	count         counter
+}
+
+// store is a handle of a store.
+type store struct {
+	b           *Backend
+	table       string
+	own         []index
+	indexes     map[string]index // own, by name
+	computeKeys func(body []byte) []driver.Key
+	first       *driver.FirstWrite
+	*memory
 }
 
 var (
@@ -25,12 +33,21 @@ var (
 	_ driver.ManyGetter = (*store)(nil)
 )
 
-func newStore(b *Backend, table string, def definition) *store {
-	s := &store{b: b, table: table, indexes: make(map[string]index)}
-	for _, ix := range def.Indexes {
+func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
+	s := &store{
+		b: b, table: table, own: own, indexes: make(map[string]index), computeKeys: computeKeys, first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+	}
+	for _, ix := range own {
 		s.indexes[ix.Name] = ix
 	}
 	return s
+}
+
+// memoryOf returns what is remembered of a table.
+func (b *Backend) memoryOf(table string) *memory {
+	fresh := &memory{}
+	known, _ := b.memories.LoadOrStore(table, fresh)
+	return known.(*memory)
 }
 
 // Get implements driver.Store.

@@ -18,27 +18,13 @@ const catalog = 0 // the store number of the catalog
 
 // definition is the catalog entry of a store.
 type definition struct {
-	ID        uint32  `json:"id"`        // the store's number
-	NextIndex uint32  `json:"nextIndex"` // the number of the next new index
-	Indexes   []index `json:"indexes"`
+	ID        uint32         `json:"id"`        // the store's number
+	NextIndex uint32         `json:"nextIndex"` // the number of the last index that was added
+	Indexes   driver.Catalog `json:"indexes"`
 }
 
-// index is an index in the catalog.
-type index struct {
-	ID    uint32 `json:"id"`
-	Name  string `json:"name"`
-	Parts int    `json:"parts"`
-	Multi bool   `json:"multi"`
-
-	// Filled: the index has the entries of all records. Filling one that is not
-	// was interrupted; it is dropped and created again.
-	Filled bool `json:"filled"`
-}
-
-// driver returns the index as it was given to Open; the zero Index when there is none.
-func (i index) driver() driver.Index {
-	return driver.Index{Name: i.Name, Parts: i.Parts, Multi: i.Multi}
-}
+// index is an index of a handle. Numbers are never reused.
+type index = driver.CatalogIndex
 
 func (b *Backend) checkLayout() error {
 	key := appendPrefix(nil, catalog, 'f')
@@ -73,61 +59,51 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	b.opening.Lock()
-	defer b.opening.Unlock()
+	s, err := b.handle(ctx, spec)
+	if err != nil || spec.Online {
+		return s, err
+	}
+	if err := driver.BuildIndexes(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, s.Release(ctx)
+}
 
-	def, known, err := b.load(spec.Name)
+// handle returns a handle of a store, whose indexes it adds to the catalog.
+func (b *Backend) handle(ctx context.Context, spec driver.Spec) (*store, error) {
+	b.catalog.Lock()
+	defer b.catalog.Unlock()
+	r, known, err := b.recordsOf(spec.Name)
 	if err != nil {
 		return nil, err
 	}
-	added, dropped := def.reconcile(spec.Indexes)
-	if !known || len(added)+len(dropped) > 0 {
-		if err := b.save(ctx, spec.Name, def, dropped); err != nil {
+	def := r.def
+	newID := func() uint32 { def.NextIndex++; return def.NextIndex }
+	var own []index
+	var changed bool
+	if def.Indexes, own, changed = def.Indexes.List(spec.Indexes, !known, newID); changed || !known {
+		if err := b.save(ctx, r, def, nil); err != nil {
 			return nil, err
 		}
 	}
-	s, err := newStore(b, def)
-	if err != nil {
-		return nil, err
+	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys, first: driver.NewFirstWrite()}
+	for _, ix := range own {
+		s.indexes[ix.Name] = ix
 	}
-	if len(added) == 0 {
-		return s, nil
-	}
-	if err := s.fill(ctx, spec.Keys); err != nil {
-		return nil, err
-	}
-	for i := range def.Indexes {
-		def.Indexes[i].Filled = true
-	}
-	return s, b.save(ctx, spec.Name, def, nil)
+	return s, nil
 }
 
-// reconcile changes the definition to the wanted indexes: it keeps filled
-// indexes that are equal, adds the others, and drops the rest.
-func (d *definition) reconcile(wanted []driver.Index) (added, dropped []index) {
-	have := make(map[driver.Index]index)
-	for _, ix := range d.Indexes {
-		if ix.Filled {
-			have[ix.driver()] = ix
-		} else {
-			dropped = append(dropped, ix)
-		}
+// recordsOf returns the records of a store, which all its handles share, and whether the catalog has the store.
+func (b *Backend) recordsOf(name string) (r *records, known bool, err error) {
+	if r := b.stores[name]; r != nil {
+		return r, true, nil
 	}
-	d.Indexes = nil
-	for _, want := range wanted {
-		ix, ok := have[want]
-		if !ok {
-			d.NextIndex++
-			ix = index{ID: d.NextIndex, Name: want.Name, Parts: want.Parts, Multi: want.Multi}
-			added = append(added, ix)
-		}
-		delete(have, want)
-		d.Indexes = append(d.Indexes, ix)
+	def, known, err := b.load(name)
+	if err != nil {
+		return nil, false, err
 	}
-	for _, ix := range have {
-		dropped = append(dropped, ix)
-	}
-	return added, dropped
+	r, err = newRecords(b, name, def)
+	return r, known, err
 }
 
 // load returns the definition of a store, or a definition with an unused number
@@ -180,24 +156,29 @@ func (b *Backend) lastStore() (last uint32, err error) {
 	return last, wrapReadError(it.Close())
 }
 
-// save writes a definition and removes the entries of dropped indexes in one
-// batch.
-func (b *Backend) save(ctx context.Context, name string, def definition, dropped []index) error {
+// save writes a definition and removes the entries of released indexes in one
+// batch. It ends only when that is known to be done: otherwise r.def could be another one.
+func (b *Backend) save(ctx context.Context, r *records, def definition, released driver.Catalog) error {
 	value, err := json.Marshal(def)
 	if err != nil {
-		return errs.Wrap(err, errs.Internal, "filestore: the definition of the store %s", name)
+		return errs.Wrap(err, errs.Internal, "filestore: the definition of the store %s", r.name)
 	}
 	batch := b.db.NewBatch()
-	for _, ix := range dropped {
+	for _, ix := range released {
 		entries := prefixBounds(appendIndex(appendPrefix(nil, def.ID, kindIndex), ix.ID))
 		if err := batch.DeleteRange(entries.LowerBound, entries.UpperBound, nil); err != nil {
 			return b.health.fail(err)
 		}
 	}
-	if err := batch.Set(append(appendPrefix(nil, catalog, 's'), name...), value, nil); err != nil {
+	if err := batch.Set(append(appendPrefix(nil, catalog, 's'), r.name...), value, nil); err != nil {
 		return b.health.fail(err)
 	}
-	return b.committer.commit(ctx, &request{batch: batch, durable: true})
+	if err := b.committer.commit(context.WithoutCancel(ctx), &request{batch: batch, durable: true}); err != nil {
+		return err
+	}
+	r.def = def
+	b.stores[r.name] = r
+	return nil
 }
 
 // read returns a copy of a value, nil when there is none.
@@ -221,50 +202,4 @@ func (b *Backend) hasPrefix(prefix []byte) (bool, error) {
 	}
 	found := it.First()
 	return found, wrapReadError(it.Close())
-}
-
-// fillBatch is the number of bytes after which a batch is applied.
-const fillBatch = 2 << 20
-
-// fill computes the index entries of all records. The store must not be in use.
-func (s *store) fill(ctx context.Context, keys func(body []byte) []driver.Key) error {
-	it, err := s.b.db.NewIter(prefixBounds(appendPrefix(nil, s.id, kindObject)))
-	if err != nil {
-		return wrapReadError(err)
-	}
-	batch := s.b.db.NewBatch()
-	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		if err = s.refill(batch, string(it.Key()[prefixSize:]), it.Value(), keys); err != nil {
-			break
-		}
-		if batch.Len() >= fillBatch {
-			if err = s.b.ready(ctx); err == nil {
-				err = s.b.committer.commit(ctx, &request{batch: batch})
-				batch = s.b.db.NewBatch()
-			}
-		}
-	}
-	if err = errors.Join(err, wrapReadError(it.Close())); err != nil {
-		return err
-	}
-	return s.b.committer.commit(ctx, &request{batch: batch})
-}
-
-// refill adds the changes of the index entries of a record to a batch.
-func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func([]byte) []driver.Key) error {
-	r, err := decodeRecord(value)
-	if err != nil {
-		return err
-	}
-	old := r.entries
-	if r.entries, err = encodeEntries(s.indexes, keys(r.body)); err != nil {
-		return err
-	}
-	if err := changeEntries(batch, s.id, uuid, old, r.entries); err != nil {
-		return s.b.health.fail(err)
-	}
-	if err := setRecord(batch, s.id, uuid, r); err != nil {
-		return s.b.health.fail(err)
-	}
-	return nil
 }

@@ -17,9 +17,9 @@ const (
 
 // countersDelta is how a batch changes the counters of a store.
 type countersDelta struct {
-	s                *store // nil: no change
-	records, pending int64  // added to the counters
-	event            uint64 // lowest revision of the new events; 0 for none
+	of               *records // nil: no change
+	records, pending int64    // added to the counters
+	event            uint64   // lowest revision of the new events; 0 for none
 }
 
 // request is a batch to apply. The committer owns the batch from then on.
@@ -89,9 +89,18 @@ func newCommitter(h *health, db *pebble.DB) *committer {
 // commit applies a request. When the context ends first, the request may or may
 // not be applied.
 func (c *committer) commit(ctx context.Context, r *request) error {
+	if err := c.enqueue(ctx, r); err != nil {
+		return err
+	}
+	return c.await(ctx, r)
+}
+
+// enqueue is the first part of commit: the request is applied after all that were enqueued before, and its lock released.
+func (c *committer) enqueue(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {
 	case c.queue <- r:
+		return nil
 	case <-c.quit:
 		r.unlock()
 		return c.h.err()
@@ -102,6 +111,10 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 		r.unlock()
 		return errCanceled(ctx.Err())
 	}
+}
+
+// await is the second part of commit.
+func (c *committer) await(ctx context.Context, r *request) error {
 	select {
 	case err := <-r.done:
 		return err
@@ -237,8 +250,8 @@ func (c *committer) merge(group []*request) (*pebble.Batch, error) {
 // the batch.
 func (c *committer) updateCounters(batch *pebble.Batch, group []*request) error {
 	for _, r := range group {
-		if r.delta.s != nil {
-			t := &r.delta.s.counters
+		if r.delta.of != nil {
+			t := &r.delta.of.counters
 			t.apply(&r.delta)
 			c.changed[t] = true
 		}

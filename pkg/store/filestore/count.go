@@ -24,7 +24,7 @@ func (s *store) CountKeys(ctx context.Context, q driver.Query, limit int) (n int
 	}
 	ix := s.indexes[q.Index]
 	q.Limit, q.After = limit+1, nil
-	if err := q.Check(ix.driver()); err != nil {
+	if err := q.Check(ix.Index()); err != nil {
 		return 0, false, err
 	}
 	it, err := s.b.db.NewIterWithContext(ctx, s.bounds(ix, q))

@@ -64,7 +64,8 @@ type Backend struct {
 	folder    string
 	files     vfs.FS
 
-	opening       sync.Mutex // serializes Open, which changes the catalog
+	catalog       sync.Mutex // guards stores and the definitions in the catalog
+	stores        map[string]*records
 	checkpointing sync.Mutex // held while a checkpoint exists
 }
 
@@ -75,7 +76,7 @@ var _ driver.Backend = (*Backend)(nil)
 // holds the lock.
 func Open(folder string, opts Options) (_ *Backend, err error) {
 	opts.setDefaults()
-	b := &Backend{health: newHealth(opts.Logger), folder: folder, files: opts.FS}
+	b := &Backend{health: newHealth(opts.Logger), folder: folder, files: opts.FS, stores: make(map[string]*records)}
 	b.health.awaitSpace = opts.AwaitSpace
 	defer b.health.recoverFatal(&err)
 	if b.lock, err = lockFolder(folder, opts.FS); err != nil {

@@ -45,13 +45,13 @@ func (s *store) intersect(ctx context.Context, q driver.Query, conditions []driv
 		return err
 	}
 	ix := s.indexes[q.Index]
-	if err := q.Check(ix.driver()); err != nil {
+	if err := q.Check(ix.Index()); err != nil {
 		return err
 	}
 	x := &intersection{store: s, ix: ix, descending: q.Descending, maxKeys: maxKeys, credit: patience}
 	for _, c := range conditions {
 		of := s.indexes[c.Index]
-		if err := c.Check(of.driver(), q, ix.driver()); err != nil {
+		if err := c.Check(of.Index(), q, ix.Index()); err != nil {
 			return err
 		}
 		var either anyOf

@@ -123,7 +123,7 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) (err error) 
 		s.clear.release()
 		return errors.Join(err, batch.Close())
 	}
-	return s.b.committer.commit(ctx, &request{batch: batch, lock: s.clear, delta: countersDelta{s: s, pending: -cleared}})
+	return s.b.committer.commit(ctx, &request{batch: batch, lock: s.clear, delta: countersDelta{of: s.records, pending: -cleared}})
 }
 
 // clearInto deletes the events that exist, each once.

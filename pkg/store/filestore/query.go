@@ -18,7 +18,7 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 		return driver.Page{}, err
 	}
 	ix := s.indexes[q.Index]
-	if err := q.Check(ix.driver()); err != nil {
+	if err := q.Check(ix.Index()); err != nil {
 		return driver.Page{}, err
 	}
 	snapshot := s.b.db.NewSnapshot()

@@ -21,11 +21,12 @@ type stripe struct {
 	written atomic.Uint64 // the last group with a write of these UUIDs
 }
 
-// store is one store of a Backend.
-type store struct {
+// records is what all handles of a store share.
+type records struct {
 	b        *Backend
+	name     string
 	id       uint32
-	indexes  map[string]index
+	def      definition // guarded by Backend.catalog
 	seed     maphash.Seed
 	stripes  [stripes]stripe
 	counters counters
@@ -36,24 +37,30 @@ type store struct {
 	hasTombstones atomic.Bool
 }
 
+// store is a handle of a store.
+type store struct {
+	*records
+	own         []index
+	indexes     map[string]index // own, by name
+	computeKeys func(body []byte) []driver.Key
+	first       *driver.FirstWrite
+}
+
 var _ driver.Store = (*store)(nil)
 
-func newStore(b *Backend, def definition) (*store, error) {
-	s := &store{b: b, id: def.ID, indexes: make(map[string]index), seed: maphash.MakeSeed(), clear: newLock()}
-	for i := range s.stripes {
-		s.stripes[i].lock = newLock()
+func newRecords(b *Backend, name string, def definition) (*records, error) {
+	r := &records{b: b, name: name, id: def.ID, def: def, seed: maphash.MakeSeed(), clear: newLock()}
+	for i := range r.stripes {
+		r.stripes[i].lock = newLock()
 	}
-	for _, ix := range def.Indexes {
-		s.indexes[ix.Name] = ix
-	}
-	value, err := b.read(appendPrefix(nil, s.id, kindCount))
+	value, err := b.read(appendPrefix(nil, r.id, kindCount))
 	if err != nil {
 		return nil, err
 	}
-	s.counters = decodeCounters(appendPrefix(nil, s.id, kindCount), value)
-	hasTombstones, err := b.hasPrefix(appendPrefix(nil, s.id, kindTombstone))
-	s.hasTombstones.Store(hasTombstones)
-	return s, err
+	r.counters = decodeCounters(appendPrefix(nil, r.id, kindCount), value)
+	hasTombstones, err := b.hasPrefix(appendPrefix(nil, r.id, kindTombstone))
+	r.hasTombstones.Store(hasTombstones)
+	return r, err
 }
 
 // Get implements driver.Store. It allocates nothing but the body.
@@ -137,6 +144,6 @@ func (s *store) getTombstone(key []byte, uuid string) (driver.Record, bool, erro
 	return driver.Record{UUID: uuid, Revision: revision, Deleted: true, Owner: owner}, true, nil
 }
 
-func (s *store) stripe(uuid string) *stripe {
+func (s *records) stripe(uuid string) *stripe {
 	return &s.stripes[maphash.String(s.seed, uuid)%stripes]
 }

@@ -17,6 +17,9 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 	if err := s.b.ready(ctx); err != nil {
 		return err
 	}
+	if err := s.beforeWrite(ctx); err != nil {
+		return err
+	}
 	entries, err := encodeEntries(s.indexes, w.Keys)
 	if err != nil {
 		return err
@@ -80,7 +83,7 @@ func (p *current) permits(w *driver.Write) bool {
 
 // addChanges adds all changes of a write to a batch.
 func (s *store) addChanges(batch *pebble.Batch, p current, w *driver.Write, entries []byte) (countersDelta, error) {
-	delta := countersDelta{s: s}
+	delta := countersDelta{of: s.records}
 	if w.Event.ID != "" {
 		delta.pending, delta.event = 1+int64(len(w.ExtraEvents)), w.FirstRevision()
 	}

@@ -65,7 +65,7 @@ func harness(url string, lag time.Duration) func(t *testing.T) storetest.Harness
 				return mongostore.Open(ctx, mongostore.Options{URL: url, Database: database})
 			},
 			// Count is exact unless the server crashed.
-			Features: storetest.Features{Reopen: true, ExactCount: true, IndexLag: lag},
+			Features: storetest.Features{Reopen: true, Shared: true, ExactCount: true, IndexLag: lag},
 		}
 	}
 }

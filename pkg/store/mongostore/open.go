@@ -23,7 +23,8 @@ import (
 const (
 	pendingIndex   = "belfry.pending"
 	tombstoneIndex = "belfry.tombstones"
-	keyIndexes     = "belfry.k:"
+	indexPrefix    = "belfry."
+	keyIndexes     = indexPrefix + "k:"
 )
 
 // maxIndexes is the number of indexes for keys; a collection can have 64 indexes.
@@ -37,16 +38,20 @@ type wantedIndex struct {
 	name   string
 	key    bson.D
 	sparse bool
-	filled bool // its field is always up to date; others are filled before the index is created
+	field  string // of keys; "": it is an index that every store has, whose field is always up to date
 }
 
-func indexesOf(indexes []driver.Index) []wantedIndex {
+// forKeys reports whether it is one of the configuration's indexes.
+func (w wantedIndex) forKeys() bool { return w.field != "" }
+
+func indexesOf(indexes map[string]driver.Index) []wantedIndex {
 	list := []wantedIndex{
-		{name: pendingIndex, key: bson.D{{Key: pendingField, Value: 1}}, sparse: true, filled: true},
-		{name: tombstoneIndex, key: bson.D{{Key: tombstoneField, Value: 1}}, sparse: true, filled: true},
+		{name: pendingIndex, key: bson.D{{Key: pendingField, Value: 1}}, sparse: true},
+		{name: tombstoneIndex, key: bson.D{{Key: tombstoneField, Value: 1}}, sparse: true},
 	}
 	for _, ix := range indexes {
-		w := wantedIndex{name: "belfry." + keyField(ix), key: bson.D{{Key: keyField(ix), Value: 1}}, sparse: true}
+		field := keyField(ix)
+		w := wantedIndex{name: indexPrefix + field, key: bson.D{{Key: field, Value: 1}}, sparse: true, field: field}
 		if ix.Multi {
 			w.key, w.sparse = append(w.key, bson.E{Key: idField, Value: 1}), false
 		}
@@ -67,27 +72,45 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		return nil, err
 	}
 	s := b.store(spec)
-	if err := s.checkCollection(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil || spec.Online {
+		return s, err
+	}
+	if err := driver.BuildIndexes(ctx, s); err != nil {
 		return nil, err
+	}
+	return s, s.Release(ctx)
+}
+
+// prepare creates the collection with its indexes. Where there is one, the indexes for keys that are new are built later.
+func (s *store) prepare(ctx context.Context) error {
+	exists, err := s.checkCollection(ctx)
+	if err != nil {
+		return err
 	}
 	present, err := s.presentIndexes(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list := indexesOf(spec.Indexes)
-	missing := slices.DeleteFunc(slices.Clone(list), func(w wantedIndex) bool { return present[w.name] != nil })
+	list := indexesOf(s.indexes)
 	if err := s.checkIndexes(present, list); err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.dropIndexes(ctx, present, list); err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(missing, func(w wantedIndex) bool { return !w.filled }) {
-		if err := s.fill(ctx, spec.Keys); err != nil {
-			return nil, err
+	if !exists {
+		if err := s.forgetBuilds(ctx); err != nil { // of a collection that somebody has dropped
+			return err
 		}
+		return s.createIndexes(ctx, list)
 	}
-	return s, s.createIndexes(ctx, missing)
+	if err := s.createIndexes(ctx, absent(present, slices.DeleteFunc(slices.Clone(list), wantedIndex.forKeys))); err != nil {
+		return err
+	}
+	_, err = s.Building(ctx)
+	return err
+}
+
+// absent returns the indexes that a collection lacks.
+func absent(present map[string]bson.Raw, list []wantedIndex) []wantedIndex {
+	return slices.DeleteFunc(slices.Clone(list), func(w wantedIndex) bool { return present[w.name] != nil })
 }
 
 // Stores implements driver.Backend. The collections of others in the same database lack belfry's indexes.
@@ -117,7 +140,7 @@ func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
 func (b *Backend) store(spec driver.Spec) *store {
 	name := escape(spec.Name)
 	s := &store{
-		b: b, name: spec.Name, indexes: make(map[string]driver.Index),
+		b: b, name: spec.Name, indexes: make(map[string]driver.Index), computeKeys: spec.Keys, first: driver.NewFirstWrite(),
 		collection: b.database.Collection(name),
 		readLatest: b.database.Collection(name, options.Collection().SetReadConcern(readconcern.Local())),
 		writeFast:  b.database.Collection(name, options.Collection().SetWriteConcern(writeconcern.W1())),
@@ -130,24 +153,24 @@ func (b *Backend) store(spec driver.Spec) *store {
 }
 
 // checkCollection refuses a collection in which records could be lost or UUIDs
-// confused. A missing collection is created with its indexes.
-func (s *store) checkCollection(ctx context.Context) error {
+// confused, and reports whether there is one.
+func (s *store) checkCollection(ctx context.Context) (exists bool, err error) {
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	found, err := s.b.database.ListCollectionSpecifications(limited, bson.D{{Key: "name", Value: s.collection.Name()}})
 	if err != nil {
-		return s.wrapError(ctx, "list", err)
+		return false, s.wrapError(ctx, "list", err)
 	}
 	for _, c := range found {
 		capped, _ := c.Options.Lookup("capped").BooleanOK()
 		switch {
 		case c.Type != "collection" || capped:
-			return s.refuseCollection("is a view, a capped or a time series collection")
+			return false, s.refuseCollection("is a view, a capped or a time series collection")
 		case !c.Options.Lookup("collation").IsZero():
-			return s.refuseCollection("has a collation, which may treat different UUIDs as equal")
+			return false, s.refuseCollection("has a collation, which may treat different UUIDs as equal")
 		}
 	}
-	return nil
+	return len(found) > 0, nil
 }
 
 func (s *store) refuseCollection(what string) error {
@@ -225,8 +248,7 @@ func sameKey(doc bson.Raw, want bson.D) bool {
 	return true
 }
 
-// dropIndexes drops the indexes that the store no longer has. They would lack the
-// keys of further writes.
+// dropIndexes drops the indexes for keys that the store does not list.
 func (s *store) dropIndexes(ctx context.Context, present map[string]bson.Raw, list []wantedIndex) error {
 	for name := range present {
 		if !strings.HasPrefix(name, keyIndexes) || slices.ContainsFunc(list, func(w wantedIndex) bool { return w.name == name }) {

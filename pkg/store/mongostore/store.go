@@ -12,11 +12,13 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// store is one store of a Backend.
+// store is a handle of a store.
 type store struct {
-	b       *Backend
-	name    string
-	indexes map[string]driver.Index
+	b           *Backend
+	name        string
+	indexes     map[string]driver.Index
+	computeKeys func(body []byte) []driver.Key
+	first       *driver.FirstWrite
 
 	collection *mongo.Collection // majority read and write concern
 	readLatest *mongo.Collection // local read concern: reads may be rolled back
@@ -63,6 +65,9 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	}
 	if size := sizeOf(&w); size > maxWrite {
 		return errTooLarge(size)
+	}
+	if err := s.beforeWrite(ctx); err != nil {
+		return err
 	}
 	if w.IfRevision == 0 {
 		return s.wrapError(ctx, "write", s.create(ctx, &w))

@@ -19,6 +19,7 @@ func concurrentTests() []test {
 		{"no event is lost while others are cleared", noLostEvent},
 		{"purging never removes a record that was created again", purgeDuringCreate},
 		{"pages are complete while other records change their keys", pagesDuringUpdates},
+		{"no write is lost, and no key is missing, while an index is built", buildDuringWrites},
 		{"intersections are complete, and of one moment, while other records change their keys", intersectionsDuringUpdates},
 	}
 }

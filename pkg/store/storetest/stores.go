@@ -97,15 +97,19 @@ func deadlineExceeded(f *fixture) {
 func (f *fixture) wantCanceled(ctx context.Context, s *testStore, events []driver.Pending) {
 	f.Helper()
 	methods := map[string]func() error{
-		"Ping":    func() error { return f.backend.Ping(ctx) },
-		"Get":     func() error { _, _, err := s.Get(ctx, "a"); return err },
-		"Put":     func() error { return s.Put(ctx, s.write("a", 1, 2, text("two"))) },
-		"Query":   func() error { _, err := s.Query(ctx, driver.Query{Index: "color", Limit: 1}); return err },
-		"Scan":    func() error { _, err := s.Scan(ctx, nil, 1); return err },
-		"Pending": func() error { _, _, err := s.Pending(ctx, nil, 1); return err },
-		"Clear":   func() error { return s.Clear(ctx, append(events, driver.Pending{UUID: "x", Revision: 1})) },
-		"Purge":   func() error { _, err := s.Purge(ctx, 1, 1); return err },
-		"Count":   func() error { _, _, err := s.Count(ctx); return err },
+		"Ping":     func() error { return f.backend.Ping(ctx) },
+		"Get":      func() error { _, _, err := s.Get(ctx, "a"); return err },
+		"Put":      func() error { return s.Put(ctx, s.write("a", 1, 2, text("two"))) },
+		"Query":    func() error { _, err := s.Query(ctx, driver.Query{Index: "color", Limit: 1}); return err },
+		"Scan":     func() error { _, err := s.Scan(ctx, nil, 1); return err },
+		"Pending":  func() error { _, _, err := s.Pending(ctx, nil, 1); return err },
+		"Clear":    func() error { return s.Clear(ctx, append(events, driver.Pending{UUID: "x", Revision: 1})) },
+		"Purge":    func() error { _, err := s.Purge(ctx, 1, 1); return err },
+		"Count":    func() error { _, _, err := s.Count(ctx); return err },
+		"Building": func() error { _, err := s.Building(ctx); return err },
+		"Reindex":  func() error { return s.Reindex(ctx, []string{"a"}) },
+		"Complete": func() error { return s.Complete(ctx, []driver.Build{{Index: "color", ID: "x"}}) },
+		"Release":  func() error { return s.Release(ctx) },
 		"Open": func() error {
 			_, err := f.backend.Open(ctx, driver.Spec{Name: "Other", Indexes: s.indexes, Keys: s.keys})
 			return err

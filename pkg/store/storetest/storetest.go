@@ -42,6 +42,7 @@ type Harness struct {
 type Features struct {
 	Reopen     bool // data is kept after Close
 	ExactCount bool // Count is not an estimate
+	Shared     bool // Open may be called again meanwhile, as another process does that uses the same data
 
 	// IndexLag is the maximum time by which indexes, Scan, Pending and Purge
 	// lag behind a Put; 0 means they never lag. The lag that a
@@ -71,6 +72,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Query", queryTests()},
 		group{"Page", pageTests()},
 		group{"Index", indexTests()},
+		group{"Online", onlineTests()},
 		group{"Scan", scanTests()},
 		group{"Many", manyTests()},
 		group{"Intersect", intersectTests()},

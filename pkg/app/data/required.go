@@ -1,0 +1,96 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/part"
+	"belfry/pkg/app/serving"
+	"belfry/pkg/mapping/fill"
+	"belfry/pkg/walk"
+)
+
+// Required brings up to date what requests depend on. It has stores with unique fields trust their claims, makes those
+// of existing objects, and builds indexes. Every process does, whatever its role: requests are refused until somebody
+// has. It does not wait for the rate of other fills.
+type Required struct {
+	Log *slog.Logger
+
+	filler atomic.Pointer[fill.Filler] // nil until it is started
+}
+
+// Part is how a process starts, changes and stops it.
+func (r *Required) Part() serving.Part {
+	return serving.Part{
+		Name: "unique values and indexes", Start: r.start, Reload: r.reload, Check: r.incomplete,
+		Stop: func(context.Context) error {
+			if f := r.filler.Load(); f != nil {
+				f.Close()
+			}
+			return nil
+		},
+	}
+}
+
+func (r *Required) start(ctx context.Context, first *serving.Generation) error {
+	f, err := fill.Start(ctx, open.RequiredOf(first.Plan, first.Set, r.Log))
+	r.filler.Store(f)
+	return err
+}
+
+// reload does what another configuration requires.
+func (r *Required) reload(ctx context.Context, _, next *serving.Generation) (part.Change, error) {
+	f, change, err := open.Refill(ctx, r.filler.Load(), open.RequiredOf(next.Plan, next.Set, r.Log))
+	if err != nil {
+		return part.Change{}, err
+	}
+	return change.Before(func() { r.filler.Store(f) }), nil
+}
+
+// Walks returns how far the values of stores are collected, and their indexes built.
+func (r *Required) Walks() []walk.Status { return r.filler.Load().Status() }
+
+// incomplete lists what requests wait for, for whoever asks whether belfry is ready.
+func (r *Required) incomplete() (all []string) {
+	for _, s := range r.Walks() {
+		switch {
+		case s.Filled:
+		case s.Kind == walk.Index:
+			all = append(all, building(s))
+		default:
+			all = append(all, collecting(s))
+		}
+	}
+	return all
+}
+
+func collecting(s walk.Status) string {
+	switch {
+	case s.Waiting && !s.Others:
+		return "new unique values of " + s.Store + " are refused until it is known that no process with another " +
+			"configuration runs, within half a minute, and the values of its objects are collected"
+	case s.Waiting:
+		return "new unique values of " + s.Store + " are refused until all processes have the same configuration, " +
+			"and the values of its objects are collected"
+	default:
+		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused "+
+			"until then", s.Store, s.Done, s.Total)
+	}
+}
+
+func building(s walk.Status) string {
+	switch {
+	case s.Waiting && !s.Others:
+		return "indexes of " + s.Store + " are built once it is known that no process with another configuration runs, " +
+			"within half a minute: lists that need them are refused until then"
+	case s.Waiting:
+		return "indexes of " + s.Store + " are built once all processes have the same configuration: lists that need " +
+			"them are refused until then"
+	default:
+		return fmt.Sprintf("indexes of %s are being built (%d of %d objects): lists that need them are refused until then",
+			s.Store, s.Done, s.Total)
+	}
+}
