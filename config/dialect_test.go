@@ -122,7 +122,7 @@ func TestValuesFromFiles(t *testing.T) {
 		{"two line breaks", "bus: {url: 'nats://a', user: u, password: '${file:" + file("two", "hunter2\n\n") + "}'}\n", []string{"1:33: bus.password: " + breaks}},
 		{"a carriage return", "bus: {url: 'nats://a', user: u, password: '${file:" + file("cr", "hunter2\r") + "}'}\n", []string{"1:33: bus.password: " + breaks}},
 		{"no file", "data: x\nbus: {url: 'nats://a', token: '${file:" + folder + "/none}'}\n", []string{`2:24: bus.token: the file "` + folder + `/none" can't be read: no such file or directory`}},
-		{"a folder", "listen: ${file:" + folder + "}\n", []string{`1:1: listen: the file "` + folder + `" can't be read: it is no regular file: invalid argument`}},
+		{"a folder", "listen: ${file:" + folder + "}\n", []string{`1:1: listen: the file "` + folder + `" can't be read: it is not a regular file: invalid argument`}},
 		{"too large", "data: ${file:" + file("large", strings.Repeat("x", yamltext.MaxFile+1)) + "}\n", []string{`1:1: data: the file "` + folder + `/large" can't be read: it is too large: expected at most 1024 KiB`}},
 		{"bytes", "data: ${file:" + file("bytes", "caf\xe9") + "}\n", []string{`1:1: data: the file "` + folder + `/bytes" is not valid UTF-8`}},
 		{"the secret itself", "bus: {url: 'nats://a', token: '${file:hunter2}'}\n", []string{"1:24: bus.token: expected the absolute path of a file, such as ${file:/run/secrets/smtp}"}},

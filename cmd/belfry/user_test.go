@@ -95,7 +95,7 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{0, "", ": all sessions and API keys have ended\n", []string{"end-sessions", "ada@example.com"}},
 			{1, "", "the user has no session with this id", []string{"end-sessions", "ada@example.com", "none"}},
 			{0, "", ": a mail to set a new password will be sent\n", []string{"recover", map[bool]string{false: "ada@example.com", true: "root@example.com"}[served]}},
-			{1, "", "is no address that the user logs in with", []string{"recover", "ada@example.com", "--to", "root@example.com"}},
+			{1, "", "is not an address that the user logs in with", []string{"recover", "ada@example.com", "--to", "root@example.com"}},
 			{1, "", "the user has no ident with this uuid", []string{"unlink", "ada@example.com", "root@example.com_email"}},
 			{1, "", "this is the last login of the user", []string{"unlink", "ada@example.com", "ada@example.com_email"}},
 			{2, "yes\n", "confirm with --yes", []string{"delete", "ada@example.com"}},

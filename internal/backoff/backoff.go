@@ -15,7 +15,7 @@
 // The loop stays with the caller, because callers differ in what they do around
 // it: they select on a wake-up besides the delay, start over after a long
 // success, or return the last error rather than the context's. That is also why
-// this is not github.com/cenkalti/backoff: its Retry waits for the context alone
+// this is not github.com/cenkalti/backoff: its Retry waits only for the context
 // and returns the context's error, and it has no delay for a given attempt,
 // which is what consumers' redelivery and clients' reconnect callbacks ask for.
 package backoff

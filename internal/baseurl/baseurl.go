@@ -1,5 +1,5 @@
-// Package baseurl makes the URLs at which clients reach belfry. Within belfry, a path is that of a route. What leaves belfry,
-// in a header, a page, a cookie or a mail, is below the path of the base URL, and made here.
+// Package baseurl makes the URLs at which clients reach belfry. Inside belfry, paths are those of routes. Headers,
+// pages, cookies and mails need paths below the base URL: this package makes them.
 package baseurl
 
 import (
@@ -10,7 +10,8 @@ import (
 // URL is the base URL. The zero URL is that of a server which is reached without a path, wherever that is.
 type URL struct{ text, origin, path string }
 
-// Parse returns a base URL, which the configuration has validated. What is no URL has neither origin nor path.
+// Parse returns a base URL, which the configuration has validated. For a malformed one, origin and path are
+// empty.
 func Parse(text string) URL {
 	text = strings.TrimRight(text, "/")
 	u, err := url.Parse(text)

@@ -8,7 +8,7 @@ func Of[N int | int64 | uint64](n N, noun string, plural ...string) string {
 	return fmt.Sprint(n, " ", Noun(n, noun, plural...))
 }
 
-// Noun returns the noun of a number alone.
+// Noun returns only the noun of a number.
 func Noun[N int | int64 | uint64](n N, noun string, plural ...string) string {
 	switch {
 	case n == 1:

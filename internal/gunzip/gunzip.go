@@ -1,4 +1,4 @@
-// Package gunzip reads what a program embeds compressed.
+// Package gunzip reads compressed data that a program embeds.
 package gunzip
 
 import (

@@ -1,11 +1,10 @@
-// Package nearest finds the name that somebody meant who wrote another one.
+// Package nearest finds the known name that is closest to a misspelled one.
 package nearest
 
 import "strings"
 
-// Of returns the known name that differs from name by case, by the
-// separators (max_size, max-size) or by a typing error; or "" when there is
-// none.
+// Of returns the known name that differs from name by case, by the separators (max_size,
+// max-size) or by a typing error. It returns "" if no name is close enough.
 func Of(name string, known []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	const longest = 64

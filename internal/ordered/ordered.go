@@ -19,7 +19,7 @@ import (
 )
 
 // Object is a JSON object. Its values are nil, bool, string, int, json.Number,
-// []any, []string, *Object, and json.RawMessage for what is JSON already. The
+// []any, []string, *Object, and json.RawMessage for values that are JSON already. The
 // zero Object is empty; a nil one can be read.
 type Object struct{ members []Member }
 
@@ -66,7 +66,7 @@ func (o *Object) Members() []Member {
 // Has reports whether there is a member of the name.
 func (o *Object) Has(name string) bool { return o.at(name) >= 0 }
 
-// Get returns the value of a member, and nil when there is none.
+// Get returns the value of a member, nil if the object lacks it.
 func (o *Object) Get(name string) any {
 	if i := o.at(name); i >= 0 {
 		return o.members[i].Value

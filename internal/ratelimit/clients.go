@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Window is how long a client has to do nothing until all of its tokens are back: so many
-// seconds' worth may be taken at once.
+// Window is how long an idle client's bucket takes to fill. A full bucket has the tokens
+// of so many seconds.
 const Window = 10 * time.Second
 
 const (
@@ -20,11 +20,10 @@ const (
 	sample = 16
 )
 
-// Clients is a token bucket for each client, in the memory of MaxKeys of them. In a full
-// one a new client takes the place of another that is idle or, of a sample, has used the
-// least. So clients that have no tokens left stay, and whoever wants theirs to be
-// forgotten has to use up the tokens of about MaxKeys other clients first. It is safe for
-// concurrent use.
+// Clients keeps one token bucket per client, for up to MaxKeys clients in memory. When it
+// is full, a new client replaces an idle one or, of a sample, the one that has used the
+// fewest tokens. Clients without tokens therefore stay: to be forgotten, a client would
+// have to use up the tokens of about MaxKeys others first. It is safe for concurrent use.
 type Clients struct {
 	perSecond int
 	burst     int
@@ -103,8 +102,8 @@ func (s *shard) evict(now time.Time, full float64) {
 // Bucket is the tokens of one client. It is safe for concurrent use.
 type Bucket rate.Limiter
 
-// Take takes a token. When there is none it returns how long it takes until there is
-// one; otherwise wait is 0.
+// Take takes a token. If the bucket is empty, it returns how long the next token takes;
+// otherwise wait is 0.
 func (b *Bucket) Take(now time.Time) (wait time.Duration) {
 	l := (*rate.Limiter)(b)
 	if l.AllowN(now, 1) {
@@ -113,7 +112,7 @@ func (b *Bucket) Take(now time.Time) (wait time.Duration) {
 	return b.until(now, 1)
 }
 
-// Debt returns how long it takes until what was charged is paid; 0: nothing is owed.
+// Debt returns how long it takes until the charged tokens are paid; 0 without debt.
 func (b *Bucket) Debt(now time.Time) time.Duration {
 	if (*rate.Limiter)(b).TokensAt(now) > 0 {
 		return 0

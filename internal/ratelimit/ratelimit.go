@@ -5,7 +5,7 @@
 // Limiter is a token bucket for each network address, for attempts. It is not a
 // golang.org/x/time/rate.Limiter because belfry returns the token of an attempt
 // that succeeded, and rate cannot return a token that was taken: its
-// Reservation.Cancel restores only what is still to come.
+// Reservation.Cancel restores only future tokens.
 package ratelimit
 
 import (
@@ -41,8 +41,8 @@ func NewIn(number int, period time.Duration, now func() time.Time) *Limiter {
 	return l
 }
 
-// Take takes a token of an address. When there is none it reports how long it
-// takes until there is one; otherwise wait is 0.
+// Take takes a token of an address. If none is left, it returns how long the next one
+// takes; otherwise wait is 0.
 func (l *Limiter) Take(address string) (wait time.Duration) {
 	if l.number <= 0 {
 		return 0
@@ -81,7 +81,7 @@ func (l *Limiter) bucket(address string) *bucket {
 	return b
 }
 
-// Key is what counts as one network address: all of IPv4, and of IPv6 the /64
+// Key is the part of a network address that counts as one client: all of IPv4, and of IPv6 the /64
 // that one customer is given.
 func Key(address string) string {
 	ip, err := netip.ParseAddr(address)

@@ -16,10 +16,10 @@ func NewTable[V any](idle func(*V) bool) *Table[V] {
 	return &Table[V]{idle: idle, states: map[string]*V{}}
 }
 
-// Get returns the state of a key, nil when there is none.
+// Get returns the state of a key, nil if it has no state.
 func (t *Table[V]) Get(key string) *V { return t.states[key] }
 
-// GetOrCreate returns the state of a key, a zero one when there was none.
+// GetOrCreate returns the state of a key. It creates a zero one for a new key.
 func (t *Table[V]) GetOrCreate(key string) (state *V, created bool) {
 	if v := t.states[key]; v != nil {
 		return v, false

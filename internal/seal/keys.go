@@ -10,7 +10,7 @@ import (
 )
 
 // Key is a key and the time in which it is used. Processes that share keys seal with one
-// only once all of them can open what it seals, and open what an earlier one has sealed
+// only once all of them can open its texts, and open the texts of an earlier one
 // until its end.
 type Key struct {
 	Secret []byte    // KeySize bytes
@@ -18,7 +18,7 @@ type Key struct {
 	Until  time.Time // texts are not opened after; zero: without an end
 }
 
-// keyring is keys and, by the same index, what seals with them.
+// keyring is keys and, by the same index, their ciphers.
 type keyring struct {
 	keys  []Key // without secrets
 	aeads []cipher.AEAD
@@ -60,7 +60,7 @@ func Current(keys []Key, now time.Time) int {
 	return 0
 }
 
-// Ended reports whether no text is opened with a key any more.
+// Ended reports whether the key no longer opens texts.
 func (k Key) Ended(now time.Time) bool { return !k.Until.IsZero() && !k.Until.After(now) }
 
 // sealing is the key that texts are sealed with now.

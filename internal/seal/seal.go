@@ -27,7 +27,7 @@ func EncodedLen(content int) int { return b64.EncodedLen(Overhead + content) }
 // of its content.
 const Overhead = 1 + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
-// format is the first byte of what is encoded: XChaCha20-Poly1305, then the nonce, which
+// format is the first byte of the encoding: XChaCha20-Poly1305, then the nonce, which
 // is random. Its 24 bytes never repeat, however many texts are sealed.
 const format = 1
 
@@ -90,7 +90,7 @@ func (s *Sealer) Current(purpose, text string) bool {
 	return err == nil
 }
 
-// parts returns the nonce of a text and what follows it.
+// parts returns the nonce of a text and the rest.
 func parts(text string) (nonce, rest []byte, ok bool) {
 	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
 		return nil, nil, false

@@ -14,14 +14,14 @@ import (
 var ErrTooLarge = errors.New("it is too large")
 
 // Read returns the content of a regular file of at most so many bytes. The error has the path; it is fs.ErrInvalid for
-// what is not a regular file.
+// anything but a regular file.
 func Read(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for somebody who writes
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is no regular file: %w", fs.ErrInvalid)}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is not a regular file: %w", fs.ErrInvalid)}
 	}
 	f, err := os.Open(path)
 	if err != nil {

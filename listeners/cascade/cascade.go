@@ -62,7 +62,7 @@ func NewWorker(set *store.Set, o Options) *Worker {
 	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now}
 }
 
-// Handle deletes what the deleted object's cascading mappings link to it.
+// Handle deletes the objects that cascading mappings link to the deleted object.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
 	for _, m := range w.set.Cascades()[e.Store] {
@@ -111,7 +111,7 @@ func (w *Worker) deleteLinked(ctx context.Context, m *store.Mapping, e *event.En
 	}
 }
 
-// deleteIndexed deletes what the index has now and returns how many objects it
+// deleteIndexed deletes the objects that the index has now and returns how many objects it
 // deleted.
 func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
 	objects := w.set.Store(m.Source)
@@ -140,9 +140,9 @@ func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.E
 // deletion. When the target has been created again, objects written since belong to
 // its new incarnation.
 //
-// The clock may have been set back. An object whose time is later than now was
-// created before now all the same. And the revision of the deletion may be later
-// than the deletion, since it is above the target's last one; its event has the time.
+// The clock may have been set back: an object whose time is later than now was created
+// before now. The revision of the deletion may be later than the deletion, because it
+// exceeds the target's last one. So the time is the event's.
 func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
 	if !mapping.LinkedTo(m, x, targetOf(m, e)) {
 		return false, nil

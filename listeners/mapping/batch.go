@@ -19,7 +19,7 @@ type group struct {
 	target  string
 }
 
-// request is what joins a batch.
+// request is an event's part of a batch.
 type request struct {
 	source string
 	fence  bool        // a client waits for the round
@@ -41,7 +41,7 @@ type batch struct {
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-// end ends a batch that nobody joins any more.
+// end ends a batch that no longer accepts requests.
 func (b *batch) end(err error) {
 	b.err = err
 	close(b.done)
@@ -80,7 +80,8 @@ func (b *batches) start() {
 	b.next = map[group]*batch{}
 }
 
-// Close cancels the writes in flight and waits for them to return. What would join a batch later fails.
+// Close cancels the writes in flight and waits for them to return. Requests that join a batch later
+// fail.
 func (b *batches) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -115,8 +116,8 @@ func (b *batches) join(g group, r request) *batch {
 	return next
 }
 
-// pending reports whether a group's batch has sources. If it has none, the
-// runner is unregistered and must return.
+// pending reports whether a group's batch has sources. Without sources, it unregisters
+// the runner, which must return.
 func (b *batches) pending(g group) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +128,7 @@ func (b *batches) pending(g group) bool {
 	return false
 }
 
-// take returns the group's batch; what comes later joins another one.
+// take returns the group's batch; later requests join another one.
 func (b *batches) take(g group) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()

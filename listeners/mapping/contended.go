@@ -19,10 +19,13 @@ const (
 // maxContended is how many targets are remembered; others have conflicts.
 const maxContended = 10_000
 
-// contended are the arrays that somebody else wrote during a round of this process. A round of any other is run where its event
-// was delivered: most targets have few events at a time, and then another process would only delay them. Where events of many
-// targets arrive together, for instance in an import, each target would have its own conflict first; so when more than one
-// in conflictWeight rounds of a mapping has one, all its targets are contended for a while.
+// contended are the arrays that another process wrote during a round of this process: the round had a conflict. Rounds
+// of other arrays run where their event was delivered. Most targets have few events at a time, and forwarding would
+// only delay them.
+//
+// If events of many targets arrive together, for instance in an import, each target would first have its own conflict.
+// So when more than one in conflictWeight rounds of a mapping has a conflict, all its targets are contended for a
+// while.
 type contended struct {
 	mu       sync.Mutex
 	until    map[group]time.Time
@@ -32,11 +35,11 @@ type contended struct {
 
 // conflicts are those of a mapping's rounds.
 type conflicts struct {
-	score int       // what conflicts have added, less the rounds without one
+	score int       // the weights of conflicts, less the rounds without one
 	until time.Time // all its targets are contended
 }
 
-// rounded takes note of a round of a group without a conflict.
+// rounded records a round of a group without a conflict.
 func (c *contended) rounded(g group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +64,7 @@ func (c *contended) conflict(m *store.Mapping, now time.Time) {
 	}
 }
 
-// add takes note of a conflict.
+// add records a conflict.
 func (c *contended) add(g group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,7 +77,7 @@ var errForwarded = errors.New("the round was forwarded")
 
 // round runs the round of a batch, and ends the batch. After a conflict it leaves the round to the owner of the target, so that
 // there are no further conflicts of these two. Others may join batches of the group meanwhile: if the owner takes this process
-// for the owner, each runs what the other one has asked for.
+// for the owner, each runs the other's rounds.
 func (w *Worker) round(ctx context.Context, turn *mapping.Turn, g group, b *batch) {
 	var asked []*route.Forwarded // for each of the sources; nil: it is run here
 	conflict := false
@@ -132,8 +132,8 @@ func (w *Worker) settleAll(ctx context.Context, g group, b *batch, asked []*rout
 	return all.Wait()
 }
 
-// settle waits for a round that another process was asked for, and runs it here if that has not succeeded: for whatever
-// reason, since a round can be run at any time. An error of the round itself is then that of this process.
+// settle waits for a round that another process was asked for. If that does not succeed, for any reason, settle runs
+// the round here, which is possible at any time. The error of the round is then that of this process.
 func settle(ctx context.Context, asked waiter, here func(ctx context.Context) error) error {
 	if err := asked.Wait(ctx); err == nil || ctx.Err() != nil {
 		return err

@@ -1,12 +1,12 @@
-// Package sweep is the listener that deletes the contents of binaries that no
-// record references any more, once their grace period is over.
+// Package sweep is the listener that deletes contents of binaries that are no longer
+// referenced, once their grace period is over.
 //
-// An event only says that a record was removed. Its content becomes a candidate
-// in the store Contents, and the event is acknowledged. When the candidate is
-// due, SweepDue searches for objects that reference the content, and deletes it
-// if there are none. Package binary describes the steps and why they are safe
-// while the same content is uploaded. Events may therefore be late, duplicated or
-// lost, and be handled by any number of workers: SweepAll checks every content.
+// An event only says that a record was removed. Its content becomes a candidate in the
+// store Contents, and the event is acknowledged. When the candidate is due, SweepDue
+// searches for objects that reference the content, and deletes an unreferenced content.
+// Package binary describes the steps, and why they are safe while the same content is
+// uploaded. Events may be late, duplicated or lost, and any number of workers may handle
+// them: SweepAll checks every content.
 package sweep
 
 import (
@@ -194,7 +194,7 @@ func (w *Worker) sweep(ctx context.Context, entries []binary.Entry) error {
 	}))
 }
 
-// each calls do for every entry concurrently. It is no error that another worker
+// each calls do for every entry concurrently. It is not an error that another worker
 // was faster.
 func (w *Worker) each(entries []binary.Entry, do func(i int, s *binary.Service) error) error {
 	failures := make([]error, len(entries))

@@ -73,12 +73,12 @@ type Options struct {
 
 	Deletion *Deletion // of accounts by their users; nil: they can't
 
-	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: they have none
+	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
 
-	Interceptor store.Interceptor // asked before a user is created; nil: none
-	Admins      *policy.UserRule  // who is an admin; nil: nobody
-	MFA         MFA               // who needs a second factor
-	Audit       *policy.UserRule  // who may receive the events about the security of all accounts; nil: nobody
+	Interceptor store.Interceptor // asked before a user is created; may be nil
+	Admins      *policy.UserRule  // of admins; nil: nobody
+	MFA         MFA               // of users who need a second factor
+	Audit       *policy.UserRule  // of users who may receive the events about the security of all accounts; nil: nobody
 
 	// Previous is the service that the new one replaces. It continues with its limits as far as
 	// they are the same, so that a replacement gives nobody further attempts. nil: none.
@@ -88,7 +88,7 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// NewMethod makes a method of the stores and of what encrypts its secrets, which may be nil.
+// NewMethod makes a method of the stores and of the sealer of its secrets, which may be nil.
 type NewMethod func(db *record.Stores, sealer *seal.Sealer) method.Method
 
 // Service authenticates users. It is safe for concurrent use. Its only state
@@ -98,7 +98,8 @@ type Service struct {
 	Post     *post.Post
 	Notices  *notices.Notices
 
-	// Methods are those by which users prove who they are, in the order in which people see them. Some can do more than all can:
+	// Methods are those by which users prove their identity, in the order in which people see them. Some can do more than
+	// all can:
 	Methods   method.Methods
 	Passwords *passwords.Method
 	Mails     *mails.Method
@@ -201,7 +202,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// methods are those by which users prove who they are, in the order in which people see them. One that is added is added here.
+// methods are those by which users prove their identity, in the order in which people see them. One that is added is
+// added here.
 func methods(s *Service, app *totp.Method, sealer *seal.Sealer, more []NewMethod) method.Methods {
 	all := method.Methods{app, s.Passkeys, s.Mails, &recoverycodes.Method{DB: s.db}, s.Passwords}
 	for _, add := range more {
@@ -210,7 +212,7 @@ func methods(s *Service, app *totp.Method, sealer *seal.Sealer, more []NewMethod
 	return all
 }
 
-// About returns what is known of the methods of a service, where e-mail and passkeys are configured or not.
+// About returns the descriptions of the methods of a service, where e-mail and passkeys are configured or not.
 func About(email, withPasskeys bool, more ...NewMethod) (all []about.Configured) {
 	s := &Service{Passkeys: &passkeys.Method{}, Mails: &mails.Method{}, Passwords: &passwords.Method{}}
 	if email {
@@ -233,7 +235,7 @@ func copyOf[T any](options *T) *T {
 	return &same
 }
 
-// composeMails says who composes the mails of each purpose.
+// composeMails sets the composers of the mails of each purpose.
 func (s *Service) composeMails() {
 	e := s.email
 	if e == nil {

@@ -1,16 +1,16 @@
-// Package account registers users, logs them in, manages their sessions and what protects their accounts. It wires the rooms, of which
-// each has a folder, and is what other packages call.
+// Package account registers users, logs them in, manages their sessions and the protection of their accounts. It wires
+// its subpackages, and other packages call it.
 //
 //	record       the types of the records, and how they are read and written
 //	secret       secrets of random bits, hashes, codes as people type them
 //	guess        limits of wrong guesses: by network address, account, code
 //	sessions     sessions, and what they may do; codes for applications
-//	once         what is valid once and sent twice
+//	once         secrets that are valid once and sent twice
 //	post         mails, and the tokens in them
-//	notices      mails about what happens to an account
+//	notices      mails about events of an account
 //	users        users with their first identity
 //
-//	method/      passwords, mails, passkeys, totp, recoverycodes, providers: how somebody proves who they are
+//	method/      passwords, mails, passkeys, totp, recoverycodes, providers: how a user proves their identity
 //	flow/        registration, logins, stepup, recovery, enrollment, links, addresses, changes, deletion, firstadmin: what that is good for
 //
 //	admin        users, for admins

@@ -141,7 +141,7 @@ type SessionInfo = sessions.Info
 // WeakPassword is passwords.WeakPassword.
 type WeakPassword = passwords.WeakPassword
 
-// Methods by which somebody proves who they are, and types of second factors.
+// Methods by which a user proves their identity, and types of second factors.
 const (
 	MethodPassword = record.MethodPassword
 	MethodLink     = record.MethodLink
@@ -224,7 +224,7 @@ var (
 	ErrToken             = post.ErrToken
 )
 
-// AnswerName is the name of the challenge that an answer is to; "" for what is no answer.
+// AnswerName is the name of the challenge that an answer is to; "" for a malformed one.
 func AnswerName(credential json.RawMessage) string { return passkeys.AnswerName(credential) }
 
 // ChallengeSecret returns the secret of the challenge with a name.
@@ -244,7 +244,8 @@ func MaintainedFields() (users, idents []string) { return record.MaintainedField
 // NewBrowser returns a secret for the cookie by which the browser of a repetition is known. It gives no right to anything.
 func NewBrowser() string { return once.NewBrowser() }
 
-// NormalizeAddress returns the form of an e-mail address by which accounts are found. Invalid for text that is no address.
+// NormalizeAddress returns the form of an e-mail address by which accounts are found. Invalid for text that is not an
+// address.
 func NormalizeAddress(text string) (string, error) { return record.NormalizeAddress(text) }
 
 // Pending returns the pending login that an error is about; nil for another error.
@@ -259,5 +260,5 @@ func RequireComplete(me *Session) error { return sessions.RequireComplete(me) }
 // RequireLogin returns Denied for the session of an API key.
 func RequireLogin(me *Session) error { return sessions.RequireLogin(me) }
 
-// SetReserved sets the fields of a user that belfry alone sets as rules are to see them, by the user as it is stored.
+// SetReserved sets the fields of a user that only belfry sets, as rules see them, by the user as it is stored.
 func SetReserved(seen, stored object.Object) { record.SetReserved(seen, stored) }

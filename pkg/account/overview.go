@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Overview is what users see of their own account on its page.
+// Overview is the data of a user's own account on its page.
 type Overview struct {
 	HasPassword bool
 	StepUp      StepUpOptions
@@ -30,14 +30,14 @@ type OwnAddress struct {
 	Address string
 }
 
-// StepUpOptions are how a user can prove again who they are, with StepUp.
+// StepUpOptions are how a user can prove their identity again, with StepUp.
 type StepUpOptions struct {
-	Step     string   // which changes of what protects the account need first, as in errs.StepUp; "" for none
+	Step     string   // which changes of the account's protection need first, as in errs.StepUp; "" for none
 	Password bool     // by the password
 	Factors  []string // by these types
 }
 
-// Overview returns the account of the user who is logged in.
+// Overview returns the account of the logged-in user.
 func (s *Service) Overview(ctx context.Context, me *sessions.Session) (o Overview, err error) {
 	if o.StepUp, err = s.stepUpOptions(ctx, me); err != nil {
 		return o, err

@@ -101,7 +101,7 @@ func TestCheckReportsRulesThatSearchesCanNotKeep(t *testing.T) {
 func TestCheckReportsARuleOfAdminsThatCannotBe(t *testing.T) {
 	for rule, want := range map[string]string{
 		`user.admin == tru`: "belfry.yaml:1:1: admins: in the expression at 1:15: undeclared reference to 'tru'",
-		`object.admin`:      "this rule knows `user` alone",
+		`object.admin`:      "this rule knows only `user`",
 		`1 + 1`:             "must be true or false",
 	} {
 		var problems config.Problems
@@ -149,7 +149,7 @@ func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
 	}
 	text := problems.Error()
 	for _, want := range []string{
-		"belfry.yaml:6:45: stores.Books.map.Authors.when: in the expression at 1:17: undeclared reference to 'user'; a condition knows `source` alone",
+		"belfry.yaml:6:45: stores.Books.map.Authors.when: in the expression at 1:17: undeclared reference to 'user'; a condition knows only `source`",
 		`belfry.yaml:7:41: stores.Books.map.Pages.when: "reviews" is an array that a mapping maintains; its changes would not be noticed`,
 		`belfry.yaml:7:41: stores.Books.map.Pages.when: "_x" is internal to belfry`,
 	} {

@@ -77,8 +77,8 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		t.Errorf("after the reload sessions are %q", got)
 	}
 	for name, change := range map[string]func(){
-		"no database in MaxMind's format": func() { p.write("city.mmdb", "places") },
-		"expected a readable file":        func() { _ = os.Remove(p.path("city.mmdb")) },
+		"not a database in MaxMind's format": func() { p.write("city.mmdb", "places") },
+		"expected a readable file":           func() { _ = os.Remove(p.path("city.mmdb")) },
 	} {
 		change()
 		if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
@@ -93,7 +93,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 	if err == nil {
 		err = plan.Check(c)
 	}
-	if err == nil || !strings.Contains(err.Error(), "authentication.places: it is no database") {
+	if err == nil || !strings.Contains(err.Error(), "authentication.places: it is not a database") {
 		t.Errorf("the check of a wrong file: %v", err)
 	}
 }

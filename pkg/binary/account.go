@@ -11,21 +11,21 @@ import (
 	"belfry/pkg/store"
 )
 
-// account is what this process has reserved in the record of a caller.
+// account is this process's reservation in the record of a caller.
 //
-// A write of the record for each small upload would cost more than the upload, and all
-// uploads of a caller would wait for each other. So an account reserves in advance as
-// much as its uploads have taken so far, at most a share of the quota, which later uploads
-// take without a write.
+// Writing the record for each small upload would cost more than the upload, and uploads of
+// one caller would wait for each other. So an account reserves in advance as many bytes as
+// its uploads have taken so far, at most a share of the quota. Later uploads take these bytes
+// without a write.
 //
-// held and left are in the record, in the slot at. When uploads go on in a later slot,
-// they are moved there, which also gives back what was left: bytes of an upload in flight
-// count however long it takes, and for a whole grace period afterwards. If nothing moves them
-// for so long that they do not count any more, they are reserved like others.
+// held and left are in the record, in the slot at. An upload in a later slot moves held there
+// and gives left back. So bytes of an upload in flight count however long it takes, and for a
+// whole grace period afterwards. Bytes that were not moved before their slot expired are
+// reserved again like new ones.
 //
-// After an error of a write nobody knows what the record has. Then what is held is
-// reserved again with the next write. It may count twice until the slot ends, and never
-// less than once. The same goes for what a process had reserved when it was killed.
+// After a failed write, the state of the record is unknown. The next write then reserves held
+// again: it may count twice until the slot ends, but never less than once. The same applies
+// to the reservations of a killed process.
 type account struct {
 	quotas  *quotas
 	uuid    string // of the record
@@ -33,13 +33,13 @@ type account struct {
 	limit   int64
 	uploads int // in flight; guarded by quotas.mu
 
-	turn  chan struct{} // holds a token while nobody uses the fields below
-	known bool          // record is what was last written, by this process
-	// record is zero where there is none.
+	turn  chan struct{} // holds a token while the fields below are not in use
+	known bool          // record is the last version, written by this process
+	// record is zero if the caller has no record yet.
 	record store.Stored
 	at     time.Time // zero: nothing is known to be in the record
 	since  time.Time // the last slot that held was surely moved to
-	held   int64     // of uploads in flight
+	held   int64     // by uploads in flight
 	left   int64     // reserved in advance
 	taken  int64     // by uploads, since the account exists
 	tried  time.Time // the last slot that held could not be moved to
@@ -57,7 +57,7 @@ func newAccount(q *quotas, uuid, by string, limit int64) *account {
 	return a
 }
 
-// begin waits until nobody else uses the account.
+// begin waits until no other upload uses the account.
 func (a *account) begin(ctx context.Context) error {
 	select {
 	case <-a.turn:
@@ -69,7 +69,7 @@ func (a *account) begin(ctx context.Context) error {
 
 func (a *account) end() { a.turn <- struct{}{} }
 
-// take reserves bytes for an upload in flight. In a later slot it moves what is held.
+// take reserves bytes for an upload in flight. In a later slot it moves held there.
 func (a *account) take(ctx context.Context, bytes int64) error {
 	if err := a.begin(ctx); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (a *account) take(ctx context.Context, bytes int64) error {
 	case a.held == 0 || a.tried.Equal(now):
 		return nil
 	}
-	// What is held counts in its slot for another while: an upload does not fail because
-	// the store is unavailable for a moment.
+	// held still counts in its old slot for a while: an upload does not fail because the
+	// store is briefly unavailable.
 	a.tried = now
 	if err := a.write(ctx, now, 0); err != nil && errs.KindOf(err) != errs.Unavailable {
 		return err
@@ -97,7 +97,7 @@ func (a *account) take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// renew moves what is held to the slot of now.
+// renew moves held to the current slot.
 func (a *account) renew(ctx context.Context) error {
 	if err := a.begin(ctx); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (a *account) renew(ctx context.Context) error {
 	return nil
 }
 
-// settle ends an upload that has taken bytes. Unless they are kept, they are given back:
-// to the uploads of this process if they are few, else to those of all.
+// settle ends an upload that has taken bytes. Unless they are kept, it gives them back: to
+// this process if they are few, otherwise to all processes.
 func (a *account) settle(ctx context.Context, bytes int64, kept bool) {
 	<-a.turn
 	defer a.end()
@@ -124,15 +124,15 @@ func (a *account) settle(ctx context.Context, bytes int64, kept bool) {
 	}
 	a.left += bytes
 	if a.left > a.limit/advance {
-		// What is not given back counts until its slot ends.
+		// If the write fails, the bytes count until their slot ends.
 		_ = a.write(context.WithoutCancel(ctx), slotAt(a.quotas.now(), slotLength(a.quotas.grace)), 0)
 	}
 }
 
 // write writes the record with bytes more for uploads in flight, in the slot of now.
-// Limited when they would exceed the quota.
+// Limited if they would exceed the quota.
 func (a *account) write(ctx context.Context, now time.Time, bytes int64) error {
-	// A client that disconnects must not leave open what the record has.
+	// The state of the record must be known even if the client disconnects.
 	ctx, cancel := context.WithTimeout(internal(context.WithoutCancel(ctx)), quotaTimeout)
 	defer cancel()
 	for retry := backoff.New(time.Millisecond, 50*time.Millisecond); ; {
@@ -161,7 +161,7 @@ func (a *account) writeOnce(ctx context.Context, now time.Time, bytes int64) err
 	}
 	held := a.held + bytes
 	left := a.limit - all.sum() - held
-	// Others may have taken what was held for longer than it counts.
+	// Other uploads may have reserved the bytes since held expired.
 	expired := a.held > 0 && a.since.Before(oldestSlot(now, length))
 	if (bytes > 0 || expired) && left < 0 {
 		return a.quotas.errQuota(a.by, a.limit, all.wait(a.limit-held, a.quotas.now(), length))

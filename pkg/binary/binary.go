@@ -40,14 +40,15 @@
 //  5. Deletes the content.
 //  6. Deletes the entry.
 //
-// A content is deleted only while its entry says deleting. A commit between two
-// reads of the same stable entry therefore met no deletion: after step 3 of the
-// upload the content exists, and only a sweeper that marks it later can delete
-// it. If that happens before step 5 of the upload, step 5 sees that the entry has
-// changed. The upload still has the whole content in its stage: it deletes the
-// mark, so that step 4 of the sweeper fails, or waits for the end of the
-// deletion, and commits again. If it happens after step 5, the record exists and
-// step 3 of the sweeper finds it. None of this depends on clocks.
+// A content is deleted only while its entry says deleting. If an upload reads the same
+// stable entry before and after a commit, no deletion ran in between: the content exists
+// after step 3. Only a sweeper that marks it later can delete it.
+//
+// If the mark comes before step 5 of the upload, step 5 sees that the entry has changed.
+// The upload still has the whole content in its stage. It deletes the mark, so that step
+// 4 of the sweeper fails, or waits for the end of the deletion. Then it commits again. If
+// the mark comes after step 5, the record exists and step 3 of the sweeper finds it. None
+// of this depends on clocks.
 //
 // # Crashes
 //
@@ -56,22 +57,23 @@
 // upload has updated it, and keeps the content. This does depend on time: the
 // grace period must be longer than steps 2 to 4 of an upload.
 //
-// A sweeper that is killed leaves its entry. Any other sweeper restarts with step
-// 1, which makes the remaining compare-and-set steps of the first one fail. Step
-// 5 is the one that can't fail in this way, so an entry that is deleting has a
-// lease that is much longer than a deletion takes. A sweeper that is suspended
-// right before step 5 for longer than its lease could delete a content that has
-// been uploaded again; step 6 detects that and reports it.
+// A killed sweeper leaves its entry. Any other sweeper restarts with step 1, which makes
+// the remaining compare-and-set steps of the first one fail. Step 5 is not a
+// compare-and-set. So an entry that is deleting has a lease that is much longer than a
+// deletion takes.
+//
+// A sweeper that is suspended right before step 5 for longer than its lease could delete
+// a content that has been uploaded again. Step 6 detects and reports that.
 //
 // Any other code that copies records must, after it has written each one, wait
 // until the entry is stable and then check that the content exists.
 //
 // # Quotas
 //
-// A content that is replaced takes space for the grace period, so without a limit who
-// may replace one file fills the storage as fast as the network. The bytes of an upload
-// are reserved before they are written: see quotas and account. What was committed
-// counts also if the upload fails afterwards.
+// A replaced content takes space for the grace period. Without a limit, a caller with
+// write access to one file could fill the storage at the speed of the network. An upload
+// reserves its bytes before it writes them: see quotas and account. Committed bytes count
+// even if the upload fails afterwards.
 package binary
 
 import (
@@ -105,7 +107,7 @@ type Options struct {
 
 	Quotas   *store.Store          // opened with QuotasOptions; services may share it; nil: no quotas
 	Quota    Quota                 // of each caller
-	Previous *Service              // whom the new one replaces, and whose accounts it continues if the quota is the same; nil: none
+	Previous *Service              // which the new one replaces; its accounts continue if the quota is the same; may be nil
 	Registry prometheus.Registerer // of the metrics; nil: none
 
 	MaxSize      int64            // bytes of one binary; 0: the limit of the storage
@@ -172,9 +174,9 @@ func (s *Service) Name() string { return s.name }
 // to, as Options.Properties names them.
 func (s *Service) Properties(store string) []string { return s.properties[store] }
 
-// Get returns the record at a place. NotFound when there is none, or when the
-// binary belongs to another service; Unauthenticated or Denied by the policy of
-// get; Unavailable.
+// Get returns the record at a place. NotFound if there is no record, or if the binary
+// belongs to another service; Unauthenticated or Denied by the policy of get;
+// Unavailable.
 func (s *Service) Get(ctx context.Context, p Place) (Record, error) {
 	record, _, err := s.GetWithObject(ctx, p)
 	return record, err

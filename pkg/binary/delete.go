@@ -45,8 +45,8 @@ func (s *Service) IndexLag() time.Duration {
 	return longest
 }
 
-// MarkForDeletion takes step 1 of a sweeper with an entry that is due, whatever
-// its state. Mismatch when another sweeper was faster.
+// MarkForDeletion takes step 1 of a sweeper with an entry that is due, in any state.
+// Mismatch if another sweeper was faster.
 func (s *Service) MarkForDeletion(ctx context.Context, e Entry) (Entry, error) {
 	return s.entries.set(ctx, e, MarkedForDeletion, s.now().Add(s.lease))
 }

@@ -26,15 +26,15 @@ const (
 	Deleting          State = "deleting"
 )
 
-// Entry is what the store Contents holds about a content.
+// Entry is the entry of a content in the store Contents.
 type Entry struct {
 	Service, Hash string
 	State         State
 	Due           time.Time // when a sweeper takes the next step
 
-	// mark is the revision of the entry or, when there is none, of the deletion
-	// of the one before: every change of the content's entry changes it. It is 0
-	// when there has been no entry for as long as tombstones are kept.
+	// mark is the revision of the entry or, if no entry exists, the revision of the last
+	// deletion: every change of the content's entry changes it. It is 0 if no entry has
+	// existed for as long as tombstones are kept.
 	mark uint64
 }
 
@@ -90,7 +90,7 @@ type entryTable struct {
 
 func entryUUID(service, hash string) string { return service + "." + hash }
 
-// get reads an entry. When there is none the entry that it returns has no state.
+// get reads an entry. If it does not exist, get returns an entry without a state.
 func (t entryTable) get(ctx context.Context, hash string) (Entry, error) {
 	if !driver.ValidHash(hash) {
 		return Entry{}, errs.New(errs.Internal, "%q is not a SHA-256 in lower-case hexadecimal", hash)

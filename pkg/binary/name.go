@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a client states about a binary, in bytes.
+// Limits of a client's description of a binary, in bytes.
 const (
 	MaxName     = 255
 	MaxMimetype = 255

@@ -28,8 +28,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s/%s/%s/%d", p.Store, p.UUID, p.Property, p.Index)
 }
 
-// storeOf returns the store of a place: NotFound when there is none, Invalid when
-// the uuid is malformed.
+// storeOf returns the store of a place: NotFound if it does not exist, Invalid if the
+// uuid is malformed.
 func (s *Service) storeOf(p Place) (*store.Store, error) {
 	st := s.set.Store(p.Store)
 	if st == nil || st == s.entries.store {
@@ -52,8 +52,8 @@ func (s *Service) checkProperty(st *store.Store, property string) error {
 	return nil
 }
 
-// attached returns the records of this service in a property: NotFound when there
-// are none, or when the client must not see the property.
+// attached returns the records of this service in a property: NotFound if the property
+// has no records, or if the client must not see it.
 func (s *Service) attached(ctx context.Context, st *store.Store, o store.Stored, p Place) (recordList, error) {
 	l, err := decodeRecords(o, p.Property)
 	if err != nil {

@@ -84,18 +84,22 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 	return s.attachable(o, up.Place)
 }
 
-// Put stores a binary. The policy of update is evaluated before the body is read, and
-// again when the record is written, by the service that has replaced this one meanwhile, if one has. Once Put returns, content, record and event are durable.
-// After an error the object is unchanged, except that after Unavailable, Canceled
-// or Internal it may have the record, with its content.
+// Put stores a binary. It evaluates the policy of update before it reads the body, and again before it writes the
+// record. After a reload in between, the second evaluation is that of the new service. Once Put returns, content,
+// record and event are durable. After an error the object is unchanged; only Unavailable, Canceled and Internal leave
+// open whether it has the record, with its content.
 //
-// Errors: NotFound (store, object, a property that can't have binaries); Mismatch
-// when IfRevision or Digest differs; Conflict when the property has another
-// value, or fewer binaries than the index; TooLarge; Limited when the caller has
-// used up the quota; Invalid when the body does
-// not have the announced size, or the schema refuses the record; Unauthenticated
-// or Denied by the policy of update; Canceled when the body ends early;
-// Unavailable. An error of package errs that Body returns is returned as it is.
+//	NotFound                  the store, the object, or a property that can have binaries does not exist
+//	Mismatch                  IfRevision or Digest differs
+//	Conflict                  the property has another value, or fewer binaries than the index
+//	TooLarge                  the body or the object exceeds its limit
+//	Limited                   the caller has used up the quota
+//	Invalid                   the body does not have the announced size, or the schema refuses the record
+//	Unauthenticated, Denied   the policy of update refuses
+//	Canceled                  the body ends early
+//	Unavailable
+//
+// An error of package errs that Body returns is returned unchanged.
 func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 	if err := s.Validate(ctx, up); err != nil {
 		return Result{}, err
@@ -152,7 +156,7 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 type written struct {
 	place    Place // with the actual index
 	record   []byte
-	replaced []byte // nil: none
+	replaced []byte // nil if the record is new
 }
 
 // attach takes step 4 of an upload: it writes w.record, and sets the other fields
@@ -197,7 +201,7 @@ func notWritten(err error) bool {
 	}
 }
 
-// checkDigest compares a hash with the announced digest; nil is none.
+// checkDigest compares a hash with the announced digest, if the client has announced one.
 func checkDigest(want []byte, hash string) error {
 	sum, err := hex.DecodeString(hash)
 	if err != nil || want != nil && !bytes.Equal(want, sum) {

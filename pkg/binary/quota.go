@@ -17,9 +17,9 @@ import (
 )
 
 // Quota is how many bytes one caller may upload within the grace period, which is how
-// long a replaced content takes space. 0 is no limit.
+// long a replaced content takes space. 0 means no limit.
 type Quota struct {
-	User    int64 // a user who is logged in, from all addresses
+	User    int64 // a logged-in user, from all addresses
 	Address int64 // a network address, with and without a login; of IPv6 a /64 is one
 }
 
@@ -83,7 +83,7 @@ func newQuotas(o Options, grace time.Duration, now func() time.Time) *quotas {
 // limit. It is used by one goroutine, and always ended.
 type reservation struct {
 	quotas   *quotas
-	accounts []*account // of the address, and of the user who is logged in
+	accounts []*account // of the address, and of the logged-in user
 	bytes    int64
 	kept     bool
 }
@@ -157,7 +157,7 @@ func (r *reservation) take(ctx context.Context, bytes int64) error {
 }
 
 // keep has the bytes count, for a whole grace period from now on, although the upload may
-// fail: what is committed takes space as long, also without a record. Limited, Unavailable.
+// fail: a committed content takes space as long, also without a record. Limited, Unavailable.
 func (r *reservation) keep(ctx context.Context) error {
 	if r == nil {
 		return nil
@@ -197,8 +197,8 @@ func (q *quotas) errQuota(by string, limit int64, wait time.Duration) error {
 		who, q.service, by, limit, q.grace)}
 }
 
-// DeleteExpired deletes records of quotas that do not count any more, those of all
-// services that share the store Quotas. It deletes at most limit and returns how many.
+// DeleteExpired deletes records of quotas that no longer count, those of all services
+// that share the store Quotas. It deletes at most limit and returns how many.
 func (s *Service) DeleteExpired(ctx context.Context, limit int) (deleted int, err error) {
 	if s.quotas == nil {
 		return 0, nil

@@ -35,7 +35,7 @@ func decodeRecords(o store.Stored, property string) (recordList, error) {
 	isArray := len(value) > 0 && value[0] == '['
 	l.empty = value == nil || string(value) == "null" || isArray && len(l.records) == 0
 	if l.services[property] != "" && !isArray {
-		return l, errs.New(errs.Internal, "%s of %q should be an array of binary records and is no array", property, o.UUID)
+		return l, errs.New(errs.Internal, "%s of %q is not an array of binary records", property, o.UUID)
 	}
 	return l, nil
 }

@@ -23,8 +23,8 @@ func (s *Service) Stores() iter.Seq[*store.Store] {
 	}
 }
 
-// FindReference returns the place of a record that references a content of this
-// service, and false when there is none.
+// FindReference returns the place of a record that references a content of this service,
+// and false if the content is unreferenced.
 func (s *Service) FindReference(ctx context.Context, hash string) (Place, bool, error) {
 	for st := range s.Stores() {
 		p, found, err := s.findReferenceIn(ctx, st, hash)
@@ -50,7 +50,7 @@ func (s *Service) findReferenceIn(ctx context.Context, st *store.Store, hash str
 }
 
 // references reads an object and reports whether it references a content. The
-// index may lag, so what it returned is not enough.
+// index may lag, so its result is not enough.
 func (s *Service) references(ctx context.Context, st *store.Store, uuid, hash string) (place Place, found bool, err error) {
 	o, err := st.GetAuthorized(internal(ctx), uuid, policy.Get, nil)
 	if errors.Is(err, errs.NotFound) {

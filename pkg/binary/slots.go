@@ -19,9 +19,10 @@ const (
 	fieldExpires = "expires"
 )
 
-// slotsOfGrace is how many slots the grace period has. Two more count, so that bytes count
-// for at least the whole period: the one in which it began, and one for clocks that differ
-// and for the time that it takes to commit a content and to write its record.
+// slotsOfGrace is the number of slots in the grace period. Two more count, so that bytes
+// count for at least the whole period. One is the slot in which the period began. The
+// other covers clock skew and the time that it takes to commit a content and to write its
+// record.
 const (
 	slotsOfGrace = 12
 	slotsCounted = slotsOfGrace + 2
@@ -102,8 +103,8 @@ func (s slots) add(from time.Time, bytes int64) slots {
 	return s
 }
 
-// wait returns how long it takes until so many slots do not count any more that at most
-// the given bytes are left.
+// wait returns how long it takes until enough slots have expired that at most the given
+// bytes are left.
 func (s slots) wait(left int64, now time.Time, length time.Duration) time.Duration {
 	until := slotAt(now, length)
 	for sum := s.sum(); len(s) > 0 && sum > left; s = s[1:] {

@@ -15,7 +15,7 @@ type DifferenceKind string
 // The kinds of differences.
 const (
 	Lost           DifferenceKind = "lost"         // the content of a record does not exist
-	WrongSize      DifferenceKind = "size"         // the content has not the size in its record
+	WrongSize      DifferenceKind = "size"         // the content does not have the size in its record
 	WrongHash      DifferenceKind = "hash"         // the content is damaged
 	Malformed      DifferenceKind = "malformed"    // a record, or an entry of the store Contents, can't be decoded
 	UnknownService DifferenceKind = "unserved"     // the service of a record is not configured

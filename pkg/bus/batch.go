@@ -18,9 +18,9 @@ import (
 // batch that ends early leaves its beginning in the stream; publishing the events
 // one by one then finds the one at fault.
 //
-// A stream with replicas gets single messages. Its leader skips a duplicate in a batch also while
-// the first message is only proposed, and acknowledges the batch: a leader that has lost its followers, or
-// that leads again, acknowledges what will never be stored. A single message is refused then.
+// A stream with replicas gets single messages. Its leader skips a duplicate in a batch also while the first message is
+// only proposed, and acknowledges the batch: a leader that has lost its followers, or that leads again, acknowledges
+// events that will never be stored. A single message is refused then.
 //
 // This is the package's own because it publishes a whole slice with one header
 // and one reply buffer, keeps one subscription for the replies to all batches,

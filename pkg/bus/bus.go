@@ -78,7 +78,7 @@ type Limits struct {
 	MaxMessages int64
 }
 
-// DefaultLimits keep a week of events and bound what they cost: disk by
+// DefaultLimits keep a week of events and bound their cost: disk by
 // MaxBytes, the server's memory (an index entry per distinct subject) by
 // MaxMessages.
 func DefaultLimits() Limits {
@@ -156,8 +156,8 @@ func (b *Bus) open(ctx, background context.Context) error {
 	return nil
 }
 
-// firstSetup creates the streams of a cluster that is connected, so that whoever uses the bus next finds them. It takes
-// at most as long as one request may; keepStreams does what is left.
+// firstSetup creates the streams of a connected cluster, so that they exist before the bus is used. It takes at most as
+// long as one request may; keepStreams does the rest.
 func (b *Bus) firstSetup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
@@ -206,8 +206,8 @@ func (b *Bus) Connected() error {
 	return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
 }
 
-// WhileConnected returns a context for requests, which ends with the connection that is up now: a reply to a request that was
-// sent before never comes. It has ended when there is none. The returned function must be called.
+// WhileConnected returns a context for requests. It ends with the current connection, because the replies to earlier
+// requests are lost with it. Without a connection it has already ended. The returned function must be called.
 func (b *Bus) WhileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(b.state.current(), cancel)
@@ -218,7 +218,7 @@ func (b *Bus) WhileConnected(ctx context.Context) (context.Context, context.Canc
 }
 
 // Ready returns nil when events can be published, else errs.Unavailable that
-// names what is missing.
+// names the missing part.
 func (b *Bus) Ready(ctx context.Context) error {
 	if err := b.Connected(); err != nil {
 		return err

@@ -57,7 +57,7 @@ func Dial(o Options) (*Client, error) {
 // Conn is the connection, for subscriptions and requests.
 func (c *Client) Conn() *nats.Conn { return c.conn }
 
-// Unmanaged is false: a Client is for who manages the streams.
+// Unmanaged is false: a Client is for administrators of the streams.
 func (c *Client) Unmanaged() bool { return false }
 
 // JetStream is for consumers and for reading streams.

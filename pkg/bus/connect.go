@@ -104,7 +104,7 @@ func (b *Bus) checkPayload(c *nats.Conn) {
 	}
 }
 
-// options returns how a connection authenticates. Its password, or its token, is what current returns when it is made.
+// options returns how a connection authenticates. current returns its password, or its token, when it is made.
 func (a Auth) options(current func() Auth) ([]nats.Option, error) {
 	switch {
 	case a.Credentials != "":

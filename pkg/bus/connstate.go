@@ -110,8 +110,8 @@ func (s *connState) awaitUp(ctx context.Context) error {
 // causeTime is for how long the reason of a server counts without being repeated. Attempts are seconds apart.
 const causeTime = 30 * time.Second
 
-// serverReasons are what a server says when it ends or refuses a connection, for people. Its reply often comes with the end of the
-// connection, which is an error too, and says nothing.
+// serverReasons are a server's texts when it ends or refuses a connection, for people. Its reply often comes with the
+// end of the connection, which is an error too, and says nothing.
 var serverReasons = []struct {
 	err  error
 	text string // of the server
@@ -125,7 +125,7 @@ var serverReasons = []struct {
 	{nats.ErrMaxAccountConnectionsExceeded, nats.MAX_ACCOUNT_CONNECTIONS_ERR, "the server has as many connections as it permits the account"},
 }
 
-// serverReason returns what a server has said, or "". The client has an error of its own for most of it, but not always.
+// serverReason returns a server's reason, or "". The client has an error of its own for most of it, but not always.
 func serverReason(err error) string {
 	for _, r := range serverReasons {
 		if errors.Is(err, r.err) || err != nil && strings.Contains(strings.ToLower(err.Error()), r.text) {

@@ -66,7 +66,7 @@ func (d *denials) watch(ctx context.Context, subjects []string) (context.Context
 
 var deniedSubject = regexp.MustCompile(`(?i)violation for (?:publish|subscription) to "(.+?)"`)
 
-// notify ends the contexts of what an error of the connection is about, and reports
+// notify ends the contexts that an error of the connection is about, and reports
 // whether there were any.
 func (d *denials) notify(err error) bool {
 	if !errors.Is(err, nats.ErrPermissionViolation) {

@@ -12,9 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A server that refuses a client says why and closes the connection at once, often before the client has sent anything. The
-// client misses the reason then: it discards what arrives together with the server's greeting, and reads nothing more when it can't
-// write. So the connections of a dialer keep the reason, and have it in the error that ends the attempt.
+// A server that refuses a client says why and closes the connection at once, often before the client has sent anything.
+// The client misses the reason then: it discards data that arrives together with the server's greeting, and reads
+// nothing more when it can't write. So the connections of a dialer keep the reason, and have it in the error that ends
+// the attempt.
 
 const (
 	// firstWrites is how many writes the client makes, with its CONNECT and a PING, before it reads more than the greeting.

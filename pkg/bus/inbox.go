@@ -8,7 +8,7 @@ import "strings"
 const ImportedReply = "_R_."
 
 // IsInbox reports whether a subject is an inbox. Requests name the subject of their
-// reply, and who replies may publish where the requester may not: to the event log,
+// reply, and the replying client may publish where the requester may not: to the event log,
 // for instance.
 func IsInbox(subject string) bool {
 	// A request from another cluster: _GR_.<cluster>.<server>.<subject>.

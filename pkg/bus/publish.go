@@ -129,7 +129,7 @@ func literal(subject string) bool {
 	return true
 }
 
-// publishSome publishes what fits into one batch.
+// publishSome publishes as many events as fit into one batch.
 func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RejectedEvent, error) {
 	session := b.state.current()
 	if session.Err() != nil {

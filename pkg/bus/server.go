@@ -25,8 +25,8 @@ type Server interface {
 	// reports errs.Invalid when the user of that connection can have no streams.
 	Connected(clientID uint64) error
 
-	// Supervise runs until ctx ends. It calls restart when the server can't write
-	// its streams any more and only a restart helps.
+	// Supervise runs until ctx ends. It calls restart when the server can no longer write
+	// its streams and only a restart helps.
 	Supervise(ctx context.Context, restart func(ctx context.Context) error)
 
 	// WriteError is errs.Unavailable while the server can't write its streams.
@@ -45,7 +45,7 @@ type Server interface {
 	Syncer
 }
 
-// Syncer makes what a server has acknowledged survive a power failure.
+// Syncer makes acknowledged events survive a power failure.
 type Syncer interface {
 	// Sync returns once everything acknowledged before is on disk.
 	Sync(ctx context.Context) error

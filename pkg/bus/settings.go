@@ -13,20 +13,21 @@ import (
 type Setting struct {
 	Key string // as in the server's API
 
-	// Without is what may happen as long as it is not as wanted; "" if no promise depends on it.
+	// Without is the risk while it is not as wanted; "" if no promise depends on it.
 	Without string
 
 	// OK reports whether a value is as good as the wanted one; nil: only an equal one is.
 	OK func(have, want any) bool
 
-	// Fixed reports whether the server changes it only by what is deleted and created again; nil: it changes it.
+	// Fixed reports whether the server changes it only by deleting and creating the stream or consumer again; nil: it
+	// changes it.
 	Fixed func(have, want any) bool
 
-	// Unusable says that nothing can be done with what has another value.
+	// Unusable says that a stream or consumer with another value can't be used.
 	Unusable bool
 }
 
-// Always is a Setting.Fixed of what the server never changes.
+// Always is a Setting.Fixed of a setting that the server never changes.
 func Always(_, _ any) bool { return true }
 
 // streamSettings are the settings of streams that belfry decides. An administrator decides about keptSettings.
@@ -70,7 +71,7 @@ var keptSettings = map[string]string{
 	"first_seq":      "sequences only grow",
 	"mirror_direct":  "it is for mirrors",
 	"metadata":       "it is for people",
-	"template_owner": "servers do not have it any more",
+	"template_owner": "servers no longer have it",
 	"deny_purge":     "belfry purges no stream that it serves",
 	"allow_msg_ttl":  "only a message that asks for it gets a lifetime, and no event does",
 	"allow_atomic":   "belfry does not use it",
@@ -87,8 +88,8 @@ func largeEnough(have, want any) bool {
 	return have == want || size >= MaxPayload
 }
 
-// Settle compares have with want by a table, adds to the difference what is not as wanted, and returns have with
-// what the server can change as wanted.
+// Settle compares have with want by a table, adds the settings that differ to the difference, and returns have with
+// the changeable settings as wanted.
 func Settle[C any](d *Diff, table []Setting, have, want C) C {
 	merged := have
 	for _, s := range table {
@@ -142,7 +143,7 @@ func shown(v reflect.Value) string {
 const clockSkew = time.Minute
 
 // Paused reports whether somebody has paused a consumer. An ordered listener pauses one of its own while it handles a retry, for
-// twice the time that its events may take, again and again: that is no pause of anybody else.
+// twice the time that its events may take, again and again, which no other pause does.
 func Paused(info *jetstream.ConsumerInfo, ordered bool) bool {
 	own := time.Duration(0)
 	if ordered {

@@ -97,7 +97,7 @@ func unwantedSettings() []unwanted {
 }
 
 // Whatever a stream has instead of what a promise depends on is reported, changed if the server does that, and otherwise reported
-// until the stream has been created anew. TestClusterOfThreeSurvivesTheLossOfOneServer has the replicas.
+// until the stream has been recreated. TestClusterOfThreeSurvivesTheLossOfOneServer has the replicas.
 func TestSettingsThatPromisesDependOnAreAsWanted(t *testing.T) {
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	b, err := bus.Dial(bus.Options{URL: url})
@@ -172,7 +172,7 @@ func checkUnwanted(t *testing.T, b *bus.Client, c unwanted) {
 			t.Fatal(err)
 		}
 		if d := diffOf(t, b, c.stream, false); d.State != bus.Created {
-			t.Errorf("created anew it is %s: %s", d.State, d.Detail)
+			t.Errorf("recreated it is %s: %s", d.State, d.Detail)
 		}
 	}
 	if d := diffOf(t, b, c.stream, true); d.NeedsSetup() {
@@ -229,7 +229,7 @@ func TestSetupKeepsWhatNoPromiseDependsOn(t *testing.T) {
 	}
 }
 
-// belfry starts with a stream that must be created anew, says so, and publishes as far as that is possible.
+// belfry starts with a stream that must be recreated, says so, and publishes as far as that is possible.
 func TestAStreamThatMustBeCreatedAnewIsWarnedAboutAndUsed(t *testing.T) {
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	config := bus.StreamConfigs(bus.Limits{})[0]
@@ -240,7 +240,7 @@ func TestAStreamThatMustBeCreatedAnewIsWarnedAboutAndUsed(t *testing.T) {
 	var lines logged
 	b := open(t, bus.Options{URL: url, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	eventually(t, func() bool { return b.Ready(t.Context()) == nil })
-	if lines.count("must be created anew") != 1 || lines.count("storage Memory instead of File") != 1 {
+	if lines.count("must be recreated") != 1 || lines.count("storage Memory instead of File") != 1 {
 		t.Errorf("the log has\n%s", lines.String())
 	}
 	if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {

@@ -19,8 +19,8 @@ const apiStream = jetstream.DefaultAPIPrefix + "STREAM."
 // State is the state of a stream or a consumer compared with its configuration.
 type State string
 
-// The states. A check reports Missing and Drifted; Setup turns them into Created
-// and Updated. What is to be recreated has settings that the server does not change.
+// The states. A check reports Missing and Drifted; Setup turns them into Created and
+// Updated. Recreate means that the server can't change the settings that differ.
 const (
 	InSync   State = "in sync"
 	Created  State = "created"
@@ -39,7 +39,7 @@ type Diff struct {
 
 	Fixed    []string  // those of Keys that the server does not change
 	Broken   []Setting // those on which a promise depends
-	Commands []string  // what recreates it, if it is to be recreated
+	Commands []string  // recreate it, if necessary
 
 	replicas int // of the stream, the larger number if it is being changed
 }
@@ -64,7 +64,7 @@ func (d *Diff) add(key, have, want string) {
 	d.Detail += fmt.Sprintf("%s %s instead of %s", key, have, want)
 }
 
-// Differs sets the state of what has other settings than wanted: commands are those that recreate it.
+// Differs sets the state of a stream or consumer with other settings than wanted; commands recreate it.
 func (d Diff) Differs(commands []string) Diff {
 	if d.State = Drifted; len(d.Fixed) > 0 {
 		d.State, d.Commands = Recreate, commands
@@ -72,7 +72,7 @@ func (d Diff) Differs(commands []string) Diff {
 	return d
 }
 
-// Unusable reports whether nothing can be done with it before it is created anew.
+// Unusable reports whether it can't be used until it is recreated.
 func (d Diff) Unusable() bool {
 	return d.State == Recreate && slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable && slices.Contains(d.Fixed, s.Key) })
 }
@@ -85,7 +85,7 @@ func (d *Diff) Differ(s Setting, have, want string) {
 	}
 }
 
-// Shortcomings says what may happen because of the settings that differ. It is for everybody, so it has no values.
+// Shortcomings are the risks of the settings that differ. They are for everybody, so it has no values.
 func (d Diff) Shortcomings() []string {
 	var all []string
 	for _, s := range d.Broken {
@@ -100,7 +100,7 @@ type Requester interface {
 	UntilDenied(ctx context.Context, subjects ...string) (context.Context, context.CancelFunc)
 }
 
-// SetupStreams creates the streams, or updates them to what is configured; with
+// SetupStreams creates the streams, or updates them to the configuration; with
 // check it changes nothing. It stops at the first that it can't set up.
 func SetupStreams(ctx context.Context, r Requester, events Limits, replicas int, check bool) ([]Diff, error) {
 	var all []Diff
@@ -114,8 +114,7 @@ func SetupStreams(ctx context.Context, r Requester, events Limits, replicas int,
 	return all, nil
 }
 
-// setupStream changes nothing when nothing differs. Its error says what is missing
-// or differs.
+// setupStream changes nothing when nothing differs. Its error names the missing or differing part.
 func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, replicas int, check bool) (Diff, error) {
 	js, d := r.JetStream(), Diff{What: "stream " + want.Name, State: InSync}
 	ctx, done := r.UntilDenied(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name, apiStream+"UPDATE."+want.Name)
@@ -150,7 +149,7 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 	updated, err := js.UpdateStream(changing, merged)
 	var api *jetstream.APIError
 	if d.State == Recreate && errors.As(err, &api) {
-		return d, nil // with what it is, the server refuses the rest: a log in memory has no room for the limits of one on disk
+		return d, nil // the server refuses further settings with that one: a log in memory has no room for the limits of one on disk
 	}
 	if err != nil {
 		return d, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint)
@@ -172,7 +171,8 @@ func (d Diff) updated(have, want jetstream.StreamConfig) (Diff, error) {
 	return left, errors.New("it differs (" + left.Detail + ") and the server has not changed that although it replied that it did")
 }
 
-// wanted completes what belfry wants of a stream with what the server calls "no limit", and what is not for belfry to decide.
+// wanted completes belfry's settings of a stream with the server's values for "no limit", and with those that belfry
+// does not decide.
 func wanted(want, have jetstream.StreamConfig, replicas int, conn *nats.Conn) jetstream.StreamConfig {
 	want.MaxMsgsPerSubject, want.MaxMsgSize = -1, -1
 	want.Replicas = have.Replicas
@@ -181,7 +181,7 @@ func wanted(want, have jetstream.StreamConfig, replicas int, conn *nats.Conn) je
 	}
 	want.AllowBatchPublish = want.AllowBatchPublish && max(have.Replicas, want.Replicas) <= 1 && (have.AllowBatchPublish || supportsBatches(conn))
 	if want.Name != StreamDead {
-		want.DenyDelete = have.DenyDelete // belfry deletes dead letters alone
+		want.DenyDelete = have.DenyDelete // belfry deletes only dead letters
 	}
 	return want
 }

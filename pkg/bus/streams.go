@@ -40,10 +40,10 @@ const (
 	setupRetryMax = 10 * time.Second
 )
 
-// Setup creates the streams, or updates them to what Options say. Open and every
-// reconnect call it. On an Unmanaged bus it does nothing: who may read the state of a
-// stream may read all subjects in it, and a listener's user may not. Whoever uses a
-// consumer of a stream that is missing finds that out.
+// Setup creates the streams, or updates them to match Options. Open and every reconnect
+// call it. On an Unmanaged bus it does nothing: reading the state of a stream requires
+// permission to read all its subjects, which a listener's user lacks. A missing stream
+// shows when one of its consumers is used.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
 	replicated := false
@@ -67,7 +67,7 @@ func (b *Bus) Setup(ctx context.Context) error {
 	return err
 }
 
-// SetupHint is what to do without the permission to create or update streams and
+// SetupHint is the remedy without the permission to create or update streams and
 // consumers.
 const SetupHint = "run `belfry bus setup` with an admin's credentials"
 
@@ -77,7 +77,7 @@ func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) (Dif
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
 	differs := found.State == Drifted || found.State == Recreate
 	if found.State == Recreate && err == nil {
-		b.log.Warn("a stream of the bus must be created anew: `belfry bus setup --check` says how", "stream", want.Name, "differs", found.Detail)
+		b.log.Warn("a stream of the bus must be recreated: `belfry bus setup --check` says how", "stream", want.Name, "differs", found.Detail)
 	}
 	if err == nil || !differs || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
 		return found, err

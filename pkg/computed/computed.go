@@ -26,7 +26,7 @@ func MappedArrays(c *config.Config, store string) []string {
 	return all
 }
 
-// known is what schema and configuration say about the properties of a store.
+// known returns the properties of a store by schema and configuration.
 func known(c *config.Config, s *config.Store) policy.Known {
 	p := PropertiesOf(c, s)
 	known := policy.Known{Arrays: p.arrays, Types: map[string]string{}}

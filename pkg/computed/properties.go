@@ -9,9 +9,9 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// Properties are what the schema and the configuration say about the properties of a store.
+// Properties describe the properties of a store, by its schema and the configuration.
 type Properties struct {
-	schema *schema.Schema // nil: there is none, or it can't be used, which is reported elsewhere
+	schema *schema.Schema // nil if it is missing or can't be used, which is reported elsewhere
 	kept   map[string]bool
 	arrays []string // those of mappings and of binary services
 }
@@ -48,7 +48,7 @@ func (p *Properties) Unknown(name string) bool {
 	return p.Compared() && !p.kept[name] && !strings.HasPrefix(name, "_") && !p.schema.Knows(name)
 }
 
-// Suggest returns advice for a name that is unknown: what may be meant.
+// Suggest returns advice for an unknown name: similar names.
 func (p *Properties) Suggest(name string) string {
 	names := slices.DeleteFunc(slices.AppendSeq(p.schema.Names(), maps.Keys(p.kept)), p.Unknown)
 	slices.Sort(names)

@@ -10,7 +10,7 @@
 //
 //	if errors.Is(err, errs.NotFound) { ... }
 //
-// The outermost Error of a chain decides: what wraps a NotFound as Unavailable is
+// The outermost Error of a chain decides: an error that wraps a NotFound as Unavailable is
 // Unavailable and no longer NotFound. The cause remains available to errors.Is and
 // errors.As with any other target.
 package errs
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Kind classifies an error by what a caller can do about it. It is an error, to
+// Kind classifies an error by a caller's possible reaction. It is an error, to
 // be the target of errors.Is.
 type Kind uint8
 
@@ -60,7 +60,7 @@ func (k Kind) String() string {
 func (k Kind) Error() string { return k.String() }
 
 // Field is one violation inside an input: Pointer is an RFC 6901 JSON pointer
-// to the place ("" is the whole document), Message says what is expected there.
+// to the place ("" is the whole document), Message is the expectation there.
 type Field struct {
 	Pointer string `json:"pointer"`
 	Message string `json:"message"`
@@ -75,7 +75,7 @@ func (f Field) String() string {
 }
 
 // Error is an error with a kind. Message is for the caller and holds no
-// secrets; Err is the cause and is for the log alone.
+// secrets; Err is the cause and is only for the log.
 type Error struct {
 	Kind       Kind
 	Message    string
@@ -160,8 +160,8 @@ func KindOf(err error) Kind {
 	}
 }
 
-// Messages returns the messages of err and of what it wraps, joined by ": ", without the text of causes that have no
-// kind: those of servers and libraries, which may have addresses with passwords. "" if none has a kind.
+// Messages returns the messages of err and of the errors that it wraps, joined by ": ", without the text of causes that
+// have no kind: those of servers and libraries, which may have addresses with passwords. "" if none has a kind.
 func Messages(err error) string {
 	var all []string
 	for own := (*Error)(nil); errors.As(err, &own); err = own.Err {

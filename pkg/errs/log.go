@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Attributes are what a log has of an error: its text, and the stack of a panic.
+// Attributes are an error's attributes in a log: its text, and the stack of a panic.
 func Attributes(err error) []slog.Attr {
 	if err == nil {
 		return nil

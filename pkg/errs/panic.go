@@ -12,7 +12,7 @@ type Panic struct {
 	Stack []byte
 }
 
-// Panicked makes an error of what recover returned, with the stack of now.
+// Panicked makes an error of the value of recover, with the present stack.
 func Panicked(value any) *Panic { return &Panic{Value: value, Stack: debug.Stack()} }
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }

@@ -7,9 +7,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// Decode reads an envelope that Append wrote. It checks no more of the syntax
-// than it needs, since every event passes here. What the envelope holds refers
-// to data, which must not change afterwards.
+// Decode reads an envelope that Append wrote. It checks only as much syntax as it needs,
+// since it runs for every event. The values of the envelope refer to data, which must not
+// change afterwards.
 func Decode(data []byte) (Envelope, error) {
 	var e Envelope
 	var failed error
@@ -30,7 +30,7 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 	text := func(into *string) {
 		var ok bool
 		if *into, ok = object.Text(value); !ok {
-			err = errs.New(errs.Invalid, "an event's %s is no string", name)
+			err = errs.New(errs.Invalid, "an event's %s is not a string", name)
 		}
 	}
 	switch name {
@@ -103,7 +103,7 @@ func (c *Ctx) decode(data []byte) error {
 		return valid
 	})
 	if err == nil && !valid {
-		err = errs.New(errs.Invalid, "an event's ctx holds what is no string")
+		err = errs.New(errs.Invalid, "an event's ctx has a value that is not a string")
 	}
 	return err
 }

@@ -35,9 +35,9 @@ const (
 	BinaryDeleted  Name = "Binary.Deleted"
 )
 
-// Durable events about the security of a user's account. They are pending in the record of the
-// write that they are about, and their object is the user. Who may receive them is a right of its
-// own: nothing that selects events selects them unless it names them.
+// Durable events about the security of a user's account. The record of the write that caused an
+// event holds it while it is pending; its object is the user. They need a permission of their
+// own: a selection includes them only by name.
 const (
 	AuthLoggedIn        Name = "Auth.LoggedIn"        // a session began
 	AuthLoginFailed     Name = "Auth.LoginFailed"     // a wrong password, code or signature for an account that exists
@@ -53,7 +53,7 @@ const (
 	AuthAddressChanged  Name = "Auth.AddressChanged"  // an address was replaced, or the replacement was undone
 	AuthKeyCreated      Name = "Auth.KeyCreated"      // an API key
 	AuthKeyRevoked      Name = "Auth.KeyRevoked"      // an API key
-	AuthExported        Name = "Auth.Exported"        // the user downloaded what is theirs
+	AuthExported        Name = "Auth.Exported"        // the user downloaded their data
 	AuthDeletionPlanned Name = "Auth.DeletionPlanned" // the user asked for the deletion of the account
 	AuthDeletionUndone  Name = "Auth.DeletionUndone"  // and took that back
 	AuthCloneSuspected  Name = "Auth.CloneSuspected"  // the signature counter of a passkey went back
@@ -119,7 +119,7 @@ type Envelope struct {
 
 	// Previous holds the previous values of the top-level fields that changed;
 	// a field that was absent before has no entry. When a deletion's object is
-	// omitted it holds what the mappings of its store need.
+	// omitted it holds the fields that the mappings of its store need.
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
 
@@ -145,14 +145,14 @@ type Envelope struct {
 	Ctx Ctx `json:"ctx"`
 }
 
-// AuthDetails are what an event Auth.* says besides its user and its context. They have no secrets.
+// AuthDetails are the details of an event Auth.* besides its user and its context. They have no secrets.
 type AuthDetails struct {
 	Method  string `json:"method,omitempty"`  // how: password, passkey, totp, recovery, email, link, or the name of a provider
 	Factor  string `json:"factor,omitempty"`  // the type of the factor, or the uuid of the ident or the id of the key, that the event is about
 	Session string `json:"session,omitempty"` // id
 	AAL     int    `json:"aal,omitempty"`     // of the session: 1, or 2 with a second factor
 	Reason  string `json:"reason,omitempty"`  // a word, for instance why a login failed
-	Due     string `json:"due,omitempty"`     // when what is planned happens
+	Due     string `json:"due,omitempty"`     // the time of the planned act
 }
 
 // Partitions is the number of partitions in the subjects of the log. An ordered

@@ -25,7 +25,7 @@ const (
 	authTokens  = 6 // of an event Auth.*
 )
 
-// WithoutAuth returns the filters that select what a filter of the log selects, without the events of Auth unless it names
+// WithoutAuth returns the filters with the selection of a filter of the log, without the events of Auth unless it names
 // them: in place of a wildcard that would select Auth, the other beginnings of names.
 func WithoutAuth(filter string) []string {
 	tokens := strings.Split(filter, ".")

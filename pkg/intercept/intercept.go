@@ -56,8 +56,8 @@ func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch 
 	for _, rule := range a.rules[r.Op] {
 		body, err := encode(request, rule.Name, r.Arrays, a.maxPayload())
 		if err != nil {
-			// Whatever the rule says of failures: a caller who can make the request too
-			// large would otherwise decide that nobody is asked.
+			// This does not depend on the rule for failures: otherwise a caller could skip the
+			// interceptors with a request that is too large.
 			return nil, err
 		}
 		answer, err := a.ask(ctx, rule, interceptor.Subject(r.Op, r.Store, rule.Name), body)
@@ -109,7 +109,7 @@ func mergePatches(before, next object.Object, r *interceptor.Request) (object.Ob
 		return next, nil
 	}
 	// One patch after the other is not one merged patch where nested objects
-	// meet a null: what the last one says of a field counts.
+	// meet a null: for each field, the last one counts.
 	return before.Merge(next), nil
 }
 

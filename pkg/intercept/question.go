@@ -13,11 +13,10 @@ import (
 // maxOverhead is the size limit of a request without its objects.
 const maxOverhead = 8 << 10
 
-// encode encodes a request to the interceptors of a name in at most limit bytes. What does not fit is left out in
-// this order, and the request says so: the mapped arrays, which no client writes,
-// then the object as it is stored. The object that the operation is about is never
-// left out, because an interceptor that finds nothing to refuse allows: without it
-// the request can't be sent, which is TooLarge.
+// encode encodes a request to the interceptors of a name in at most limit bytes. If it is too large, encode omits
+// first the mapped arrays, which no client writes, and then the stored object; the request says so. It never
+// omits the object of the operation, because an interceptor that finds no reason to refuse allows. A request that
+// is still too large fails with TooLarge.
 func encode(r interceptor.Request, name string, arrays []string, limit int) ([]byte, error) {
 	room := limit - maxOverhead
 	if size(r) > room {

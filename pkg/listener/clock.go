@@ -9,22 +9,19 @@ import (
 	"belfry/internal/backoff"
 )
 
-// The bus decides by its wall clock when an event is redelivered: AckWait, or the
-// delay of a retry, after the time that it has noted for the event. When its clock
-// is set back by an hour, the events noted before wait for another hour. Those
-// that a worker holds get a new time with each heartbeat; those of a worker that
-// crashed, and those that wait for a retry, do not.
+// The bus decides by its wall clock when an event is redelivered: AckWait, or the delay of a retry, after the
+// time that it recorded for the event. If its clock is set back by an hour, earlier events wait for another
+// hour. Events that a worker holds get a new time with each heartbeat; those of a crashed worker, and those
+// that wait for a retry, do not.
 //
-// So a listener compares the bus's clock with the time that has passed here. When
-// the bus's clock is behind, it sends a heartbeat for every event that is not
-// acknowledged, whoever holds it: the bus then notes the present time, and
-// redelivers after AckWait what nobody holds.
+// So a listener compares the bus's clock with the local elapsed time. If the bus's clock is behind, the
+// listener sends a heartbeat for every unacknowledged event, including those of other processes. The bus then
+// records the present time, and redelivers after AckWait the events that no worker holds.
 //
-// Nobody sees a step while neither the bus nor the listener runs, nor one forward and
-// back between two looks at the clock; and a heartbeat to a server that no longer leads is
-// lost. So a listener also sends heartbeats when events stay unacknowledged for longer
-// than a redelivery takes (renewals.go). It does not ask for the times in the log: whoever may, may ask for all
-// subjects as well.
+// Some steps go undetected: those while neither the bus nor the listener runs, and those forward and back between two
+// checks. A heartbeat to a server that no longer leads is lost. So a listener also sends heartbeats when events stay
+// unacknowledged for longer than a redelivery takes (renewals.go). It does not read the times in the log: the
+// permission for that includes all subjects.
 
 const (
 	clockTolerance = time.Second // by which a clock may be behind without a consequence
@@ -33,7 +30,7 @@ const (
 	clockCheckMax  = 10 * time.Second
 )
 
-// busClock is what is known of the bus's clock.
+// busClock is the known state of the bus's clock.
 type busClock struct {
 	mu    sync.Mutex
 	shown time.Time // the latest time that the clock is known to have shown ...
@@ -49,10 +46,10 @@ func (c *busClock) saw(shown, at time.Time) {
 	}
 }
 
-// atLeast is what the clock shows at a local time if nobody has set it back.
+// atLeast is the clock's time at a local time if nobody has set it back.
 func (c *busClock) atLeast(at time.Time) time.Time { return c.shown.Add(at.Sub(c.at)) }
 
-// check records what the bus's clock showed between two local times, and returns by
+// check records the bus's time between two local times, and returns by
 // how much it had been set back.
 func (c *busClock) check(shown, from, to time.Time) (back time.Duration) {
 	c.mu.Lock()
@@ -78,7 +75,7 @@ func (r *runner) followClock(ctx context.Context) {
 	}
 }
 
-// follow renews the events in flight if that is due after a look at the clock.
+// follow renews the events in flight if that is due after a check of the clock.
 func (r *runner) follow(ctx context.Context, back time.Duration, unacked span) {
 	if back > clockTolerance {
 		level := slog.LevelDebug // while clocks of several servers differ, it repeats

@@ -36,7 +36,7 @@ const (
 func (r *runner) setup(ctx context.Context) error {
 	d, err := r.ensure(ctx, running)
 	if err == nil && d.Unusable() {
-		err = errs.New(errs.Unavailable, "%s differs (%s) and must be created anew: `belfry bus setup --check --listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
+		err = errs.New(errs.Unavailable, "%s differs (%s) and must be recreated: `belfry bus setup --check --listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
 	}
 	if r.spec.OnSetupError != nil && r.stopping.Err() == nil && (err == nil || r.bus.JetStream().Conn().IsConnected()) {
 		r.spec.OnSetupError(r.stream+"."+r.consumer, err)
@@ -44,17 +44,17 @@ func (r *runner) setup(ctx context.Context) error {
 	return err
 }
 
-// purpose is what a consumer is compared for.
+// purpose is the reason of a comparison.
 type purpose int
 
 const (
 	comparing purpose = iota // only the comparison
-	settingUp                // for an administrator, who has everything as configured
+	settingUp                // for an administrator: all settings as configured
 	running                  // for a listener that is about to use it
 )
 
-// ensure compares the consumer with the spec, and creates or updates it unless it is only comparing. What keeps nobody from
-// using it is no error while a listener is running.
+// ensure compares the consumer with the spec, and creates or updates it unless it is only comparing. While a listener
+// is running, a difference that does not prevent its use is not an error.
 func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
 	want := r.wanted()
 	d := bus.Diff{What: "consumer " + r.consumer + " of stream " + r.stream, State: bus.InSync}
@@ -102,7 +102,7 @@ func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
 	return d, err
 }
 
-// info reads the consumer, also one that is of no use here.
+// info reads the consumer, also one that is useless here.
 func (r *runner) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	found, err := r.bus.JetStream().Consumer(ctx, r.stream, r.consumer)
 	if err == nil {
@@ -118,12 +118,12 @@ func (r *runner) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	return push.CachedInfo(), nil
 }
 
-// update has the server change what it can. It may leave things as they are without saying so.
+// update lets the server change the settings that it can. The server may ignore some silently.
 func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.ConsumerConfig) (bus.Diff, error) {
 	before := d
 	d, after, err := r.put(ctx, d, merged)
 	if before.State == bus.Recreate && errors.Is(err, errs.Invalid) {
-		return before, nil // with what it is, the server refuses the rest
+		return before, nil // the server refuses further settings with this one
 	}
 	if err != nil {
 		return d, err
@@ -168,7 +168,7 @@ func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerCon
 	if err == nil {
 		d.State = state
 	}
-	return d, after, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is none of belfry's)")
+	return d, after, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is not one of belfry's)")
 }
 
 // wanted is the consumer's configuration by the spec.

@@ -7,19 +7,20 @@ import (
 	"belfry/internal/backoff"
 )
 
-// A handler can crash the process: it runs out of memory, or a goroutine of its
-// own panics. After AckWait the bus redelivers every event that the process had
-// in flight, so the delivery count alone does not identify the culprit. Events
-// whose delivery count exceeds MaxAttempts are suspected poison messages: they
-// are handled one at a time, after a delay. Innocent ones are acknowledged and drop
-// out; the poison message keeps crashing the process until its delivery count
-// reaches the limit of poison, and becomes a dead letter.
+// A handler can crash the process: it runs out of memory, or one of its goroutines
+// panics. After AckWait the bus redelivers every event that the process had in flight, so
+// the delivery count alone does not identify the culprit.
+//
+// Events whose delivery count exceeds MaxAttempts are suspected poison messages: they are
+// handled one at a time, after a delay. Innocent ones are acknowledged and drop out. The
+// poison message keeps crashing the process until its delivery count reaches the limit of
+// poison, and becomes a dead letter.
 //
 // The delays decide which innocent ones are handled before the process crashes again.
-// Were they random, one of some hundred would come too late each time, and become
-// a dead letter too. So an event that is late in one attempt is early in the next:
-// of two consecutive attempts, an event comes before any other in exactly one,
-// whatever their delivery counts.
+// With random delays, one of several hundred would be too late each time, and become a
+// dead letter too. So an event that is late in one attempt is early in the next. Of two
+// consecutive attempts, an event precedes any other in exactly one, independently of
+// delivery counts.
 const (
 	crashLimit     = 10                 // deliveries beyond twice MaxAttempts that identify a poison message
 	isolationDelay = time.Second        // at most, before a suspected poison message is handled

@@ -159,7 +159,7 @@ func (r *runner) finish(ctx context.Context, d *delivery, err error) {
 	}
 }
 
-// logRetry logs a failed attempt. One that fails now and then is no news. One that keeps failing is, but when a
+// logRetry logs a failed attempt. One that fails now and then is not news. One that keeps failing is, but when a
 // store is unavailable thousands do.
 func (r *runner) logRetry(ctx context.Context, d *delivery, delay time.Duration, err error) {
 	level := slog.LevelDebug

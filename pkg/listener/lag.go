@@ -13,7 +13,7 @@ import (
 // delivered and not acknowledged.
 func Lag(ctx context.Context, b Bus, name string) (pending, unacked uint64, err error) {
 	consumers := []string{name}
-	// A user may have the permission for one consumer alone.
+	// A user may have the permission for only one consumer.
 	if _, err := b.JetStream().Consumer(ctx, stream, name); errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumers = nil
 		for p := range event.Partitions {

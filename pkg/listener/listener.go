@@ -65,13 +65,13 @@ type Spec struct {
 	// is retried before the next of its partition. There are event.Partitions
 	// of these, each a durable consumer <Name>-<n>.
 	//
-	// The order holds across restarts and crashes. It can break where a process
-	// stalls for longer than AckWait while it handles an event, so that its
-	// heartbeats stop (a paused machine, a network partition): the event is
-	// redelivered to another process, and the first one, when it resumes, still
-	// finishes its handler. And an event that belfry publishes again after a
-	// crash may come after a later one of its object, with the id and revision
-	// that it had before.
+	// The order holds across restarts and crashes, with two exceptions:
+	//
+	//   - A process stalls for longer than AckWait in a handler, so that its heartbeats stop
+	//     (a paused machine, a network partition). The event is redelivered to another
+	//     process, and the first one still finishes its handler when it resumes.
+	//   - After a crash, belfry may publish an event again after a later one of its object,
+	//     with its old id and revision.
 	Ordered bool
 
 	Start       Start         // for a consumer that does not exist yet

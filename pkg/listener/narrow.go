@@ -12,13 +12,14 @@ import (
 	"belfry/pkg/event"
 )
 
-// A consumer of an earlier release, or one that a program in another language has created, can have a filter such as events.>,
-// which would select the events of event.Auth. Whoever may change consumers narrows it; a listener without the permission
-// leaves those events out by itself.
+// A consumer of an earlier release, or of a program in another language, can have a filter such as events.>, which
+// would select the events of event.Auth. A listener with the permission to change the consumer narrows the filter; one
+// without it skips those events itself.
 
-// NarrowConsumers narrows all durable consumers of the log that select events of event.Auth by a wildcard alone, so that they receive these
-// no more; with check it only compares. Positions do not change. It returns those that it found. One that can't be narrowed does not keep
-// it from the others; the error is that of the first. Those of except, named as in Diff.What, are only compared.
+// NarrowConsumers narrows all durable consumers of the log that select events of event.Auth only by a wildcard, so that
+// they no longer receive them. With check it only compares. Positions do not change. It returns the consumers that it
+// found. If one can't be narrowed it continues with the others; the error is that of the first. It only compares the
+// consumers in except, named as in Diff.What.
 func NarrowConsumers(ctx context.Context, b bus.Requester, check bool, except ...string) ([]bus.Diff, error) {
 	list := apiConsumer + "LIST." + stream
 	ctx, stop := b.UntilDenied(ctx, jsAPI+"STREAM.INFO."+stream, list)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	pauseTimeout  = 10 * time.Second // for the acknowledgment of what a paused consumer has delivered
+	pauseTimeout  = 10 * time.Second // for the acknowledgment of events that a paused consumer has delivered
 	pauseInterval = 20 * time.Millisecond
 )
 

@@ -8,17 +8,22 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A renewal sends a heartbeat for every event that is not acknowledged, whoever holds it:
-// what nobody holds is redelivered AckWait later, if there is no other heartbeat until then.
-// So what causes renewals must not cause them so often that nothing is ever redelivered, also
-// when several processes run the listener, and each renews. A step that is seen for the
-// first time is followed at once. While steps are seen again and again (the servers'
-// clocks differ, or events of a clock that was ahead are delivered one by one), while the same
-// events stay (a handler is slow), and while renewals fail, the gaps between them double:
-// with any number of processes there is then a time of AckWait without a heartbeat.
+// A renewal sends a heartbeat for every unacknowledged event, in any process. An event that no
+// worker holds is redelivered AckWait later, unless another heartbeat precedes. So renewals
+// must be rare enough for redelivery, even if several processes run the listener and each
+// renews.
+//
+// The first detected step causes a renewal at once. The gaps between renewals double while
+//
+//   - steps recur: the servers' clocks differ, or events of a clock that was ahead are
+//     delivered one by one
+//   - the same events stay: a handler is slow
+//   - renewals fail
+//
+// With any number of processes there is then a time of AckWait without a heartbeat.
 
 const (
-	renewalGap    = 2    // AckWaits between two renewals, and before the first without a step: within them, what nobody holds is redelivered
+	renewalGap    = 2    // AckWaits between two renewals, and before the first without a step: within them, events that no worker holds are redelivered
 	renewalGapMax = 1024 // AckWaits between two renewals that have the same cause: more than there are processes, since each renews
 	renewedAtOnce = 1000 // heartbeats between two flushes
 	renewedAtMost = 1_000_000
@@ -34,7 +39,7 @@ type renewals struct {
 	left    leftover
 }
 
-// due reports after a look at the clock that a renewal begins now, and that it is for events that stay.
+// due reports after a check of the clock whether a renewal begins now, and whether it is for events that stay.
 func (n *renewals) due(now time.Time, back time.Duration, unacked span, ackWait time.Duration) (due, stay bool) {
 	n.stepped = n.stepped || back > clockTolerance
 	n.stay = n.left.remains(now, unacked, ackWait) || n.stay
@@ -62,14 +67,14 @@ func (n *renewals) due(now time.Time, back time.Duration, unacked span, ackWait 
 	return true, stay
 }
 
-// failed has a renewal repeated.
+// failed schedules the renewal again.
 func (n *renewals) failed() { n.stepped = true }
 
 // leftover are the events up to a sequence that were not acknowledged at a time.
 type leftover struct {
 	since time.Time
 	last  uint64
-	gap   time.Duration // after which they are looked at again; it doubles while some of them stay
+	gap   time.Duration // after which they are checked again; it doubles while some of them stay
 }
 
 // remains reports that some of them still are not acknowledged after the time in which they would have been
@@ -107,7 +112,7 @@ func (r *runner) renew(ctx context.Context, unacked span) error {
 	return nil
 }
 
-// flush waits until the bus has taken what was sent.
+// flush waits until the bus has received the heartbeats.
 func flush(ctx context.Context, conn *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, renewalFlush) // without a deadline the client refuses to flush
 	defer cancel()

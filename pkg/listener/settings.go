@@ -24,7 +24,7 @@ var consumerSettings = []bus.Setting{
 	{Key: "max_expires", Without: "its requests are refused", Unusable: true},
 	{Key: "max_bytes", Without: "its requests are refused", Unusable: true},
 	{Key: "headers_only", Without: "it receives events without their content", Unusable: true},
-	{Key: "deliver_subject", Without: "the bus pushes events to whoever subscribes, and a listener can't ask for them", Fixed: bus.Always, Unusable: true},
+	{Key: "deliver_subject", Without: "the bus pushes events to all subscribers, and a listener can't request them", Fixed: bus.Always, Unusable: true},
 	{Key: "priority_groups", Without: "its requests are refused", Unusable: true},
 	{Key: "priority_policy", Without: "its requests are refused", Unusable: true},
 	{Key: "priority_timeout", Without: "its requests are refused", Unusable: true},
@@ -73,7 +73,7 @@ func anyPosition(have, _ any) bool {
 	return have != jetstream.DeliverLastPolicy && have != jetstream.DeliverLastPerSubjectPolicy
 }
 
-// settle compares the settings of a consumer, and returns them with what the server can change as wanted.
+// settle compares the settings of a consumer, and returns them with the changeable ones as wanted.
 func settle(d *bus.Diff, have, want jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	filtered := slices.Equal(subjects(have), subjects(want))
 	if !filtered {

@@ -87,7 +87,7 @@ func unwantedSettings() []unwanted {
 }
 
 // Whatever a consumer has instead of what a promise depends on is reported, changed if the server does that, and otherwise reported
-// until the consumer has been created anew.
+// until the consumer has been recreated.
 func TestSettingsThatListenersDependOnAreAsWanted(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -158,7 +158,7 @@ func checkUnwanted(t *testing.T, b *bus.Bus, c unwanted) {
 		t.Fatal(err)
 	}
 	if d := diffOf(t, b, spec, c.stream, false); d.State != bus.Created {
-		t.Errorf("created anew it is %s: %s", d.State, d.Detail)
+		t.Errorf("recreated it is %s: %s", d.State, d.Detail)
 	}
 	if d := diffOf(t, b, spec, c.stream, true); d.NeedsSetup() {
 		t.Errorf("in the end it is %s: %s", d.State, d.Detail)
@@ -276,7 +276,7 @@ func TestAListenerWaitsForAConsumerThatMustBeCreatedAnew(t *testing.T) {
 		Handler: func(_ context.Context, e *listener.Event) error { handled <- e.UUID; return nil },
 	})
 	for range 2 {
-		if err := <-lacks; !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "ack_policy AckNone instead of AckExplicit") || !strings.Contains(err.Error(), "must be created anew: `belfry bus setup --check --listener test`") {
+		if err := <-lacks; !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "ack_policy AckNone instead of AckExplicit") || !strings.Contains(err.Error(), "must be recreated: `belfry bus setup --check --listener test`") {
 			t.Fatalf("it says %v", err)
 		}
 	}

@@ -17,7 +17,7 @@ func Trace() Middleware {
 	}
 }
 
-// WithTraceParent returns a context that carries a W3C traceparent, for what a
+// WithTraceParent returns a context that carries a W3C traceparent, for work that a
 // handler causes; "" changes nothing.
 func WithTraceParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {

@@ -1,16 +1,14 @@
 // Package mail sends mails to an SMTP server, or writes them to a folder during
 // development, and renders their texts from templates.
 //
-// A mail may contain a secret, such as the token of a link. So no error of this
-// package quotes the texts of a mail or the password. Of a server's reply that has a link, or a part of a secret,
-// only the code is reported.
+// A mail may contain a secret, such as the token of a link. So no error of this package quotes the texts of a
+// mail or the password. If a server's reply contains a link or a part of a secret, the error has only its code.
 //
-// Messages are composed and SMTP is spoken by github.com/wneessen/go-mail. Its
-// smtp.Client is used rather than its Client, which reports an error for a mail
-// that was accepted when the RSET after it fails (the mail would be sent again),
-// does not stop when its context ends after dialing, and does not say at which
-// command a connection failed, on which depends whether the error is permanent
-// and what of it may be logged.
+// github.com/wneessen/go-mail composes the messages and speaks SMTP. This package uses
+// its smtp.Client instead of its Client, for three reasons. Client reports an error for
+// an accepted mail if the RSET after it fails, so the mail would be sent again. It does
+// not stop when its context ends after dialing. It does not say at which command a
+// connection failed, which decides whether the error is permanent and what may be logged.
 package mail
 
 import (
@@ -32,7 +30,7 @@ type Message struct {
 	HTML    string
 	Date    time.Time // zero is now
 
-	// Link is the link in the texts, a secret. It is no part of the mail: NewFolder hands it on
+	// Link is the link in the texts, a secret. It is not part of the mail: NewFolder hands it on
 	// whole, since the encoding of a mail breaks it.
 	Link string
 

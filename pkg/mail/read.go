@@ -20,7 +20,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// maxRead bounds what is read of a mail's file, in bytes: its texts have a bound, and their encodings at most three
+// maxRead is how much is read of a mail's file, in bytes: its texts have a bound, and their encodings at most three
 // times that.
 const maxRead = 1 << 20
 
@@ -34,8 +34,8 @@ type Written struct {
 
 var fileName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}Z-[A-Za-z0-9_~+%-]+\.eml$`)
 
-// List reads the latest mails of a folder, the latest first. A folder that does not exist has none; a file that is
-// no mail is left out.
+// List reads the latest mails of a folder, the latest first. A missing folder has no mails; other files are
+// skipped.
 func List(folder string, limit int) ([]Written, error) {
 	names, err := fs.Glob(os.DirFS(folder), "*.eml")
 	if err != nil {
@@ -53,10 +53,10 @@ func List(folder string, limit int) ([]Written, error) {
 	return all, nil
 }
 
-// Read reads a mail of a folder. It reports errs.NotFound for a name that no mail has.
+// Read reads a mail of a folder. It reports errs.NotFound for an unknown name.
 func Read(folder, name string) (Written, error) {
 	missing := func(err error) (Written, error) {
-		return Written{}, errs.Wrap(err, errs.NotFound, "there is no such mail: it has been deleted, or is none of belfry's")
+		return Written{}, errs.Wrap(err, errs.NotFound, "there is no such mail: it has been deleted, or is not one of belfry's")
 	}
 	if !fileName.MatchString(name) {
 		return missing(fs.ErrNotExist)

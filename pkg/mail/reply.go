@@ -117,7 +117,7 @@ func (s *server) quote(at stage, m Message, reply *textproto.Error) (code, words
 	return code, words
 }
 
-// link is the beginning of what a mail program would make a link of, or a part of one.
+// link is the beginning of a text that mail programs show as a link, or a part of one.
 var link = regexp.MustCompile(`(?i)://|www\.|token|%[0-9a-f]{2}|[?&][a-z_]+=`)
 
 // secrets are the forms in which a server has seen the password.
@@ -138,7 +138,7 @@ func (m Message) secrets() []string {
 	return all
 }
 
-// quotesPart reports whether a text has six characters of a secret in a row, in whatever case and over whatever spaces; of a short
+// quotesPart reports whether a text has six consecutive characters of a secret, ignoring case and spaces; of a short
 // secret, all of it.
 func quotesPart(text, secret string) bool {
 	const part = 6

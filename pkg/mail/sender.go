@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// serverError is an error that is not about one mail: the next one fails as well, until somebody does something.
+// serverError is an error that affects all mails: the next one fails as well, until somebody fixes the cause.
 type serverError struct {
 	error
 	says string
@@ -15,9 +15,9 @@ type serverError struct {
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// AboutServer reports whether an error of a Sender is not about one mail: the server can't be reached, refuses the login or the sender, or has
-// had enough of it for a day; the folder can't be written. says is that in a few words without the server's own, which are in the
-// error: they may name an address.
+// AboutServer reports whether an error of a Sender affects all mails. The server can't be reached, refuses the login or
+// the sender, or has reached a limit; or the folder can't be written. The text says describes the error in a few words.
+// It leaves out the server's text, which may contain an address and is in the error.
 func AboutServer(err error) (says string, is bool) {
 	var e *serverError
 	if !errors.As(err, &e) {
@@ -33,8 +33,9 @@ func aboutLogin(code int) bool {
 	return code == 530 || code == 534 || code == 535 || code == 538
 }
 
-// aboutSender reports whether a reply is about who sends, rather than about the mail or its recipient: an administrator can correct
-// that, or it passes, so the mail is retried. Servers check the client's name, its address and its login at any stage, mostly when they know the recipient.
+// aboutSender reports whether a reply is about the sender, not about the mail or its recipient. An administrator can
+// correct such an error, or it is transient, so the mail is retried. Servers check the client's name, its address and
+// its login at any stage, mostly when they know the recipient.
 func aboutSender(at stage, reply *textproto.Error) bool {
 	if !at.permanent || aboutLogin(reply.Code) {
 		return true
@@ -61,18 +62,20 @@ func aboutSender(at stage, reply *textproto.Error) bool {
 }
 
 var (
-	// The address or the domain of the sender; the system; limits; the protocol, with the name in EHLO; the login, encryption, and the
-	// checks of SPF, DKIM and DMARC, and from .50 on what Exchange says of the client and its tenant.
+	// Subjects of enhanced status codes that are about the sender: its address or domain, the system, limits, the protocol
+	// (with the name in EHLO), the login, and encryption. Further ones are the checks of SPF, DKIM and DMARC and, from .50
+	// on, those of Exchange about the client and its tenant.
 	senderStatus = regexp.MustCompile(`^\.(1\.[78]|2\.252|3\.[235]|4\.5|5\.\d+|7\.([3-9]|1[0-3]|2\d|[5-9]\d|\d{3}))$`)
 
-	// The address or the mailbox of the recipient, the size and the content.
+	// Those about the recipient's address or mailbox, the size or the content.
 	recipientStatus = regexp.MustCompile(`^\.(1\.[1-9]\d?|2\.\d+|3\.4|4\.[1478]|6\.\d+)$`)
 
-	// Where there is no such code, or one that can mean either. Postfix begins whatever it refuses at this stage with the first words.
+	// Words decide if the reply lacks such a code, or has an ambiguous one. Postfix begins every refusal at this stage
+	// with the first words.
 	recipientWords = regexp.MustCompile(`(?i)\b((recipient|address)( address)? (is )?(rejected|inactive|suppressed|blacklisted)|(user|recipient|mailbox)( is)? (unknown|not found|unavailable|inactive)|suppression list|no such (user|recipient|mailbox))\b`)
 	clientWords    = regexp.MustCompile(`(?i)\b(sender|helo|ehlo|client|relay(ing)?|ip|(mail|your) from|from address|spf|dkim|dmarc|spamhaus|rbl|dnsbl|sandbox)\b`)
 
-	// What providers say about the account, whatever else is in it.
+	// Words of providers about the account. They decide regardless of the rest of the reply.
 	accountWords = regexp.MustCompile(`(?i)\b(sandbox|(not|un|isn't) ?verified|verify (a|your) domain|sending (is |has been )?(suspended|paused|disabled)|unusual sending activity|not authori[sz]ed to perform|too many (e?-?mails|messages)|(pending|awaiting) approval|` +
 		`demo domains?|from address|testing emails|unauthenticated senders?)\b`)
 

@@ -19,10 +19,10 @@ const maxRendered = 64 << 10
 type Data struct {
 	Link  string // for the recipient to open
 	Token string // the secret in Link, for recipients who prefer to type it
-	Login string // of the account; its text is chosen by who registered it, so it is untrusted
+	Login string // of the account; the person who registered it has chosen its text, so it is untrusted
 
-	// Of notices: what it is about, such as an address, and when something happened; and of who did it the network address, its place,
-	// and the device. All but Time may be "". About is untrusted as well.
+	// For notices: their subject, such as an address, and the time of the event; the network address of the person who
+	// caused it, its place, and the device. All but Time may be "". About is untrusted as well.
 	About, Time, Address, Place, Device string
 }
 
@@ -45,13 +45,13 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	var t Templates
 	var err error
 	if t.subject, err = texttemplate.New("subject").Option(strict).Parse(subject); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's subject is no template")
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's subject is not a template")
 	}
 	if t.text, err = texttemplate.New("text").Option(strict).Parse(text); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's text is no template")
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's text is not a template")
 	}
 	if t.html, err = htmltemplate.New("html").Option(strict).Parse(html); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's html is no template")
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's html is not a template")
 	}
 	rendered, at, err := t.render(sample)
 	switch {

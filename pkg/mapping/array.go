@@ -20,7 +20,7 @@ type array struct {
 // stored before strings had one form is the same array, and is not written for that.
 func arrayOf(body []byte, name string) []byte { return object.Canonical(object.Field(body, name)) }
 
-// parseArray reads a stored array. It drops elements that are no entries, and
+// parseArray reads a stored array. It drops elements that are not entries, and
 // second entries for a uuid, so that writing the array repairs it.
 func parseArray(value []byte) *array {
 	likely := bytes.Count(value, []byte(`"uuid":`))

@@ -12,8 +12,8 @@ import (
 // recomputeAttempts is how often an object is read again that other writes change at the same time.
 const recomputeAttempts = 10
 
-// Recompute writes an object again whose computed fields are not what their expressions make of it, and returns those
-// that are still not.
+// Recompute writes an object again if computed fields differ from the values of their expressions, and returns those
+// that still differ.
 func Recompute(ctx context.Context, s *store.Store, o store.Stored) (left []string, err error) {
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCompute})
 	for range recomputeAttempts {

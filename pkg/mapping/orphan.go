@@ -66,9 +66,9 @@ func Names(m *store.Mapping, x store.Stored, target string) bool {
 // reports whether it did. When the object has changed in the meantime it is read
 // and cond is evaluated again.
 //
-// cond is always evaluated after the object was read, so what it reads of the
-// target is not older than the object: an object that was written for a target
-// that has been created again is not taken for one of the former incarnation.
+// cond is always evaluated after the object was read. So the target that cond reads is
+// not older than the object. An object written for a re-created target is therefore not
+// mistaken for one of the former incarnation.
 func DeleteIf(ctx context.Context, s *store.Store, x store.Stored, cond func(context.Context, store.Stored) (bool, error)) (bool, error) {
 	for {
 		ok, err := cond(ctx, x)
@@ -99,7 +99,7 @@ func DeleteIf(ctx context.Context, s *store.Store, x store.Stored, cond func(con
 func CreatedAt(x store.Stored) uint64 { return revisionOf(x, "created") }
 
 // UpdatedAt is when a client last wrote an object, as a revision. The object's
-// own revision may be higher: workers that write its arrays raise that alone.
+// own revision may be higher: workers that write its arrays raise only that.
 func UpdatedAt(x store.Stored) uint64 { return revisionOf(x, "updated") }
 
 func revisionOf(x store.Stored, field string) uint64 {

@@ -10,7 +10,7 @@ import (
 // each of its marked arrays: a JSON object, the array's name → unconfirmed.
 const OverflowField = "_overflow"
 
-// overflow is what a target records about an array that reached its limit.
+// overflow is a target's record about an array that reached its limit.
 type overflow struct {
 	// marked makes a later removal query the index for an object to refill
 	// the array with.

@@ -7,13 +7,14 @@ import (
 	"belfry/pkg/object"
 )
 
-// OwnersField is the internal field of a target that holds for whom its arrays are: a JSON
-// object, the name of an array whose entries have the target's owner → that owner.
+// OwnersField is the internal field of a target that holds the owner for whom its arrays
+// were computed: a JSON object, the name of an array whose entries have the target's owner
+// → that owner.
 //
-// The owner of a target can change, although no client changes it, and objects whose
-// events were handled long ago then gain or lose their entries. So a round that finds
-// another owner than the recorded one reads all objects, and records the owner in the
-// write of the array: no round gets around that, whatever it was started for.
+// The owner of a target can change without a write by a client. Objects whose events were
+// handled long ago then gain or lose their entries. So every round that finds another
+// owner than the recorded one reads all objects, and records the owner in the write of the
+// array.
 const OwnersField = "_owners"
 
 func readOwner(body []byte, array string) string {

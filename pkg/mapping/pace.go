@@ -33,10 +33,12 @@ func pauseAfter(took time.Duration) time.Duration {
 	return min(took, maxPause)
 }
 
-// A Pace bounds what rounds on large targets take of a process together. Each reads, computes and writes the whole
-// target, so with many targets their memory is a multiple of all of them, and their processor time and writes leave
-// nothing to requests. So the targets of the rounds that run, and of those that have ended and pause, have a limited
-// number of bytes; others wait for their turn. Targets that are not large are not counted, and wait for nothing.
+// A Pace limits the resources of a process that rounds on large targets use together. Each round reads, computes and
+// writes the whole target. Without a limit, the memory of many large targets adds up, and their processor time and
+// writes starve requests.
+//
+// So the Pace limits the bytes of the targets whose rounds run or pause after they ended; other large targets wait
+// for their turn. Targets below the threshold are not counted and do not wait.
 //
 // It decides when a round begins and nothing else, so convergence does not depend on it.
 type Pace struct {
@@ -66,7 +68,7 @@ func (p *Pace) known(id targetID) int {
 	return p.large[id]
 }
 
-// read takes note of how large a target is.
+// read records the size of a target.
 func (p *Pace) read(id targetID, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +93,8 @@ type Turn struct {
 	began time.Time
 }
 
-// Begin waits until a round on a target may begin: at once, unless the target is known to be large. Whoever has several
-// sources for the target collects them meanwhile, and reconciles all that there are then. The turn must be ended.
+// Begin waits until a round on a target may begin: at once, unless the target is known to be large. Callers collect
+// further sources for the target while they wait, and reconcile them all in one round. The turn must be ended.
 func (r *Reconciler) Begin(ctx context.Context, m *store.Mapping, target string) (*Turn, error) {
 	t := &Turn{r: r, m: m, target: target, pace: r.pace, began: time.Now()}
 	if t.pace == nil || m.Array == "" {
@@ -134,13 +136,13 @@ func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
 // revision. A request that waits for the entries of its write needs it.
 //
 // If another process has written the target during a round, the round is repeated, unless onConflict returns an error.
-// Then that error is returned, and what the sources need may not have been written. onConflict may be nil.
+// Then that error is returned, and the entries of the sources may not have been written. onConflict may be nil.
 func (t *Turn) Reconcile(ctx context.Context, sources []string, fence bool, onConflict func() error) error {
 	return t.r.reconcile(ctx, t, sources, fence, onConflict)
 }
 
-// End ends the turn, and returns how long the pause is that follows it; a target that is not large has none. It does
-// not wait for that.
+// End ends the turn, and returns the length of the pause that follows: 0 unless the target is large. It does not
+// wait for the pause.
 func (t *Turn) End() time.Duration {
 	held := t.held
 	if held == 0 {

@@ -1,12 +1,11 @@
 // Package mapping maintains mapped arrays: the copies of source objects in
 // arrays of target objects as the configuration's map defines.
 //
-// A Reconciler makes the entries of a target match its source objects. It
-// computes them from the records as they are when it runs, so it can run at any
-// time, any number of times, in any order and by any number of workers at once;
-// docs/mapping.md has the protocol and the proof that copies converge. The
-// listeners mapping and cascade run it for events, and package verify runs it
-// to repair.
+// A Reconciler makes the entries of a target match its source objects. It computes them
+// from the current records. So it can run at any time, any number of times, in any order
+// and by any number of workers at once. docs/mapping.md has the protocol and the proof
+// that copies converge. The listeners mapping and cascade run it for events, and package
+// verify runs it to repair.
 package mapping
 
 import (
@@ -58,8 +57,8 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 // sources, it is written only if it is unchanged, and the sources are read
 // again after the write.
 //
-// Every write carries the mapping's origin, whatever the caller's, so that no
-// listener takes it for a reason to map again.
+// Every write carries the mapping's origin instead of the caller's, so that no listener
+// maps because of it again.
 func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target string, sources []string) error {
 	t, err := r.Begin(ctx, m, target)
 	if err != nil {
@@ -198,9 +197,9 @@ func (r *Reconciler) applyAll(ctx context.Context, s *round, sources []string, h
 	return nil
 }
 
-// apply gives a source the entry that it has now, or had when it was read in this round. hasEvent reports that an
-// event of the source is being handled, which is redelivered if this round
-// fails; a change without one is recorded in the target as unconfirmed.
+// apply gives a source the entry of its current state, or of its state when this round read it. With hasEvent, an
+// event of the source is being handled, and is redelivered if this round fails. Without an event, the target
+// records a change as unconfirmed.
 func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEvent bool, read sources) error {
 	if _, done := s.applied[source]; done {
 		return nil
@@ -287,8 +286,8 @@ func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target st
 	return false, nil
 }
 
-// Backfill reconciles every object that names a target: what a target needs
-// that was created after them. It reconciles the objects that the array holds
+// Backfill reconciles every object that names a target. A target needs that
+// if it was created after them. It reconciles the objects that the array holds
 // too, because an earlier Backfill that failed may have left the entry of an
 // object that no longer names the target.
 func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {
@@ -321,10 +320,11 @@ func (r *Reconciler) reconcileChunks(ctx context.Context, m *store.Mapping, targ
 	return nil
 }
 
-// Fill is Backfill for a target that may have had the array before the mapping,
-// or before it was changed: the value can be anything. after is called with how many
-// objects it has computed entries for since the last call, and ends it by an error. A
-// Fill that fails, or whose process ends, must be repeated, as an event would be.
+// Fill is Backfill for a target whose array can have any value, because it may be older
+// than the mapping or than its latest change. It calls after with the number of objects
+// whose entries it has computed since the last call; an error of after ends it. The
+// caller must repeat a Fill that fails or whose process ends, as an event would be
+// redelivered.
 func (r *Reconciler) Fill(ctx context.Context, m *store.Mapping, target string, after func(objects int) error) error {
 	value, sources, err := r.allSources(ctx, m, target)
 	if err != nil {

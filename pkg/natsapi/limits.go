@@ -14,13 +14,13 @@ import (
 )
 
 // Limits are how much one client may ask for a second, on average over
-// ratelimit.Window. 0 is no limit.
+// ratelimit.Window. 0 means no limit.
 type Limits struct {
 	Requests int
 	Bytes    int // of requests
 }
 
-// limits bounds the requests of each client. The bus does not say who sends a request. A
+// limits bounds the requests of each client. The bus does not identify the sender of a request. A
 // client is the user that it names as actor or, without one, the inbox of its connection.
 // Both are the client's word: this keeps a program that sends too much from hindering
 // others, and does not stop one that wants to.
@@ -61,7 +61,7 @@ func errLimited(wait time.Duration, limit string, c *ratelimit.Clients) error {
 // headerRequestInfo is set by the server in a request from another account.
 const headerRequestInfo = "Nats-Request-Info"
 
-// clientOf returns who is taken for the sender of a request. The last part of the inbox is
+// clientOf returns the presumed sender of a request. The last part of the inbox is
 // that of the request, where a connection has one inbox for all. A request from another
 // account has an inbox of the server, the same for all of them: there it is the account.
 func clientOf(m *nats.Msg) string {

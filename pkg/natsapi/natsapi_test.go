@@ -153,7 +153,7 @@ func TestInvalidRequestsAreRejected(t *testing.T) {
 		"an empty uuid":         {"400", wire.Get, `{"uuid":""}`, "not a uuid", nil},
 		"a uuid of numbers":     {"400", wire.Delete, `{"uuid":7}`, "must be a string", nil},
 		"a bad one in it":       {"400", wire.Save, `{"object":{"uuid":7}}`, "must be a string", nil},
-		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "the object has none", nil},
+		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "is missing, in the object as well", nil},
 		"revision 0":            {"400", wire.Delete, `{"uuid":"emma","revision":0}`, "above 0", nil},
 		"a revision of text":    {"400", wire.Delete, `{"uuid":"emma","revision":"one"}`, "above 0", nil},
 		"a negative limit":      {"400", wire.List, `{"limit":-1}`, "above 0", nil},

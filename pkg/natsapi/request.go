@@ -179,7 +179,7 @@ func parseRevision(name string, value json.RawMessage) (uint64, error) {
 	return n, nil
 }
 
-// findUUID takes the uuid from the object when the request has none.
+// findUUID takes the uuid from the object if the request lacks one.
 func (r *request) findUUID() error {
 	if r.UUID != "" {
 		return nil
@@ -189,7 +189,7 @@ func (r *request) findUUID() error {
 		if r.of.Op == wire.Save {
 			return nil
 		}
-		return invalidField("uuid", "is missing, and the object has none either")
+		return invalidField("uuid", "is missing, in the object as well")
 	}
 	if r.UUID, ok = object.Text(value); !ok {
 		return invalidField("object/uuid", "must be a string")
@@ -208,7 +208,7 @@ func invalidField(name, format string, args ...any) error {
 	}
 }
 
-// fingerprint identifies what is requested and by whom, to detect different requests
+// fingerprint identifies the request and its user, to detect different requests
 // with the same key.
 func (r *request) fingerprint() string {
 	return idempotent.Fingerprint(r.of.Op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.Asked.Object.Encode()))

@@ -106,7 +106,7 @@ func (v *service) unsubscribe() {
 	for _, sub := range v.subs {
 		stop := sub.Drain
 		if !v.server.opts.Conn.IsConnected() {
-			stop = sub.Unsubscribe // nothing can arrive any more
+			stop = sub.Unsubscribe // nothing can arrive
 		}
 		_ = stop() // fails when the connection, and so the subscription, is closed already
 	}

@@ -44,7 +44,7 @@ func endSpan(span trace.Span, err error, o reply) {
 	span.End()
 }
 
-// traceOf returns the trace for what a request causes: that of its span, or else that of its header.
+// traceOf returns the trace for the effects of a request: that of its span, or else that of its header.
 func traceOf(ctx context.Context, given string) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return event.TraceParent(given)

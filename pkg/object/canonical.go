@@ -7,8 +7,8 @@ import (
 )
 
 // Canonical returns a JSON text whose syntax is right with its strings, names included, in the one form in which belfry
-// stores them: only what JSON must escape is escaped, and in the shortest way, as AppendString does. Everything else stays. A text
-// without escapes that could be left out is returned as it is, which takes one search.
+// stores them: only characters that JSON must escape are escaped, and in the shortest way, as AppendString does.
+// Everything else stays. A text without escapes that could be left out is returned as it is, which takes one search.
 func Canonical(text []byte) []byte {
 	at, size := needlessEscape(text, 0)
 	if at < 0 {
@@ -34,7 +34,7 @@ func (o Object) Canonicalize() {
 }
 
 // needlessEscape finds the first escape from an index on that Canonical writes otherwise, and how many bytes it has; -1 for
-// none. Backslashes are in strings alone.
+// none. Backslashes are only in strings.
 func needlessEscape(text []byte, from int) (at, size int) {
 	for {
 		next := bytes.IndexByte(text[from:], '\\')

@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// Decimal is a JSON number as 0.DIGITS times ten to the power of exponent. Digits
-// neither begin nor end with a zero, so that equal numbers are written alike;
-// zero has none.
+// Decimal is a JSON number as 0.DIGITS times ten to the power of exponent. Digits neither
+// begin nor end with a zero, so that equal numbers are written alike; zero has no digits.
 type Decimal struct {
 	negative bool
 	digits   []byte
@@ -17,7 +16,8 @@ type Decimal struct {
 	capped   bool
 }
 
-// ParseDecimal reads a JSON number. It takes time linear in the text, whatever the exponent is.
+// ParseDecimal reads a JSON number. Its time is linear in the length of the text and
+// independent of the exponent.
 func ParseDecimal(text []byte) Decimal {
 	var d Decimal
 	text, d.negative = bytes.CutPrefix(text, []byte("-"))

@@ -19,7 +19,7 @@ func (o Object) Merge(patch Object) Object {
 }
 
 // MergePatch returns target changed by an RFC 7396 merge patch: null removes,
-// an object is merged into what is there, anything else replaces it. A value
+// an object is merged into the present value, anything else replaces it. A value
 // that the patch leaves as it is keeps its text; a nested object that changes
 // is encoded again, by Encode. Neither argument is modified.
 //

@@ -3,10 +3,10 @@ package object
 // maxNumber is the largest whole number that is a uuid, 2^63 - 1, as text.
 const maxNumber = "9223372036854775807"
 
-// Named returns the uuid of the object that a JSON value names, and false when it names none. A string is a uuid; an
-// integer literal without sign, fraction or exponent, up to 2^63 - 1, names the object whose uuid is its decimal
-// text. Whatever reads a key of an object reads it with this function: mappings, indexes of keys, cascades, expansions
-// and imports agree on what it names.
+// Named returns the uuid of the object that a JSON value names, and false if it names no object. A string is a uuid.
+// An integer literal without sign, fraction or exponent, up to 2^63 - 1, names the object whose uuid is its decimal
+// text. All readers of keys use this function, so that mappings, indexes of keys, cascades, expansions and imports
+// agree.
 func Named(value []byte) (uuid string, ok bool) {
 	if isWhole(value) {
 		return string(value), IsNumber(string(value))

@@ -9,8 +9,8 @@ import (
 // properties, in how strings are escaped and in how numbers are written. 10, 10.0 and 1e1 are the same, and so are 0 and -0.
 func SameValue(a, b []byte) bool { return sameBy(sameNumber, a, b) }
 
-// SameDigits is SameValue of values whose numbers are also written alike: for somebody who means to write one otherwise, as a
-// key does not name an object by 1.0.
+// SameDigits is SameValue of values whose numbers are also written alike: for a writer who means to change the text of
+// one, as a key does not name an object by 1.0.
 func SameDigits(a, b []byte) bool {
 	return sameBy(func(a, b string) bool { return a == b }, a, b)
 }

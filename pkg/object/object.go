@@ -25,10 +25,10 @@ type Object map[string]json.RawMessage
 // the document itself being the first.
 const MaxDepth = 64
 
-// Parse reads one JSON object, strictly: UTF-8 without invalid sequences, no
-// duplicate names at any level, no NUL characters, at most MaxDepth levels
-// and MaxMembers members, nothing after it. Otherwise the error is an errs.Invalid that says what and where. A byte order
-// mark of UTF-8 before it is skipped, as RFC 8259 allows: programs on Windows write it.
+// Parse reads one JSON object, strictly: UTF-8 without invalid sequences, no duplicate names at any level, no NUL
+// characters, at most MaxDepth levels and MaxMembers members, nothing after it. Otherwise the error is an errs.Invalid
+// that names the error and its place. A byte order mark of UTF-8 before it is skipped, as RFC 8259 allows: programs on
+// Windows write it.
 func Parse(data []byte) (Object, error) { return ParseWithin(data, MaxMembers) }
 
 // ParseWithin is Parse of an object that has, with those around each in it, at most so many members.
@@ -166,7 +166,7 @@ func (o Object) Names() []string {
 	return names
 }
 
-// Text returns the string that a JSON value is, and false when it is none.
+// Text returns the value of a JSON string, and false for any other JSON value.
 func Text(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return "", false

@@ -10,14 +10,14 @@ import (
 	"belfry/pkg/errs"
 )
 
-// space is what JSON allows between tokens.
+// space are the characters that JSON allows between tokens.
 const space = " \t\r\n"
 
 // MaxMembers is how many members an object and those around it may have together: no object of 256 KiB, the largest one that
 // a store takes, has as many. Each takes a hundred bytes and more while it is parsed.
 const MaxMembers = 45_000
 
-// checkText rejects in one pass what the tokenizer would accept: nesting that
+// checkText rejects in one pass texts that the tokenizer would accept: nesting that
 // costs stack, members that cost memory, and NUL characters that some backends can't store.
 func checkText(data []byte, members int) error { return checkWithin(0, data, members) }
 
@@ -28,7 +28,7 @@ const MaxCopyDepth = MaxDepth - 3
 // refuse that object.
 func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value, MaxMembers) }
 
-// checkWithin is checkText of what is so many levels deep.
+// checkWithin is checkText of a value that is so many levels deep.
 func checkWithin(depth int, data []byte, most int) error {
 	inString := false
 	members, open := [MaxDepth + 1]int{}, 0 // of the value at each level, and of all that have begun and not ended
@@ -93,7 +93,7 @@ func malformed(data []byte) error {
 	return e
 }
 
-// kindName says what a valid JSON value that begins with c is.
+// kindName names the type of a valid JSON value that begins with c.
 func kindName(c byte) string {
 	switch c {
 	case '[':

@@ -8,7 +8,7 @@ import (
 
 // Each calls f with each top-level field of an encoded object, in order, until
 // f returns false. It trusts the syntax below the top level, which makes it
-// cheap: use it on what belfry encoded, not on input from clients.
+// cheap: use it on data that belfry encoded, not on input from clients.
 // The value refers to data.
 func Each(data []byte, f func(name string, value []byte) bool) error {
 	valid := true
@@ -20,7 +20,7 @@ func Each(data []byte, f func(name string, value []byte) bool) error {
 		return f(name, value)
 	})
 	if !valid {
-		return errs.New(errs.Internal, "stored object: a field's name is no JSON string")
+		return errs.New(errs.Internal, "stored object: a field's name is not a JSON string")
 	}
 	return err
 }
@@ -93,8 +93,8 @@ func isQuoted(quoted []byte, s string) bool {
 	return ok && text == s
 }
 
-// Elements calls f with each element of an encoded array. What is no array
-// has no elements. Like Each it trusts the syntax.
+// Elements calls f with each element of an encoded array. Other values have no elements.
+// Like Each it trusts the syntax.
 func Elements(data []byte, f func(value []byte) bool) {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '[' {
@@ -110,7 +110,7 @@ func Elements(data []byte, f func(value []byte) bool) {
 	}
 }
 
-// skipComma returns the index of what follows an element that ended at i.
+// skipComma returns the index of the text after an element that ended at i.
 func skipComma(data []byte, i int) int {
 	i = skipSpace(data, i)
 	if i < len(data) && data[i] == ',' {

@@ -17,9 +17,9 @@ func FormatTime(t time.Time) string { return t.UTC().Format(TimeFormat) }
 // TimeValue writes a time by TimeFormat as a JSON string.
 func TimeValue(t time.Time) []byte { return t.UTC().AppendFormat(nil, `"`+TimeFormat+`"`) }
 
-// LastTime returns the last time that belfry can write which is not after one that RFC 3339 writes, in whatever zone and however
-// precisely, and whether it is that time. Years before 0 and after 9999, to which an offset can lead, have the first and the last
-// time. A leap second is after all times of its minute and before all of the next, since no clock here shows it.
+// LastTime returns the last time that belfry can write that is not after an RFC 3339 time, in any zone and precision,
+// and whether the two are equal. Years before 0 and after 9999, to which an offset can lead, become the first and the
+// last time. A leap second is after all times of its minute and before all of the next, since no clock here shows it.
 func LastTime(text string) (last string, exact bool, err error) {
 	if len(text) > dateLength && (text[dateLength] == 't' || text[dateLength] == ' ') { // which RFC 3339 allows
 		text = text[:dateLength] + "T" + text[dateLength+1:]

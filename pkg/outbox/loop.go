@@ -206,7 +206,7 @@ func (l *loop) published(refused map[string]string) {
 			l.logRefused(it, reason)
 			continue
 		}
-		// Those who may subscribe to live subjects need not be those who may receive these events: they are in the log alone.
+		// The permission to subscribe to live subjects does not include these events: they are only in the log.
 		if n := name(it.Subject); !n.IsAuth() {
 			l.opts.Publisher.Live(n, it.Payload)
 		}

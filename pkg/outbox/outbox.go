@@ -1,11 +1,12 @@
 // Package outbox publishes events from the records that hold them to the bus.
 //
-// A write stores its event in the record atomically (the transactional outbox).
-// Package store then hands a copy to the relay, which publishes it at once, in a
-// batch with other queued events, and clears it from its record. Events that exceed
-// the relay's memory limits are dropped from memory: a sweep of the store finds them
-// in their records. Every event is thus published at least once, and the events of
-// an object in the order in which they were handed over.
+// A write stores its event in the record atomically (the transactional outbox). Package
+// store then hands a copy to the relay. The relay publishes it at once, in a batch with
+// other queued events, and clears it from its record.
+//
+// Events that exceed the relay's memory limits are dropped from memory: a sweep of the
+// store finds them in their records. So every event is published at least once, and the
+// events of an object in the order in which they were handed over.
 package outbox
 
 import (
@@ -197,8 +198,8 @@ func (r *Relay) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close publishes and clears the queued events, as far as Flush succeeds, and stops
-// the relay. Committed must not be called any more.
+// Close publishes and clears the queued events, as far as Flush succeeds, and stops the
+// relay. Committed must not be called afterwards.
 func (r *Relay) Close(ctx context.Context) error {
 	defer r.cancelClear()
 	defer context.AfterFunc(ctx, r.cancelClear)()

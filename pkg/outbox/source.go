@@ -17,7 +17,7 @@ const (
 	clearEvery      = 25 * time.Millisecond // events published in the meantime share the sync
 	clearRestFactor = 3                     // interval of clearing as a multiple of its duration,
 	clearRestMax    = time.Second           // its maximum,
-	clearNowFrom    = 1_000                 // and the number of events from which there is none
+	clearNowFrom    = 1_000                 // and the number of events that are cleared without it
 	readAgainMin    = 100 * time.Millisecond
 	readAgainMax    = 10 * time.Second
 )
@@ -25,12 +25,13 @@ const (
 // source is a store with its events in memory. All fields below wake are guarded by
 // the relay's mutex.
 //
-// Events reach the bus by two paths, from the queue and from a pass over the
-// records. The order of the events of an object is kept as follows. While a source
-// is marked incomplete, nothing is queued. The mark is removed just before a pass
-// starts, so all events that were not queued have been written by then and are
-// found. The queue is blocked until the pass is done. An event that was both found
-// and queued is published twice, in the same order, and deduplicated by its ID.
+// Events reach the bus by two paths: from the queue, and from a pass over the records.
+// The following rules keep the order of an object's events.
+//
+// While a source is marked incomplete, no event is queued. The mark is removed just
+// before a pass starts: by then all events that were not queued have been written, so the
+// pass finds them. The queue is blocked until the pass is done. An event that was both
+// found and queued is published twice, in the same order, and deduplicated by its ID.
 type source struct {
 	relay *Relay
 	name  string
@@ -66,8 +67,8 @@ func (s *source) refuse(id string) {
 	}
 }
 
-// forgetRefused forgets the events that are in no record any more: the pass that has ended has not found them. A sweep leaves out
-// what is recent, so an event may be new to the one before.
+// forgetRefused forgets the events that the last two passes have not found in a record. One pass does not suffice: a
+// sweep skips recent records.
 func (s *source) forgetRefused() {
 	for id, found := range s.refused {
 		if found+1 < s.passes {
@@ -200,7 +201,7 @@ func (s *source) run() {
 	}
 }
 
-// work returns what run does next: clear events, read a page, or end.
+// work returns the next task of run: clear events, read a page, or end.
 func (s *source) work() ([]driver.Pending, *pass, bool) {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()

@@ -21,7 +21,7 @@ type Stats struct {
 	Unavailable bool // the last attempt to publish failed
 
 	Stuck  int    // events in records that the bus refuses for good: at least so many
-	Reason string // why it refuses the latest of them; "" if there are none
+	Reason string // why it refuses the latest of them; "" without any
 }
 
 // Stats returns current statistics.

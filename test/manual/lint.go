@@ -5,8 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"belfry/test/manual/docpages"
 	"belfry/test/manual/prose"
@@ -26,6 +29,13 @@ func lint(args []string, out io.Writer) error {
 		if files, err = docpages.Files("."); err != nil {
 			return err
 		}
+		code, err := sources(".")
+		if err != nil {
+			return err
+		}
+		if !*stats && *worst == 0 {
+			files = append(files, code...)
+		}
 	}
 	found := 0
 	var total measures
@@ -37,7 +47,10 @@ func lint(args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		page := prose.Check(source)
+		page, err := check(file, source)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
 		switch {
 		case *stats:
 			m := measure(source, page)
@@ -62,6 +75,30 @@ func lint(args []string, out io.Writer) error {
 		return fmt.Errorf("%d findings: docs/style.md has the rules", found)
 	}
 	return nil
+}
+
+// check reads a page or a file of Go.
+func check(file string, source []byte) (*prose.Page, error) {
+	if filepath.Ext(file) == ".go" {
+		return prose.CheckCode(source)
+	}
+	return prose.Check(source), nil
+}
+
+// sources returns the files of the product, without its tests.
+func sources(root string) (all []string, err error) {
+	for _, folder := range []string{"cmd", "config", "internal", "listeners", "pkg"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") {
+				all = append(all, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // measures are those of a page, or of several.

@@ -33,7 +33,7 @@ func appendLine(dst []byte, head string, sequence uint64, envelope []byte) (out 
 	var tail bytes.Buffer
 	fmt.Fprintf(&tail, `","sequence":%d,"event":`, sequence)
 	if err := json.Compact(&tail, envelope); err != nil {
-		return dst, head, fmt.Errorf("the event is no JSON: %w", err)
+		return dst, head, fmt.Errorf("the event is not JSON: %w", err)
 	}
 	tail.WriteByte('}')
 	head = hash(head, tail.Bytes())
@@ -57,7 +57,7 @@ type scanned struct {
 }
 
 // scan reads a log from its beginning and calls each with every line. It returns
-// an error for the first line that differs from what was written.
+// an error for the first line that differs from the original.
 func scan(r io.Reader, each func(line)) (scanned, error) {
 	var s scanned
 	for in := bufio.NewReaderSize(r, maxLine); ; {
@@ -74,10 +74,10 @@ func scan(r io.Reader, each func(line)) (scanned, error) {
 		var l line
 		whole := bytes.TrimSuffix(text, []byte("\n"))
 		if len(whole) < rest || !bytes.HasPrefix(whole, []byte(begin)) || json.Unmarshal(whole, &l) != nil {
-			return s, fmt.Errorf("line %d is no line of the log", s.lines+1)
+			return s, fmt.Errorf("line %d is not a line of the log", s.lines+1)
 		}
 		if l.Hash != hash(s.head, whole[rest:]) {
-			return s, fmt.Errorf("line %d is not what was written after the line before it: one of them was changed, or lines between them are missing", s.lines+1)
+			return s, fmt.Errorf("line %d does not match the line before it: one of them was changed, or lines between them are missing", s.lines+1)
 		}
 		s.lines, s.size, s.head = s.lines+1, s.size+int64(len(text)), l.Hash
 		each(l)

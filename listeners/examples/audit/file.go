@@ -23,7 +23,7 @@ type log struct {
 
 	mu            sync.Mutex // retries of dead letters are handled concurrently
 	file          *os.File
-	size          int64 // of what is synced to disk
+	size          int64 // of the data that is synced to disk
 	lines         int
 	head          string
 	dirty         bool // bytes after size belong to a failed write
@@ -115,7 +115,7 @@ func (l *log) write(text []byte) error {
 	return nil
 }
 
-// clean removes what a failed write left.
+// clean removes the remains of a failed write.
 func (l *log) clean() error {
 	if !l.dirty {
 		return nil

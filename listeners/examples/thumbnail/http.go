@@ -44,7 +44,7 @@ func (m *maker) download(ctx context.Context, uuid string, index int, hash strin
 }
 
 // attach uploads a thumbnail, if the object is still at that revision. Its record
-// says what it is a thumbnail of.
+// names its source.
 func (m *maker) attach(ctx context.Context, uuid, revision, of string, small picture) error {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)

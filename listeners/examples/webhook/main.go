@@ -88,7 +88,7 @@ func checkURL(text string, allowHTTP bool) (string, error) {
 	case u.Scheme == "http" && !allowHTTP:
 		return "", errors.New("the URL is not https, so events could be read on the network; -allow-http allows it")
 	case u.User != nil:
-		return "", errors.New("the URL has a user in it, which is not used: the signature says who posts")
+		return "", errors.New("the URL has a user in it, which is not used: the signature identifies the sender")
 	}
 	return u.String(), nil
 }

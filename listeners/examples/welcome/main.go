@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// listen is what listener.Main does, for a handler that needs the connection too.
+// listen is listener.Main for a handler that needs the connection too.
 func listen(ctx context.Context, name string) error {
 	b, err := listener.Connect(ctx, name, slog.Default())
 	if err != nil {

@@ -67,10 +67,10 @@ func (g *Group) settle(f *Forwarded, err error) {
 		g.counts.fallbacks.Add(1)
 	}
 	f.err = err
-	close(f.done) // last: whoever waits finds the round counted
+	close(f.done) // last: a waiter finds the round counted
 }
 
-// reported takes note of what another process has done for this one.
+// reported records the rounds that another process has run for this one.
 func (g *Group) reported(m *message) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +115,7 @@ type Stats struct {
 	Served    uint64 // rounds that this process has run for others
 }
 
-// Stats returns what the group has done so far.
+// Stats returns the counts of the group so far.
 func (g *Group) Stats() Stats {
 	s := Stats{Members: 1, Forwarded: g.counts.forwarded.Load(), Fallbacks: g.counts.fallbacks.Load(), Served: g.counts.served.Load()}
 	if others := g.others.Load(); others != nil {

@@ -14,7 +14,7 @@ import (
 type heartbeat struct {
 	ID         string `json:"id"`
 	Definition string `json:"definition"`
-	Leaving    bool   `json:"leaving,omitempty"` // not any more
+	Leaving    bool   `json:"leaving,omitempty"` // it no longer shares targets
 }
 
 // member is another process.
@@ -26,7 +26,7 @@ type candidate struct {
 	hash uint64
 }
 
-// validID is what an id must be, since it is part of a subject.
+// validID is the form of an id, which is part of a subject.
 var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (g *Group) isOther(id string) bool {
@@ -44,7 +44,7 @@ func (g *Group) announce() {
 	}
 }
 
-// receiveHeartbeat takes note of another process. One that is new is sent a heartbeat, so that it need not wait for the
+// receiveHeartbeat records another process. One that is new is sent a heartbeat, so that it need not wait for the
 // next one.
 func (g *Group) receiveHeartbeat(m *nats.Msg) {
 	var h heartbeat
@@ -123,7 +123,7 @@ func (g *Group) expire(now time.Time) {
 }
 
 // publishMembers must be called after each change of members, with the lock held. A process that does not receive its own
-// heartbeats can't be asked for anything, or can't ask, so it stays alone.
+// heartbeats can't be asked for anything, or can't ask, so it does not share targets.
 func (g *Group) publishMembers() {
 	var all []candidate
 	if !g.receivesItself {

@@ -11,7 +11,7 @@ import (
 	"belfry/internal/backoff"
 )
 
-// message is what a process sends to another one.
+// message is sent from one process to another.
 type message struct {
 	From       string    `json:"from"`
 	Definition string    `json:"definition"` // of the sender's mappings
@@ -29,7 +29,7 @@ type request struct {
 	Round
 }
 
-// outbox is what waits to be sent to another process.
+// outbox has the rounds and reports for another process.
 type outbox struct {
 	rounds                []*Forwarded
 	done, failed, pending []uint64
@@ -49,7 +49,7 @@ func (g *Group) outbox(receiver string) *outbox {
 	return box
 }
 
-// send sends what is in the outboxes until ctx ends: at once, and then what accumulates within a gap together.
+// send sends the outboxes until ctx ends: at once, then once per gap.
 func (g *Group) send(ctx context.Context) {
 	for {
 		select {
@@ -126,7 +126,7 @@ func (g *Group) number(rounds []*Forwarded) uint64 {
 
 func (b *outbox) len() int { return len(b.rounds) + len(b.done) + len(b.failed) + len(b.pending) }
 
-// split returns two outboxes, each with half of what there is, which is more than one.
+// split returns two outboxes, each with half of the entries, of which there are at least two.
 func (b *outbox) split() (first, rest *outbox) {
 	first, rest = &outbox{}, &outbox{}
 	n := b.len() / 2

@@ -1,14 +1,16 @@
-// Package route has the mapping workers of several processes share targets. The bus delivers the events of the
-// objects that name one target to any of the processes. Each round for the target is run by the one that owns it, so
-// that they do not write the same array at once, which costs each a conflict and another round.
+// Package route lets the mapping workers of several processes share targets. The bus delivers the events of the
+// objects that name one target to any of the processes. The process that owns the target runs all rounds for it.
+// Otherwise the processes would write the same array at once, and each conflict costs another round.
 //
-// The processes announce themselves by heartbeats. The owner of a target is chosen by rendezvous hashing among those
-// that are live and have the same mappings. The process that has received an event forwards the round to the owner,
-// and acknowledges the event once the owner reports that the round has succeeded. If it does not, whatever the reason,
-// the process runs the round itself. Any process may run any round at any time, so nothing but the rate depends on
-// whether all agree on the owner: docs/mapping.md has the argument.
+// The processes announce themselves by heartbeats. Rendezvous hashing among the live processes with the same mappings
+// chooses the owner of a target. The process that has received an event forwards the round to the owner, and
+// acknowledges the event once the owner reports success. If the owner reports a failure, or does not report, the
+// process runs the round itself.
 //
-// A process that is alone sends heartbeats and nothing else.
+// Any process may run any round at any time. Agreement on the owner therefore affects only the rate: docs/mapping.md
+// has the argument.
+//
+// A single process only sends heartbeats.
 package route
 
 import (
@@ -27,8 +29,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// Subjects covers all subjects of this package: who shares targets must be permitted to publish and to subscribe to them,
-// and nobody else may publish there.
+// Subjects covers all subjects of this package: processes that share targets must be permitted to publish and to
+// subscribe to them, and nobody else may publish there.
 const Subjects = prefix + ">"
 
 const (
@@ -67,11 +69,11 @@ type Options struct {
 	Heartbeat time.Duration // between two heartbeats of a process, and between two reports of pending rounds; default: 2 s
 	Expiry    time.Duration // without a heartbeat until a process counts as gone; default: 6 s
 	Silence   time.Duration // without a report from the owner until a round is run here; default: 10 s
-	Gap       time.Duration // between two messages: what accumulates meanwhile shares one; default: 5 ms
+	Gap       time.Duration // between two messages: rounds in between share one; default: 5 ms
 	Retry     time.Duration // until another attempt where a permission is missing; default: 1 minute
 }
 
-// Limits of what a Group remembers: beyond them rounds are run where their events were received.
+// Limits of a Group's memory: beyond them rounds are run where their events were received.
 const (
 	maxMembers = 1000
 	maxPending = 8192  // rounds that others were asked for
@@ -117,9 +119,9 @@ type Group struct {
 	last           uint64                         // the last id of a Forwarded
 	messages       uint64                         // with rounds that were sent
 	outboxes       map[string]*outbox             // by the id of the receiver
-	served         map[string]map[uint64]struct{} // rounds of others that run here, by the id of who asked
+	served         map[string]map[uint64]struct{} // rounds of others that run here, by the id of the requesting process
 	servedNow      int                            // how many
-	idle           chan struct{}                  // closed when there are none, after Leave
+	idle           chan struct{}                  // closed when no such round is left, after Leave
 
 	counts counts
 }
@@ -163,7 +165,7 @@ func (g *Group) Leave(ctx context.Context) {
 	}
 }
 
-// Close sends what has been reported, and ends the membership. No event may wait for another process any more.
+// Close sends the pending reports, and ends the membership. Afterwards no event waits for another process.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.left = true
@@ -218,7 +220,7 @@ func (g *Group) participate(ctx context.Context) error {
 	}
 }
 
-// forget leaves this process alone. Rounds that were not sent fail; the others may run.
+// forget makes this process the only member. Rounds that were not sent fail; the others may run.
 func (g *Group) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,8 +235,8 @@ func (g *Group) forget() {
 }
 
 var (
-	errEnded       = errors.New("this process does not share targets any more")
+	errEnded       = errors.New("this process no longer shares targets")
 	errFailed      = errors.New("the owner of the target did not complete the round")
 	errSilent      = errors.New("the owner of the target does not report")
-	errUndelivered = errors.New("the owner of the target is not reached")
+	errUndelivered = errors.New("the owner of the target can't be reached")
 )

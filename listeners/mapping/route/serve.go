@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// receive takes rounds that another process asks for, and what it reports of those that it was asked for.
+// receive takes rounds that another process asks for, and its reports about the rounds of this one.
 func (g *Group) receive(m *nats.Msg) {
 	var received message
 	if json.Unmarshal(m.Data, &received) != nil || !g.isOther(received.From) {
@@ -65,7 +65,7 @@ func (g *Group) ended(from string, id uint64, err error) {
 	}
 }
 
-// reportPending has those who wait for rounds that run here wait on.
+// reportPending asks the processes that wait for rounds that run here to keep waiting.
 func (g *Group) reportPending() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

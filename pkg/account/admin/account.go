@@ -29,7 +29,7 @@ type Account struct {
 
 	User json.RawMessage `json:"user"` // without the fields that never leave the server
 
-	// Those of the user alone; of a list they are nil.
+	// Only of a single user; nil in a list.
 	Idents   []IdentInfo         `json:"idents,omitempty"`
 	Factors  *enrollment.Factors `json:"secondFactors,omitempty"`
 	Sessions []sessions.Info     `json:"sessions,omitempty"`

@@ -21,7 +21,7 @@ import (
 
 // The methods of this file and of account.go manage users for admins. They check no
 // rights: the caller has asked sessions.IsAdmin, or holds the data folder. The origin and the actor
-// of the call that ctx carries go into the events. An actor who would stop being an admin is
+// of the call that ctx carries go into the events. An actor who would no longer be an admin is
 // refused with Conflict.
 
 // FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound for an unknown one.
@@ -51,20 +51,20 @@ func (s *Admin) FindUser(ctx context.Context, who string) (store.Stored, error) 
 	return user, err
 }
 
-// NewUser is a user whom an admin creates.
+// NewUser is the request of an admin to create a user.
 type NewUser struct {
 	Login     string        // an e-mail address
 	Password  string        // "": none until the user recovers the account
 	Fields    object.Object // those that a program may set
 	Admin     bool
 	Validated bool // the address counts as validated
-	Machine   bool // no address and no password: the user has API keys alone
+	Machine   bool // no address and no password: the user has only API keys
 }
 
 // CreateUser creates a user with an address, and the event Register; or a machine. Errors:
 // Invalid for an address, a password or fields that can't be used; Exists when the address is taken.
 func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error) {
-	// A form can have what no JSON of a client may, such as a NUL.
+	// A form can have characters that no JSON of a client may, such as a NUL.
 	if _, err := object.Parse(u.Fields.Encode()); err != nil {
 		return store.Stored{}, err
 	}
@@ -243,9 +243,10 @@ func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error
 	return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeDeletion})
 }
 
-// ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of manage.go:
-// for somebody who has lost them. All sessions of the user end, and a new login needs the first factor alone. Nobody does so
-// for themselves: a stolen session would weaken its own account past its own protection. NotFound; Conflict for oneself.
+// ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of
+// manage.go: for a user who has lost them. All sessions of the user end, and a new login needs only the first factor.
+// Nobody does so for themselves: a stolen session would weaken its own account past its own protection. NotFound;
+// Conflict for oneself.
 func (s *Admin) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
 	if sessions.IsOneself(ctx, uuid) {
 		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
@@ -296,8 +297,8 @@ func (s *Admin) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored,
 	})
 }
 
-// KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict when there are none;
-// NotFound.
+// KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict if no
+// change can be undone; NotFound.
 func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error) {
 	return s.Addresses.MarkKept(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(all []record.AddressChange) error {
 		if !slices.ContainsFunc(all, func(c record.AddressChange) bool { return !c.Kept && !c.Undoing }) {
@@ -307,9 +308,9 @@ func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, 
 	}, func(record.AddressChange) bool { return true })
 }
 
-// UnlinkFor removes an ident of a user on behalf of the caller whom ctx carries. Sessions that began
+// UnlinkFor removes an ident of a user on behalf of the caller in ctx. Sessions that began
 // with it stay. NotFound when it is not of the user; Conflict when it is their last one: without any
-// the user could never log in again, whom to keep out is what SetDisabled is for.
+// the user could never log in again; use SetDisabled to keep users out.
 func (s *Admin) UnlinkFor(ctx context.Context, user, ident string) error {
 	return s.Links.Remove(record.Managing(ctx), links.Removal{
 		User: user, Ident: ident, Missing: errs.New(errs.NotFound, "the user has no ident with this uuid"),

@@ -28,7 +28,7 @@ func (s *Admin) EndSession(ctx context.Context, user, id string) error {
 // SendRecovery requests the mail with which a user sets a new password, to an address with which
 // they log in: address, or the only one if that is "". It returns the address.
 //
-// Errors: NotFound; Conflict without login by e-mail, for a user who is disabled, who has no such
+// Errors: NotFound; Conflict without login by e-mail, for a disabled user, who has no such
 // address, or has several and none is given; Limited within the interval of mails.
 func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string, error) {
 	if s.Email == nil {
@@ -56,7 +56,7 @@ func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string,
 	case address == "":
 		address = addresses[0]
 	case !slices.Contains(addresses, address):
-		return "", errs.New(errs.Conflict, "%q is no address that the user logs in with", address)
+		return "", errs.New(errs.Conflict, "%q is not an address that the user logs in with", address)
 	}
 	return address, s.Post.EnqueueAs(record.Managing(ctx), address, post.RecoveryMailbox, record.PurposeRecover)
 }

@@ -226,7 +226,7 @@ func client(ctx context.Context) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// object returns an object as the user gets it; false if it is not theirs any more, or they may not get it.
+// object returns an object as the user gets it; false if they no longer own it or may not read it.
 func (w *writer) object(ctx context.Context, s Source, uuid string) (store.Stored, bool, error) {
 	for range maxReads {
 		seen, err := s.Store.Reread(client(ctx), uuid)
@@ -319,7 +319,7 @@ func (w *writer) file(ctx context.Context, service *binary.Service, p binary.Pla
 			return false, err
 		}
 		written, err := w.entry(ctx, name, content)
-		_ = content.Close() // what was read is checked
+		_ = content.Close() // the content was checked
 		if err != nil {
 			return false, err
 		}

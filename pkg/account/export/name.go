@@ -23,8 +23,8 @@ const (
 
 func sorted(services map[string]string) []string { return slices.Sorted(maps.Keys(services)) }
 
-// nameOf returns the path of a file in the archive. Whoever extracts it gets a file below files/, whatever the client who has
-// uploaded it has named it: names of clients are for display, and no path.
+// nameOf returns the path of a file in the archive. Extracted files are below files/, independently of the names that
+// the uploading clients have chosen: such names are only for display.
 func nameOf(p binary.Place, name string) string {
 	base := fmt.Sprint(p.Index)
 	if name = safeName(name); name != "" {
@@ -33,7 +33,7 @@ func nameOf(p binary.Place, name string) string {
 	return strings.Join([]string{"files", p.Store, p.UUID, safeProperty(p.Property), base}, "/")
 }
 
-// safeName returns a name without what a file system or a program takes for something else.
+// safeName returns a name without characters that are special to a file system or a program.
 func safeName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(`/\:*?"<>|`, r) {

@@ -40,7 +40,7 @@ type Export struct {
 	id      string
 }
 
-// Begin begins an export of the data of the user who is logged in. End ends it.
+// Begin begins an export of the data of the logged-in user. End ends it.
 //
 // Errors: Unauthenticated with a step; Denied for an API key; Limited while another one is in progress, after too many in an
 // hour, and while the process makes too many.
@@ -156,7 +156,7 @@ type ExportedAccount struct {
 	Deletion *deletion.Plan     `json:"deletion,omitempty"`
 }
 
-// Account returns the account of the user who is logged in: what is theirs besides objects. It has no secrets, and no
+// Account returns the account of the logged-in user: their data besides objects. It has no secrets, and no
 // field that the user may not see.
 func (s *Exports) Account(ctx context.Context, me *sessions.Session) (ExportedAccount, error) {
 	a := ExportedAccount{Idents: []json.RawMessage{}}
@@ -174,7 +174,7 @@ func (s *Exports) Account(ctx context.Context, me *sessions.Session) (ExportedAc
 		}
 		shown, err := s.DB.Idents.Store.Reread(seen, ident.UUID)
 		switch errs.KindOf(err) {
-		case errs.NotFound, errs.Denied, errs.Unauthenticated: // what the user's array of idents has
+		case errs.NotFound, errs.Denied, errs.Unauthenticated: // the user's array of idents may have such entries
 			least := object.Object{}
 			least.Set("uuid", ident.UUID)
 			least.Set("type", ident.Type)

@@ -48,7 +48,8 @@ type Accounts struct {
 	accounts *ratelimit.Table[account]
 }
 
-// account is what this process knows about an account. Its ident has the failures as well, so that other processes know them.
+// account is this process's data about an account. Its ident has the failures as well, so that other processes know
+// them.
 type account struct {
 	record.Failures
 	resetAt time.Time // failures before it do not count, even if the ident still has them

@@ -12,13 +12,13 @@ import (
 	"belfry/pkg/event"
 )
 
-// Codes are short, so each try is counted in one record of the user in the store of tokens, before it is made: whatever
-// process it is made in, and whatever login or session it belongs to. The record also has the time step of the last code of
-// an authenticator app that was accepted, so that no code is accepted twice.
+// Codes are short, so one record of the user in the store of tokens counts each try before it is made, for all
+// processes, logins and sessions. The record also has the time step of the last accepted code of an authenticator app,
+// so that no code is accepted twice.
 
 const (
-	// freeAttempts is how many codes may be wrong before the next has to wait where the configuration has no limit: six
-	// digits are too few for none.
+	// freeAttempts is how many codes may be wrong before the next has to wait if the configuration has no limit: six
+	// digits are too few for unlimited tries.
 	freeAttempts = 5
 
 	// triesTTL is how long the record is kept after the last try: as long as failures count, and longer than a code is valid.
@@ -38,7 +38,7 @@ func StepAt(at time.Time) uint64 {
 
 func triesUUID(user string) string { return "attempts-" + secret.Hex(user) }
 
-// ErrWrongCode returns the error of a wrong code. It does not say what is wrong with it.
+// ErrWrongCode returns the error of a wrong code. It does not reveal the error.
 func ErrWrongCode() *errs.Error {
 	return errs.New(errs.Denied, "the code is wrong, has expired or was used")
 }
@@ -75,7 +75,7 @@ func (g *Guesses) Code(ctx context.Context, user, method string, verify func(ctx
 		if t.LastStep > StepAt(g.db.Now().Add(record.ClockTolerance))+StepSkew {
 			t.LastStep = 0 // the clock was set back since: nobody waits until it shows that time again
 		}
-		if ok && step != 0 && step <= t.LastStep { // it was not guessed: whoever sends it twice is no attacker, and one who has seen it gets nothing
+		if ok && step != 0 && step <= t.LastStep { // a repeated code was not guessed: its owner is no attacker, and an eavesdropper gets nothing
 			t.Failures.Count = max(0, t.Failures.Count-1)
 			denied = errs.Wrap(ErrKnown, errs.Denied, "%s", ErrWrongCode().Message)
 			return nil

@@ -1,5 +1,6 @@
-// Package guess limits wrong guesses: of passwords, codes and tokens. There is one mechanism, which counts a guess before it is verified
-// and takes it back once it is known to be none, so that concurrent guesses do not evade a limit. Three policies say what is counted:
+// Package guess limits wrong guesses: of passwords, codes and tokens. One mechanism counts a guess before it is
+// verified, and takes it back if it was right, so that concurrent guesses do not evade a limit. Three policies define
+// what is counted:
 //
 //	by network address   attempts in a minute, and wrong codes in a day   in memory
 //	by account           failed logins, each of which delays the next     in memory, and in the ident
@@ -18,7 +19,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Limits bound what can be tried. 0 is no limit.
+// Limits bound the number of tries. 0 means no limit.
 type Limits struct {
 	// Address is how many failed logins, registrations and mails a network
 	// address may request in a minute.
@@ -29,7 +30,7 @@ type Limits struct {
 	Account int
 }
 
-// Guesses count guesses. What is in memory may differ between processes.
+// Guesses count guesses. Counts in memory may differ between processes.
 type Guesses struct {
 	Accounts *Accounts
 
@@ -63,10 +64,11 @@ func Limited(message string, wait time.Duration) error {
 	return &errs.Error{Kind: errs.Limited, Message: message, RetryAfter: wait}
 }
 
-// ErrKnown is in the error of a right secret that was used before: whoever sends it twice has not guessed it.
+// ErrKnown is in the error of a right secret that was used before: it was repeated, not guessed.
 var ErrKnown = errors.New("guess: the secret was used before")
 
-// Take counts an attempt of a network address. Limited when the address has none left.
+// Take counts an attempt of a network address. Limited if the address has used up its
+// attempts.
 func (g *Guesses) Take(address string) error {
 	if wait := g.addresses.Take(address); wait > 0 {
 		return Limited("too many attempts from your network address", wait)
@@ -77,16 +79,16 @@ func (g *Guesses) Take(address string) error {
 // Return gives back an attempt that succeeded.
 func (g *Guesses) Return(address string) { g.addresses.Return(address) }
 
-// Six digits are guessed with luck by whoever tries many accounts, each a few times. So a network address has this many wrong codes a day
-// for all accounts together, where attempts are limited at all: with three codes of an app that are right at a moment, one of 1,700
-// addresses finds one in a day.
+// An attacker who tries many accounts, each a few times, guesses six digits with luck. So if attempts are limited, a
+// network address has this many wrong codes a day for all accounts together. An app has three valid codes at a time, so
+// one of 1,700 addresses finds one in a day.
 const (
 	wrongCodes   = 200
 	wrongCodesIn = 24 * time.Hour
 )
 
-// TryCode makes a try of a code of a network address; it counts unless it succeeds, fails for another reason than the code, or is that of a
-// right code which was used.
+// TryCode tries a code of a network address. The try counts unless it succeeds, fails for a reason other than the code,
+// or has a right code that was used.
 func (g *Guesses) TryCode(address string, try func() error) error {
 	if wait := g.codes.Take(address); wait > 0 {
 		return Limited("too many wrong codes from your network address", wait)

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// Login is a login to an account by an address: what it counts against.
+// Login is a login to an account by an address, against which it counts.
 type Login struct {
 	record.Identity
 	User   string       // "": nobody has the address
@@ -16,8 +16,8 @@ type Login struct {
 	Method string
 }
 
-// Fail counts a login as failed, and returns what records that in the ident of the account, with its event. It is nil for nobody's account:
-// whoever can name logins must not be able to fill the log.
+// Fail counts a login as failed, and returns a function that records that in the ident of the account, with its event.
+// It is nil for an unknown account: otherwise anyone who names logins could fill the log.
 func (g *Guesses) Fail(l Login, reason string) (write func(ctx context.Context) error) {
 	f := g.Accounts.Fail(l.UUID())
 	if l.User == "" {
@@ -26,7 +26,7 @@ func (g *Guesses) Fail(l Login, reason string) (write func(ctx context.Context) 
 	return g.recordFailures(l, f, reason)
 }
 
-// Refuse returns what records a login that was right, and was refused all the same.
+// Refuse returns a function that records a login that was right but refused.
 func (g *Guesses) Refuse(l Login, reason string) (write func(ctx context.Context) error) {
 	return g.recordFailures(l, record.Failures{At: g.db.Now()}, reason)
 }

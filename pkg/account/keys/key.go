@@ -49,7 +49,7 @@ type Info struct {
 	Expires  string `json:"expires,omitempty"`  // absent: never
 }
 
-// Create makes an API key for the user who is logged in, and returns its token, which is
+// Create makes an API key for the logged-in user, and returns its token, which is
 // stored nowhere. A user with a password has to give it: a stolen session must not become a
 // permanent login. Errors: Invalid; Denied; Conflict when there are too many; Limited.
 func (s *Keys) Create(ctx context.Context, k New, password string, from sessions.Client) (Info, string, error) {
@@ -63,7 +63,7 @@ func (s *Keys) Create(ctx context.Context, k New, password string, from sessions
 	if err := s.Passwords.RequireProof(ctx, me, password); err != nil {
 		return Info{}, "", err
 	}
-	// A rule is compiled for those alone who have proven who they are.
+	// A rule is compiled only for users who have proven their identity.
 	if err := s.ValidateKey(k); err != nil {
 		s.Guesses.Return(from.Address)
 		return Info{}, "", err
@@ -147,7 +147,7 @@ func keyInfo(key record.Session) Info {
 	return info
 }
 
-// List returns the API keys of the user who is logged in, the oldest first.
+// List returns the API keys of the logged-in user, the oldest first.
 func (s *Keys) List(ctx context.Context, me *sessions.Session) ([]Info, error) {
 	return s.ListOf(ctx, me.User)
 }
@@ -167,7 +167,7 @@ func (s *Keys) ListOf(ctx context.Context, user record.User) ([]Info, error) {
 	return list, nil
 }
 
-// Revoke ends an API key of the user who is logged in. NotFound when it is not theirs.
+// Revoke ends an API key of the logged-in user. NotFound when it is not theirs.
 func (s *Keys) Revoke(ctx context.Context, me *sessions.Session, id string) error {
 	return s.RevokeKey(record.AsService(ctx, me.User.UUID), me.User.UUID, id)
 }

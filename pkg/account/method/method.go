@@ -1,4 +1,4 @@
-// Package method is what the methods have in common by which somebody proves who they are. Each has a folder here, and knows no other;
+// Package method has the common part of the methods of authentication. Each has a folder here, and knows no other;
 // the flows in belfry/pkg/account/flow know them by this interface.
 //
 //	          Begin                     Prove
@@ -20,7 +20,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Method is a way in which somebody proves who they are.
+// Method is a way in which a user proves their identity.
 type Method interface {
 	About() about.Method
 
@@ -43,25 +43,25 @@ type Method interface {
 type Factor interface {
 	Method
 
-	// Allow says why it can't be added in a session besides what holds for all methods; nil: it can.
+	// Allow says why it can't be added in a session besides the rules of all methods; nil: it can.
 	Allow(me *sessions.Session) error
 
-	// Setup begins to add it, and returns what is shown once. A secret is kept for Enroll, and with the second factor: SecretOf returns it.
-	// Those that are about.Method.Once have nothing to set up.
+	// Setup begins to add it, and returns data that is shown once. A secret is kept for Enroll, and with the second
+	// factor: SecretOf returns it. Those that are about.Method.Once have nothing to set up.
 	Setup(ctx context.Context, me *sessions.Session) (Setup, error)
 
-	// Enroll verifies the code to what the same session has set up, by try, which limits guesses. check is asked with the user as of the
-	// write that adds it; nil: nothing.
+	// Enroll verifies the code for the setup of the same session, by try, which limits guesses. check is asked with the
+	// user as of the write that adds it; nil: nothing.
 	Enroll(ctx context.Context, me *sessions.Session, secret, code string, try Try) (check func(now record.User) error, err error)
 }
 
-// Again is a method by which somebody who is logged in proves again who they are where they have no second factor.
+// Again is a method by which a logged-in user proves their identity again where they have no second factor.
 type Again interface {
 	Method
 	Has(ctx context.Context, user record.User) (bool, error)
 }
 
-// Login is a method that begins a login in a way of its own. One without it is asked to prove who the user of an address is.
+// Login is a method that begins a login in its own way. Other methods authenticate the user of an address.
 type Login interface {
 	Method
 	Identify(ctx context.Context, login string, a Answer, from sessions.Client) (Identified, error)
@@ -70,35 +70,35 @@ type Login interface {
 // Try makes a try of a code, within the limits of wrong ones.
 type Try func(verify func(ctx context.Context) (step uint64, ok bool, err error)) error
 
-// Answer is what somebody proves by who they are.
+// Answer is a user's proof of identity.
 type Answer struct {
 	Type   string // the method; "" for that of authenticator apps
 	Code   string
 	Signed Signed // of a method that is about.Method.Script
 }
 
-// Signed is what an authenticator has answered to a challenge.
+// Signed is an authenticator's answer to a challenge.
 type Signed struct {
 	Credential json.RawMessage // a PublicKeyCredential, as its toJSON makes it
 	Secret     string          // of the challenge
 	Cookie     bool            // Secret comes from a cookie
 }
 
-// Challenge is what a client needs to ask an authenticator. It is empty where a code was sent.
+// Challenge is the data for a client to ask an authenticator. It is empty if a code was sent.
 type Challenge struct {
 	Options json.RawMessage // {"publicKey": ...}, for navigator.credentials
 	Secret  string          // binds the challenge to the client: a cookie, or a field of the answer
 	Name    string          // distinguishes the cookies of challenges, of which each tab has its own
 }
 
-// Setup is what a second factor needs that is being added. It is shown once.
+// Setup is the data for adding a second factor. It is shown once.
 type Setup struct {
 	Secret string // in base32, to be typed; "" where a code was sent
 	URI    string // otpauth://totp/…
 	PNG    []byte // the URI as a QR code
 }
 
-// Identified is who has proven by a login who they are.
+// Identified is the user that a login has identified.
 type Identified struct {
 	User  record.User
 	Ident record.Ident // by which they were found
@@ -121,7 +121,7 @@ func SecretOf(sealer *seal.Sealer, user record.User, name string) (key string, o
 	return key, err == nil, err
 }
 
-// SetupUUID is the uuid of what a session sets up: another session can't confirm it.
+// SetupUUID is the uuid of a session's setup: another session can't confirm it.
 func SetupUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }
 
 // Unasked is embedded by methods that ask for nothing before their answer.

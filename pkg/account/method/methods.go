@@ -19,7 +19,7 @@ func (all Methods) Get(name string) Method {
 	return all[i]
 }
 
-// About returns what is known of a method; its name alone for one that does not exist.
+// About returns the description of a method; only the name of an unknown one.
 func (all Methods) About(name string) about.Method {
 	if m := all.Get(name); m != nil {
 		return m.About()
@@ -43,7 +43,7 @@ func (all Methods) Factor(name string) Factor {
 	return f
 }
 
-// Enabled returns what is known of the methods that are configured.
+// Enabled returns the descriptions of the configured methods.
 func (all Methods) Enabled() (enabled []about.Method) {
 	for _, m := range all {
 		if m.Enabled() {
@@ -53,8 +53,8 @@ func (all Methods) Enabled() (enabled []about.Method) {
 	return enabled
 }
 
-// Usable returns the types of second factors with which a login can be completed at a time, after it has begun by some methods. What proves
-// the first factor, which may be a mailbox, is no second one.
+// Usable returns the types of second factors with which a login can be completed at a time, after it has begun by some
+// methods. The proof of the first factor, which may be a mailbox, can't be the second one.
 func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now string) (usable []string) {
 	for _, one := range f.List() {
 		m := all.About(one.Type)
@@ -74,7 +74,7 @@ func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now 
 	return usable
 }
 
-// Logins returns what is known of the methods that are configured, and begin a login that has no route of its own.
+// Logins returns the descriptions of the configured methods that begin a login that has no route of its own.
 func (all Methods) Logins() []about.Method {
 	return slices.DeleteFunc(all.Enabled(), func(m about.Method) bool { return !m.Login })
 }

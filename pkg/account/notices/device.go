@@ -24,7 +24,7 @@ const (
 )
 
 // RecordDevice records the device of a login, and notifies the user of one that was not seen before. The first one of a
-// user is no news. It returns the secret of a cookie by which the device will be known; "" if it needs none.
+// user is not news. It returns the secret of a cookie by which the device will be known; "" if it needs none.
 // An error is logged: it keeps nobody from logging in, and the next login from the device is reported.
 func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions.Client) (cookie string) {
 	if s.Email == nil || s.Email.Notices[NoticeDevice] == nil {
@@ -59,7 +59,7 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 	return browser
 }
 
-// deviceHash is what is stored of the secret of a device.
+// deviceHash is the stored form of the secret of a device.
 func deviceHash(user, browser string) string { return secret.Digest(user + " device " + browser) }
 
 // devicesSince returns the devices that are known still.

@@ -1,4 +1,4 @@
-// Package notices informs users of what happens to their accounts, by mail.
+// Package notices informs users of events of their accounts, by mail.
 package notices
 
 import (

@@ -33,8 +33,8 @@ const (
 	NoticeDeleted       post.Notice = "deleted"       // an admin has deleted it
 )
 
-// MaxNotices is how many notices of one kind a user gets in NoticePeriod: whoever has the password must not be able to
-// flood the mailbox. Each kind counts on its own, so that many of one do not hide another.
+// MaxNotices is how many notices of one kind a user gets in NoticePeriod: a thief with the password must not be able
+// to flood the mailbox. Each kind counts on its own, so that many of one do not hide another.
 const (
 	MaxNotices   = 5
 	NoticePeriod = time.Hour
@@ -47,8 +47,8 @@ type Announcement struct {
 	About string // an address, or the name of a provider or key; "" for nothing
 	To    string // where it goes; "" to the owner address
 
-	// Always is for an act that must not be refused because of the notices before: of an admin, or of a user who has just proven to have
-	// the address to which it goes. Whoever has the password must not be able to keep either from acting.
+	// Always is for an act that must not be refused because of earlier notices: that of an admin, or of a user who has
+	// just proven the recipient's address. A thief with the password must not be able to prevent either.
 	Always bool
 }
 
@@ -71,7 +71,7 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 		}
 	}
 	err := s.Post.Order(ctx, post.Order{
-		// The address is in its name: a notice to who was the owner address is not replaced by one to who is that now.
+		// The address is in its name: a notice to the previous owner address is not replaced by one to the present one.
 		Mailbox: record.NoticePurpose + strings.ToLower(string(a.Kind)) + "-" + secret.Hex(user.UUID+" "+a.To), Why: record.Purpose(record.NoticePurpose + a.Kind), Address: a.To,
 		Delay: func(now record.Mailbox) time.Duration {
 			if a.Always {
@@ -102,8 +102,9 @@ func (s *Notices) AnnounceToOwner(ctx context.Context, user record.User, acting 
 	return err
 }
 
-// AnnounceToRegistered requests a notice to an address that is removed, if the account was registered with it and nobody has proven it: its owner
-// may have opened the link of its mail in another browser, and an address that somebody has added since is the owner address now.
+// AnnounceToRegistered requests a notice to an address that is removed, if the account was registered with it and
+// nobody has proven it. Its owner may have opened the link of its mail in another browser. An address that somebody has
+// added since is now the owner address.
 func (s *Notices) AnnounceToRegistered(ctx context.Context, user record.User, address string, a Announcement) error {
 	found, err := s.DB.StandingsOf(ctx, user)
 	if err != nil || found.Owner() == address {
@@ -124,8 +125,8 @@ func ActsForOthers(ctx context.Context, user string) bool {
 	return actor == nil || *actor != user
 }
 
-// Notify requests a notice about what takes nothing from the account, or what only its owner can have done. An error is logged,
-// because what it is about has happened.
+// Notify requests a notice about an act that takes nothing from the account, or that only its owner can have done. An
+// error is logged, because the act has happened.
 func (s *Notices) Notify(ctx context.Context, user record.User, kind post.Notice) {
 	err := s.Announce(ctx, user, Announcement{Kind: kind})
 	switch {
@@ -152,8 +153,8 @@ func noticeDelay(mailbox record.Mailbox, now time.Time) time.Duration {
 	return record.Time(all[len(all)-MaxNotices]).Add(NoticePeriod).Sub(now)
 }
 
-// ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false for a user without one, who
-// was deleted or disabled unless it is about that, and where the notice is not configured any more.
+// ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false if the notice
+// is no longer configured. It is also false for a deleted or disabled user, unless the notice is about that.
 func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 	kind := post.Notice(strings.TrimPrefix(string(request.For), record.NoticePurpose))
 	texts := s.Email.Notices[kind]
@@ -179,7 +180,7 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, req
 		}
 	}
 	data := mail.Data{Login: address, Link: s.Base.String(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
-	// Where an admin works is no business of the user.
+	// Where an admin works does not concern the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
 		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device

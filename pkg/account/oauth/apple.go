@@ -15,8 +15,8 @@ const appleIssuer = "https://appleid.apple.com"
 // NewApple makes the provider "Sign in with Apple". ClientID is the id of a service; the key takes the place of the
 // client's secret.
 //
-// Apple sends the browser to the callback by POST, which it requires for the scopes name and email, and the name
-// there alone, at the first login alone: as text that nobody has signed, as the name in a form.
+// Apple sends the browser to the callback by POST, which it requires for the scopes name and email. Only the
+// callback of the first login has the name, as unsigned text, like the name in a form.
 // https://developer.apple.com/documentation/signinwithapplerestapi
 func NewApple(c SiteConfig, key AppleKey) (Provider, error) {
 	c = c.or(appleIssuer, appleIssuer+"/auth/authorize", appleIssuer+"/auth/token", appleIssuer+"/auth/keys")

@@ -63,7 +63,7 @@ func parseAppleKey(text string) (*ecdsa.PrivateKey, error) {
 	// Variables of the environment often have no line breaks.
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(strings.TrimSpace(text), `\n`, "\n") + "\n"))
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, errs.New(errs.Invalid, "the privateKey is none: expected the content of a file AuthKey_*.p8 from Apple, which begins with -----BEGIN PRIVATE KEY-----")
+		return nil, errs.New(errs.Invalid, "the privateKey is not a private key: expected the content of a file AuthKey_*.p8 from Apple, which begins with -----BEGIN PRIVATE KEY-----")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -71,7 +71,7 @@ func parseAppleKey(text string) (*ecdsa.PrivateKey, error) {
 	}
 	private, ok := key.(*ecdsa.PrivateKey)
 	if !ok || private.Curve != elliptic.P256() {
-		return nil, errs.New(errs.Invalid, "the privateKey is no key of the curve P-256, as those from Apple are")
+		return nil, errs.New(errs.Invalid, "the privateKey is not a key of the curve P-256, as keys from Apple are")
 	}
 	return private, nil
 }

@@ -1,6 +1,6 @@
 package oauth
 
-// discord returns an address, which need not be verified, with the scope email alone.
+// discord returns an address, which need not be verified, only with the scope email.
 // https://discord.com/developers/docs/topics/oauth2
 var discord = oauth2Site{ //nolint:gosec // URLs, no credentials
 	authURL:    "https://discord.com/oauth2/authorize",

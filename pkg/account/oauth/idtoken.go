@@ -25,7 +25,8 @@ const (
 	nbfLeeway = 5 * time.Minute
 )
 
-// identifying are the claims that decide whose ID token it is and for whom: they are read as they were sent, or not at all.
+// identifying are the claims that identify the user and the audience of an ID token: they are read as they were sent,
+// or not at all.
 var identifying = []string{
 	"iss", "sub", "aud", "azp", "exp", "nbf", "nonce", "at_hash",
 	"tid", "oid", // Microsoft's
@@ -42,7 +43,7 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 		return nil, nil, err
 	}
 	keys := &recordingKeySet{KeySet: d.keys}
-	// The library checks the signature alone: it would not say what else is wrong.
+	// The library checks only the signature: it would not report other errors.
 	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{
 		SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true, SupportedSigningAlgs: d.Algorithms,
 	})
@@ -91,7 +92,7 @@ func (p *oidcProvider) checkForm(raw string, accepted []string) error {
 		return p.refused("is encrypted, which belfry does not read: configure this client there to get signed ones alone")
 	}
 	if len(accepted) == 0 {
-		accepted = []string{oidc.RS256} // what the library takes then
+		accepted = []string{oidc.RS256} // the library's default
 	}
 	if slices.Contains(accepted, head.Algorithm) {
 		return nil

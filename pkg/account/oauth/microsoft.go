@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Tenants of Microsoft that are none: who may log in.
+// Names instead of a tenant, by the accounts that may log in.
 const (
 	microsoftCommon        = "common"        // anybody
 	microsoftOrganizations = "organizations" // work and school accounts
@@ -26,10 +26,10 @@ var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // consumers; "" is common. A tenant's domain is refused: it can become another's. base is the URL of the cloud,
 // "" for the global one.
 //
-// An ID token names the tenant of its user, in tid and in its issuer. Who may log in is decided by that, and who
-// somebody is by oid in that tenant: it is immutable and never used again, as sub is, but the same for all
-// applications, so that accounts survive a new registration of the application. Never by email or preferred_username,
-// which the administrators of any tenant can set as they like.
+// An ID token names the tenant of its user, in tid and in its issuer. The tenant decides who may log in. The claim
+// oid identifies the user in that tenant: it is immutable and never reused. The same is true of sub, but oid is the
+// same for all applications, so accounts survive a new registration of the application. Neither email nor
+// preferred_username identifies a user: the administrators of any tenant can set them.
 // https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference
 func NewMicrosoft(c SiteConfig, tenant, base string) (Provider, error) {
 	tenant = strings.ToLower(cmp.Or(tenant, microsoftCommon))

@@ -22,7 +22,7 @@
 //
 // Neither errors nor profiles contain a token, code, secret or verifier: errors
 // of the libraries quote replies and URLs, so they are replaced, not wrapped. Tokens
-// leave the package in Identity.Tokens alone, of providers that are configured to
+// leave the package only in Identity.Tokens, of providers that are configured to
 // keep them, see Keeper.
 package oauth
 
@@ -46,11 +46,11 @@ type Provider interface {
 // AuthRequest starts a login.
 type AuthRequest struct {
 	CallbackURL string // the redirect URI: <baseURL>/auth/callback
-	State       string // is returned in the callback; OAuth 1 has none
+	State       string // is returned in the callback; OAuth 1 does not have it
 	Verifier    string // of PKCE: 43 to 128 characters that can't be guessed
 }
 
-// Redirect is where to redirect the browser to and what to store until the
+// Redirect is the target of the browser's redirect and the data to store until the
 // callback.
 type Redirect struct {
 	URL           string
@@ -69,8 +69,8 @@ type Callback struct {
 type Identity struct {
 	ID      string        // never changes and is never reused, unlike names and addresses
 	Profile object.Object // the provider's data about the user
-	Once    []string      // fields that may be absent, from a later profile as well, which then keeps them: the provider sends them at the first login alone, or did not return them now
-	Changes []string      // what of the profile could not be kept as it was sent, for the log; none of it says who the user is
+	Once    []string      // fields that may be absent, from a later profile as well, which then keeps them: the provider sends them only at the first login, or did not return them now
+	Changes []string      // parts of the profile that were changed, for the log; none identifies the user
 	Tokens  *Tokens       // nil unless the provider is configured to keep them
 }
 

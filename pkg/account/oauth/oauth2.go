@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// oauth2Site is what is specific to one OAuth 2 provider.
+// oauth2Site is the part that is specific to one OAuth 2 provider.
 type oauth2Site struct {
 	authURL, tokenURL, profileURL string
 	scope                         []string
@@ -197,7 +197,7 @@ func (p *oauth2Provider) extraField(ctx context.Context, m extraDocument, header
 	wrapped, changes, err := p.transport.parse(slices.Concat([]byte(`{"`+m.field+`":`), object.WithoutMark(body), []byte(`}`)))
 	more := func(change string) bool { return !strings.HasPrefix(change, m.field+":") }
 	if err == nil && (len(wrapped) != 1 || wrapped[m.field] == nil || slices.ContainsFunc(changes, more)) {
-		err = errs.New(errs.Invalid, "what %s returned can't be read", p.transport.name)
+		err = errs.New(errs.Invalid, "the reply of %s can't be read", p.transport.name)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -172,7 +172,7 @@ func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]by
 var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash", "aio", "rh", "uti"} // the last three are Microsoft's
 
 // userInfo returns the profile: the userinfo document, overridden by the signed
-// claims, which say who the user is without it.
+// claims, which identify the user without it.
 func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (profile object.Object, changes []string, err error) {
 	forgetLogin(claims)
 	if d.UserInfo == "" {

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// parse parses a profile, which becomes an object. The fields in exact are those that say who the user is; what of the others
+// parse parses a profile, which becomes an object. The fields in exact identify the user; what of the others
 // could not be kept as it was sent is in changes.
 func (t *transport) parse(body []byte, exact ...string) (o object.Object, changes []string, err error) {
 	o, changes, err = repair(body, exact...)
@@ -36,8 +36,8 @@ func (t *transport) identity(profile object.Object, field string) (Identity, err
 	return t.identityOf(profile, id, field, field)
 }
 
-// identityOf makes an Identity of a profile and its id, "" for none; fields say where the id was expected, and stay in the profile
-// whatever their size.
+// identityOf makes an Identity of a profile and its id, "" if it is missing. fields are the expected places of the id,
+// which stay in the profile at any size.
 func (t *transport) identityOf(profile object.Object, id, message string, fields ...string) (Identity, error) {
 	const most = 255
 	if id == "" || len(id) > most || strings.ContainsFunc(id, unicode.IsControl) {

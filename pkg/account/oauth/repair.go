@@ -15,12 +15,14 @@ import (
 	"belfry/pkg/object"
 )
 
-// A profile becomes an object, which takes less than what JSON is out there: half an emoji, a NUL character, text in
-// Latin-1, a member twice. None of that says who the user is, and none of it goes away when they try again. So it is repaired, or
-// left out, and the log names it. The fields that say who somebody is are exact: they are as they were sent or the login fails,
-// since two ids that were repaired could become one.
+// A profile becomes an object, which is stricter than the JSON of some providers: half an emoji, a NUL character, text
+// in Latin-1, a duplicate member. Such values do not identify the user, and another try has the same ones. So they are
+// repaired or omitted, and the log names them.
+//
+// The fields that identify the user are exact: the login fails unless they are as they were sent, since two repaired
+// ids could become equal.
 
-// repair parses an object that a provider sent. changes are what was not kept as it was sent, for the log.
+// repair parses an object that a provider sent. changes are the changed parts, for the log.
 func repair(body []byte, exact ...string) (o object.Object, changes []string, err error) {
 	if o, err = object.Parse(body); err == nil {
 		return o, nil, nil
@@ -61,7 +63,7 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 	return o, changes, err
 }
 
-// changed says what was done with a field. A name that could be a secret is left out: a provider may quote anything.
+// changed describes the change of a field. A name that could be a secret is left out: a provider may quote anything.
 func changed(name, what string) string {
 	const most = 32
 	plain := name != "" && len(name) <= most && name[0] >= 'a' && name[0] <= 'z' && !strings.ContainsFunc(name, func(r rune) bool {
@@ -112,8 +114,8 @@ func stringEnd(text []byte, start int) int {
 	return len(text)
 }
 
-// legibleString returns a JSON string with U+FFFD for NUL and for half a surrogate pair, and with bytes that are no UTF-8 read
-// as Latin-1. What is no string otherwise stays.
+// legibleString returns a JSON string with U+FFFD for NUL and for half a surrogate pair, and with bytes that are not
+// UTF-8 read as Latin-1. Other malformed strings stay.
 func legibleString(raw []byte) []byte {
 	if strict, err := jsontext.AppendUnquote(nil, raw); err == nil && bytes.IndexByte(strict, 0) < 0 {
 		return raw
@@ -149,7 +151,7 @@ type member struct {
 	twice   bool // there is another of the name with another value
 }
 
-// members returns the members of an object, each name once; false for what is no object.
+// members returns the members of an object, each name once; false for other values.
 func (r *repairer) members(text []byte) (all []member, ok bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {

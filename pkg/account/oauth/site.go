@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// oidcSite is what is specific to one OpenID Connect provider. All of it is empty for those that are
-// known by their issuer alone.
+// oidcSite is the part that is specific to one OpenID Connect provider. All of it is empty for those that are
+// known only by their issuer.
 type oidcSite struct {
 	name     string
 	needed   []string                                         // scopes without which there is no id
@@ -27,9 +27,9 @@ type oidcSite struct {
 	once     []string                                         // fields that are sent once, see Identity.Once
 }
 
-// newSite makes a provider whose endpoints are known: nothing is discovered, and the profile is what the ID
-// token has, which saves requests and, with Apple and Microsoft, does not depend on documents whose issuer is not
-// that of the ID tokens.
+// newSite makes a provider whose endpoints are known. It discovers nothing, and the profile is that of the ID
+// token, which saves requests. With Apple and Microsoft, it also avoids documents whose issuer differs from that
+// of the ID tokens.
 func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
 	if c.Scope != nil {
 		scope = slices.Clone(c.Scope)
@@ -56,7 +56,7 @@ func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
 	}
 }
 
-// or returns the configuration with defaults in place of what is not set.
+// or returns the configuration with defaults for missing values.
 func (c SiteConfig) or(issuer, authURL, tokenURL, keysURL string) SiteConfig {
 	c.Issuer, c.AuthURL = cmp.Or(c.Issuer, issuer), cmp.Or(c.AuthURL, authURL)
 	c.TokenURL, c.KeysURL = cmp.Or(c.TokenURL, tokenURL), cmp.Or(c.KeysURL, keysURL)

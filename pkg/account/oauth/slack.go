@@ -9,7 +9,7 @@ import (
 )
 
 // NewSlack makes the provider "Sign in with Slack". Its token endpoint fails with a code_verifier, so the nonce
-// in the ID token is what binds a code to the login that it is for.
+// in the ID token binds a code to its login.
 // https://docs.slack.dev/authentication/sign-in-with-slack/
 func NewSlack(c SiteConfig) Provider {
 	site := oidcSite{name: "slack", noPKCE: true, complete: slackProfile, id: slackID, idFields: "team_id and sub"}
@@ -32,7 +32,7 @@ func slackProfile(profile object.Object, _ url.Values) {
 
 var slackIDSyntax = regexp.MustCompile(`^[A-Z0-9]{1,100}$`)
 
-// slackID is the id of the workspace and that of the user in it, which is unique there alone.
+// slackID is the id of the workspace and that of the user in it, which is unique only there.
 func slackID(profile object.Object) string {
 	team, _ := profile.Text("team_id")
 	user, _ := profile.Text("sub")

@@ -34,8 +34,8 @@ func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// repairTokenReply returns a reply of a token endpoint with expires_in as a whole number, or without it. RFC 6749 has a number of
-// seconds; there are providers that send 3599.0, "3599", "" or -1. What is no JSON object stays.
+// repairTokenReply returns a reply of a token endpoint with expires_in as an integer, or without it. RFC 6749 has a
+// number of seconds; some providers send 3599.0, "3599", "" or -1. A reply that is not a JSON object stays.
 func repairTokenReply(body []byte) []byte {
 	o, _, err := repair(body, "access_token", "id_token", "refresh_token", "token_type")
 	if err != nil {

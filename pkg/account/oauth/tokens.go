@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Tokens are what a provider has issued for the data of a user. Formatting, logging and JSON show
+// Tokens are issued by a provider for the data of a user. Formatting, logging and JSON show
 // none of them.
 type Tokens struct {
 	Access  string
@@ -43,7 +43,7 @@ type Keeper interface {
 
 	// Refresh returns new tokens for a refresh token. A provider that rotates refresh tokens accepts each
 	// once, and may end all of them when it gets one again: two calls with one must not overlap.
-	// Denied: the provider does not accept the refresh token any more; see Finish for others.
+	// Denied: the provider no longer accepts the refresh token; see Finish for others.
 	Refresh(ctx context.Context, refresh string) (Tokens, error)
 }
 
@@ -83,7 +83,7 @@ func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh s
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.tokenClient())
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
-		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s does not accept the stored tokens any more%s", t.name, codeOf(err)))
+		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s no longer accepts the stored tokens%s", t.name, codeOf(err)))
 	}
 	if len(token.AccessToken)+len(token.RefreshToken) > maxRefreshed {
 		return Tokens{}, errs.New(errs.Invalid, "a reply of %s has tokens of more than %d bytes", t.name, maxRefreshed)
@@ -95,7 +95,7 @@ func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh s
 // reply may be larger: it can have an ID token.
 const maxRefreshed = 64 << 10
 
-// tokensOf returns the tokens of a reply. A reply without a scope grants what was asked for (RFC 6749,
+// tokensOf returns the tokens of a reply. A reply without a scope grants the requested one (RFC 6749,
 // section 5.1). GitHub separates scopes by commas.
 func tokensOf(config oauth2.Config, token *oauth2.Token) *Tokens {
 	scope, ok := token.Extra("scope").(string)

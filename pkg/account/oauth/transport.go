@@ -115,7 +115,7 @@ func (t *transport) unavailable(ctx context.Context, err error) error {
 }
 
 // loggableCause is the part of a failed request's error that may be logged: other
-// errors of net/http quote what the server sent.
+// errors of net/http quote the server.
 func loggableCause(err error) error {
 	var network *net.OpError
 	var certificate *tls.CertificateVerificationError

@@ -1,4 +1,4 @@
-// Package once is about what is valid once and sent twice all the same: codes, tokens of mails, flows, challenges.
+// Package once is about secrets that are valid once but sent twice: codes, tokens of mails, flows, challenges.
 //
 //	valid ── used up, atomically ──► in progress ──┬─ the act has succeeded ──► remembered for 10 minutes: a Repetition
 //	                                               └─ the act has failed ─────► nothing to repeat
@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/account/record"
 )
 
-// Uses remembers what was used.
+// Uses remembers used secrets.
 type Uses struct {
 	DB      *record.Stores
 	Log     *slog.Logger

@@ -14,15 +14,18 @@ import (
 	"belfry/pkg/errs"
 )
 
-// What is valid once is sent twice all the same: a scanner of mails opens a link before its reader does, a double click sends a form
-// again, a page is reloaded. The second time nothing happens, and it is no wrong guess: whoever sends it knew the secret. So the record
-// in which a secret was used up keeps its hash for a while, and the reply says what the first use did: to the same browser, which
-// is known by a cookie, where it led; to all others, in words that are the same for every account. A repetition never makes a session.
+// A secret that is valid once can be sent twice: a scanner of mails opens a link before its reader does, a double click
+// sends a form again, a page is reloaded. The second time nothing happens. It is no wrong guess either, because the
+// sender knew the secret.
+//
+// So the record in which a secret was used up keeps its hash for a while, and the reply says what the first use did.
+// The same browser, known by a cookie, gets the result. All others get a text that is the same for every account. A
+// repetition never makes a session.
 
 // UsedTTL is how long a secret that was used is remembered by its hash.
 const UsedTTL = 10 * time.Minute
 
-// actTexts say what is the case, to whoever has the secret. They are the same for every account.
+// actTexts tell the state to a client that has the secret. They are the same for every account.
 var actTexts = map[record.Act]string{
 	record.ActConfirmed:  "this link was opened before: the address is confirmed",
 	record.ActRegistered: "the token was used before: the address is registered. Log in",
@@ -47,7 +50,7 @@ type Repetition struct {
 	Known bool
 
 	browser string    // digest of the cookie of the browser of the first use; "" if it had none
-	Nowhere bool      // the first use has led to where nothing leads a second time
+	Nowhere bool      // the result of the first use can't be reached again
 	At      time.Time // of the first use, which may be in progress
 
 	// Token is one for a recovery as it was. While it would recover the account, the first use has not.
@@ -56,7 +59,7 @@ type Repetition struct {
 
 func (*Repetition) Error() string { return "the same was done before" }
 
-// Is reports that whoever repeats something has not guessed it.
+// Is reports that a repetition is not a guess.
 func (*Repetition) Is(target error) bool { return target == guess.ErrKnown }
 
 // Repeated returns the repetition that an error is about; nil for another error.
@@ -66,7 +69,7 @@ func Repeated(err error) *Repetition {
 	return r
 }
 
-// ErrRepeated is the error of a repetition, of the kind that another secret has which is of no use.
+// ErrRepeated is the error of a repetition, of the same kind as for an invalid secret.
 func ErrRepeated(r Repetition, kind errs.Kind) error {
 	return errs.Wrap(&r, kind, "%s", actTexts[r.Act])
 }
@@ -84,13 +87,14 @@ func isBrowser(from sessions.Client, browser string) bool {
 		slices.ContainsFunc(from.Browsers, func(cookie string) bool { return secret.Matches(byCookie(cookie), browser) })
 }
 
-// byCookie is how a browser is known by its cookie. Whatever that says, it is no session, whose id is no secret.
+// byCookie identifies a browser by its cookie. The prefix keeps a cookie from being taken for the id of a
+// session, which is not secret.
 func byCookie(value string) string { return "browser " + value }
 
-// inSession is how a browser without a cookie of its own is known: by that of its session.
+// inSession identifies a browser without such a cookie by its session.
 func inSession(from sessions.Client) string { return "session " + from.Session.ID }
 
-// BrowserDigest is what is stored of the browser that uses a secret.
+// BrowserDigest is the stored form of the browser that uses a secret.
 func BrowserDigest(from sessions.Client) string {
 	switch {
 	case from.Browser != "":
@@ -107,12 +111,12 @@ func NewBrowser() string { return secret.New() }
 // maxUsed is how many used secrets a mailbox has.
 const maxUsed = 16
 
-// RepetitionOf is what another use of a secret is.
+// RepetitionOf is the repetition by another use of a secret.
 func RepetitionOf(u record.UsedSecret) *Repetition {
 	return &Repetition{Act: u.Act, browser: u.Browser, At: record.Time(u.Until).Add(-UsedTTL), Token: record.MailedToken{User: u.User, Epoch: u.Epoch}}
 }
 
-// UnexpiredUsed returns the used secrets of a mailbox that are remembered still.
+// UnexpiredUsed returns the used secrets of a mailbox that are still remembered.
 func (s *Uses) UnexpiredUsed(mailbox record.Mailbox) []record.UsedSecret {
 	now := record.Timestamp(s.DB.Now())
 	return slices.DeleteFunc(slices.Clone(mailbox.Used), func(u record.UsedSecret) bool { return u.Until <= now })
@@ -128,7 +132,7 @@ func (s *Uses) AddUsed(mailbox *record.Mailbox, more ...record.UsedSecret) {
 	mailbox.Used = all[max(0, len(all)-maxUsed):]
 }
 
-// ForgetUsed removes used secrets from a mailbox: what they were used for has failed, so there is nothing to repeat.
+// ForgetUsed removes used secrets from a mailbox: their act has failed, so there is nothing to repeat.
 func (s *Uses) ForgetUsed(ctx context.Context, mailbox string, which func(record.UsedSecret) bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), sessions.BackgroundTimeout)
 	defer cancel()
@@ -151,8 +155,8 @@ func (s *Uses) RepeatedToken(mailbox record.Mailbox, token string, purposes []re
 	return nil
 }
 
-// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits is found by trying: it is known to the
-// browser that has used it alone, and is a wrong one from any other. A link has 256 bits.
+// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits can be guessed: it is a
+// repetition only for the browser that has used it, and a wrong code from any other. A link has 256 bits.
 func (s *Uses) RepeatedLogin(mailbox record.Mailbox, binding, code string, from sessions.Client) *Repetition {
 	for _, u := range s.UnexpiredUsed(mailbox) {
 		typed := secret.TypedCode(code)
@@ -179,7 +183,7 @@ func UsedBefore(u record.Use, kind errs.Kind) error {
 	return ErrRepeated(Repetition{Act: u.Act, Provider: u.Provider, browser: u.Browser, Nowhere: u.Application}, kind)
 }
 
-// UseUp uses a token up: nothing stays of what was in it.
+// UseUp uses a token up: its data is removed.
 func (s *Uses) UseUp(t *record.Token, u record.Use) {
 	u.Application = t.Application != nil
 	*t = record.Token{Meta: t.Meta, Use: &u, Expires: s.DB.Now().Add(UsedTTL)}
@@ -204,7 +208,7 @@ func (s *Uses) Settle(ctx context.Context, uuid string, done bool) {
 		err = s.DB.Tokens.Store.Delete(ctx, uuid, 0)
 	}
 	if record.IgnoreNotFound(err) != nil {
-		s.Log.WarnContext(ctx, "auth: what a login led to was not recorded; if it is sent twice, the second reply will not know of the first", "error", err)
+		s.Log.WarnContext(ctx, "auth: the result of a login was not recorded; a repeated request will not get it", "error", err)
 	}
 }
 
@@ -216,7 +220,7 @@ const (
 	maxRepeatWaits = 64
 )
 
-// Await calls whether something is the case until it is, or can't be any more, while the first use may be in progress.
+// Await calls is until something is the case, or is final, while the first use may be in progress.
 func (s *Uses) Await(ctx context.Context, begun time.Time, is func() (is, final bool, err error)) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, repeatWait)
 	defer cancel()

@@ -44,7 +44,7 @@ type Database struct {
 func Open(content []byte) (*Database, error) {
 	reader, err := maxminddb.OpenBytes(content)
 	if err != nil {
-		return nil, errors.New("it is no database in MaxMind's format (.mmdb)")
+		return nil, errors.New("it is not a database in MaxMind's format (.mmdb)")
 	}
 	if kind := reader.Metadata.DatabaseType; !strings.Contains(kind, "City") && !strings.Contains(kind, "Country") {
 		return nil, fmt.Errorf("expected a database of cities or countries, not of type %q", kind)

@@ -64,7 +64,7 @@ func TestPrivateAddressesHaveNoPlace(t *testing.T) {
 
 func TestWhatIsNoDatabaseOfPlacesIsRefused(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": nil, "a text": []byte("places"), "half of one": file(t)[:9000]} {
-		if _, err := Open(data); err == nil || !strings.Contains(err.Error(), "no database in MaxMind's format") {
+		if _, err := Open(data); err == nil || !strings.Contains(err.Error(), "not a database in MaxMind's format") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -26,15 +26,15 @@ const (
 
 // UndoTTL is how long the token of an undoing is valid from the request of the change.
 func (s *Post) UndoTTL() time.Duration {
-	if s.Email == nil { // any more: admins see the changes of before still
+	if s.Email == nil { // no mails are configured: admins still see earlier changes
 		return UndoTTL
 	}
 	return UndoTTL + s.Email.TokenTTL
 }
 
 const (
-	// unsentFor is how long the next change waits for a mail that is not sent: longer than mail servers fail, but not for ever where
-	// the mailbox does not exist any more.
+	// unsentFor is how long the next change waits for a mail that is not sent: longer than mail servers fail, but not
+	// forever if the mailbox no longer exists.
 	unsentFor = 24 * time.Hour
 )
 

@@ -72,8 +72,8 @@ func (s *Post) prepareMail(ctx context.Context, mailbox record.Mailbox, request 
 	return compose(ctx, mailbox, request)
 }
 
-// WithToken returns a composer of mails with a token, which is stored before: its hash alone. bind binds it to what it is for; nil: to
-// nothing.
+// WithToken returns a composer of mails with a token, of which only the hash is stored before. bind binds it to its
+// purpose; nil: to nothing.
 func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration, bind func(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error) Composer {
 	return func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 		token := secret.New()
@@ -146,8 +146,9 @@ func (s *Post) AddToken(mailbox *record.Mailbox, token record.MailedToken, ttl t
 	}
 }
 
-// leastUndo returns the index of the token that gives way to one which undoes a change of a user: of a change of the same user that
-// has ended, as they can have so many; or of an address that nobody had proven. See package changes.
+// leastUndo returns the index of the token that is replaced by a new one to undo a change of a user. If the user has
+// the most possible tokens, it is one of their own, whose change has ended; otherwise it is one of an unproven address.
+// See package changes.
 func leastUndo(all []record.MailedToken, user string) int {
 	own := func(t record.MailedToken) bool { return t.User == user }
 	n := 0

@@ -26,5 +26,5 @@ type Email struct {
 	Notices map[Notice]*mail.Templates
 }
 
-// Notice is a kind of mail by which users learn what has happened to their account. It has no token.
+// Notice is a kind of mail about an event of the user's account. It has no token.
 type Notice string

@@ -47,7 +47,7 @@ func (s *Post) Request(ctx context.Context, login, mailbox string, from sessions
 	return s.Enqueue(ctx, id.ID, mailbox, why(user, ident))
 }
 
-// Outcome is what following the link of a mail leads to.
+// Outcome is the result of the link of a mail.
 type Outcome int
 
 // Outcomes of the link of a mail.

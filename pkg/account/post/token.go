@@ -66,7 +66,7 @@ type Order struct {
 	// Delay is how long the mailbox has to wait; nil for MailInterval since the last request.
 	Delay func(now record.Mailbox) time.Duration
 
-	// With sets what the mailbox has to have besides the request; nil for nothing.
+	// With sets further data of the mailbox besides the request; may be nil.
 	With func(now *record.Mailbox)
 }
 
@@ -106,10 +106,10 @@ func (s *Post) MailDelay(mailbox record.Mailbox, now time.Time) time.Duration {
 	return at.Add(s.Email.MailInterval).Sub(now)
 }
 
-// ErrToken is the cause of errors of a token of a mail that is of no use.
+// ErrToken is the cause of errors of an invalid token of a mail.
 var ErrToken = errors.New("the token of a mail is not valid")
 
-// TokenError does not say what is wrong with the token.
+// TokenError does not reveal the error of the token.
 func TokenError() error {
 	return errs.Wrap(ErrToken, errs.Denied, "the token is wrong, was used, or has expired: request another mail")
 }
@@ -155,8 +155,9 @@ func (s *Post) ValidToken(mailbox record.Mailbox, token string, purposes []recor
 	return mailbox.Tokens[i], true
 }
 
-// Consume invalidates a token and all others for the same purpose; of those that undo changes, which may be of other accounts, that
-// of the same change alone. Of two concurrent calls one is Denied, as a repetition. All that it invalidates are remembered as used for the act; for none, none is.
+// Consume invalidates a token and all others for the same purpose; of those that undo changes, which may be of other
+// accounts, only that of the same change. Of two concurrent calls one is Denied, as a repetition. All that it
+// invalidates are remembered as used for the act; for none, none is.
 func (s *Post) Consume(ctx context.Context, v VerifiedToken, act record.Act, from sessions.Client) error {
 	return s.ConsumeIn(ctx, s.DB.Mailboxes, v, act, from)
 }

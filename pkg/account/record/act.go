@@ -1,6 +1,6 @@
 package record
 
-// Act is what a secret was used for.
+// Act is the act for which a secret was used.
 type Act string
 
 // The acts.
@@ -11,9 +11,9 @@ const (
 	ActLoggedIn   Act = "login"      // a login, or that an identity was linked
 	ActAddress    Act = "address"    // a new address was confirmed
 	ActUndone     Act = "undone"     // a change of address was undone
-	ActKept       Act = "kept"       // a change of address can't be undone any more
+	ActKept       Act = "kept"       // a change of address can no longer be undone
 	ActPasskey    Act = "passkey"    // a passkey was added
 	ActChanged    Act = "changed"    // the user of a session has changed the password
-	ActProven     Act = "proven"     // the user of a session has proven again who they are
+	ActProven     Act = "proven"     // the user of a session has proven their identity again
 	ActFirstAdmin Act = "first"      // the first admin was made
 )

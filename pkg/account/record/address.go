@@ -19,7 +19,7 @@ const (
 
 // NormalizeAddress returns the form of an e-mail address by which accounts are
 // found: ASCII letters in lower case, an international domain in its ASCII form.
-// It reports errs.Invalid for text that is no address that mail can be sent to.
+// It reports errs.Invalid for text that is not an address that mail can be sent to.
 func NormalizeAddress(text string) (string, error) {
 	address, err := KnownAddress(text)
 	if err != nil {
@@ -60,8 +60,8 @@ func KnownAddress(text string) (string, error) {
 			return "", errAddress("only ASCII letters are accepted before the @")
 		}
 	}
-	// Dots may be one after the other, or last before the @: there are providers that gave away such addresses. So their characters are
-	// what an address without them has.
+	// Dots may be one after the other, or last before the @: there are providers that gave away such addresses. So they
+	// are accepted, with the characters of other addresses.
 	usual := strings.ReplaceAll(local, ".", "") + "@" + domain
 	if parsed, err := mail.ParseAddress(usual); local[0] == '.' || err != nil || parsed.Name != "" || parsed.Address != usual {
 		return "", errAddress("expected an address such as ada@example.com")

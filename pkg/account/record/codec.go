@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Meta is what all records have.
+// Meta is the common part of all records.
 type Meta struct {
 	store.Stored        // as it was read
 	Created      string // when; "" of a record that is not stored yet
@@ -194,8 +194,8 @@ func (c *codec) all(record reflect.Value) object.Object {
 	return fields
 }
 
-// changes returns the fields in which a record differs from how it is stored. They are never none: a record that is as it was is
-// written all the same, so that it has a new revision and its events are published.
+// changes returns the fields in which a record differs from its stored version. There is at least one field: an
+// unchanged record is still written, so that it has a new revision and its events are published.
 func (c *codec) changes(m *Meta, record reflect.Value) object.Object {
 	fields, stored := object.Object{}, object.Values(m.Body, c.names)
 	if m.cleared {

@@ -96,7 +96,7 @@ func (f Factors) AddedBefore(at string) Factors {
 	return f
 }
 
-// IsZero reports whether nothing is stored: recovery codes are of no use without a second factor.
+// IsZero reports whether nothing is stored: recovery codes are useless without a second factor.
 func (f Factors) IsZero() bool { return !f.Any() }
 
 // MarshalJSON implements json.Marshaler.

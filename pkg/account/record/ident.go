@@ -18,8 +18,9 @@ type Ident struct {
 
 	Validated bool `record:"validated,keep" left:"is set, is set, is set, stays"`
 
-	// Proven marks an ident whose address was proven by the owner of the account. Validated alone may be a stranger's account and a
-	// link that the address's owner followed. ProvenAt is since when, where that is not when the ident was created.
+	// Proven marks an ident whose address was proven by the owner of the account. If only Validated is set, the account
+	// may be a stranger's, and the address's owner followed the link. ProvenAt is the time of the proof, if it is later
+	// than the creation of the ident.
 	Proven   bool   `record:"_proven,keep" left:"stays, is set, is set, stays"`
 	ProvenAt string `record:"_provenAt" left:"stays, is set, stays, stays"`
 
@@ -31,7 +32,7 @@ type Ident struct {
 
 	// Of a provider that keeps tokens.
 	Tokens string `record:"_tokens" left:"stays, ends, undoes, stays"`  // sealed for the ident
-	Lease  Lease  `record:"_refresh" left:"stays, ends, undoes, stays"` // who is refreshing them, and until when others wait
+	Lease  Lease  `record:"_refresh" left:"stays, ends, undoes, stays"` // holder of the refresh, and until when others wait
 
 	// Of a passkey.
 	Name           string      `record:"name" left:"stays, ends, undoes, stays"`

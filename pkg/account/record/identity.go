@@ -13,7 +13,7 @@ import (
 // Email is the provider that knows people by their addresses.
 const Email = "email"
 
-// Identity is who somebody is to a provider. An ident represents it.
+// Identity is a user's identity for a provider. An ident represents it.
 type Identity struct {
 	ID        string // the provider's id of the user
 	Provider  string
@@ -22,7 +22,7 @@ type Identity struct {
 	Validated bool
 }
 
-// AddressIdentity is the identity of an address. Text that is no address
+// AddressIdentity is the identity of an address. Text that is not an address
 // belongs to no user and is not changed: its lower case could be an address.
 func AddressIdentity(login string) Identity {
 	address, err := KnownAddress(login)

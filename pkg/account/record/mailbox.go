@@ -25,12 +25,12 @@ type Mailbox struct {
 	Meta
 
 	Address  string        `record:"login" left:"stays, stays, stays, stays"`
-	Request  MailRequest   `record:"mail" left:"stays, stays, stays, stays"`  // a mail that is on its way is composed by what the account is then
+	Request  MailRequest   `record:"mail" left:"stays, stays, stays, stays"`  // a pending mail is composed by the state of the account at that time
 	Sent     string        `record:"_sent" left:"stays, stays, stays, stays"` // id of the last MailRequest whose mail was sent
 	Expires  time.Time     `record:"expires" left:"stays, stays, stays, stays"`
 	Tokens   []MailedToken `record:"_issued" left:"ends, ends, ends, ends"`   // bound to the epoch, or to a change of address
 	Logins   []MailLogin   `record:"_logins" left:"ends, ends, ends, ends"`   // bound to the epoch
-	Used     []UsedSecret  `record:"_used" left:"stays, stays, stays, stays"` // hashes of what is of no use any more
+	Used     []UsedSecret  `record:"_used" left:"stays, stays, stays, stays"` // hashes of secrets that are used up
 	Failures Failures      `record:"_failedLogins" left:"stays, stays, stays, stays"`
 
 	Change *PendingChange `record:"_change" left:"ends, ends, ends, stays"`
@@ -55,7 +55,7 @@ type MailedToken struct {
 	Until string  `json:"until"`
 	Mail  string  `json:"mail"` // id of the MailRequest
 
-	// The account that a token for recovery was made for. It is of no use once the
+	// The account that a token for recovery was made for. It is useless once the
 	// address has another user, or the user another epoch, that is another password.
 	User  string `json:"user,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
@@ -70,7 +70,7 @@ func (t MailedToken) Recovers(user User) bool {
 }
 
 // MailLogin is a login by mail in progress. It is bound to the browser, or the pending login, that asked for it: the
-// code alone, which has six digits, is of no use. That is also why a plain hash of it is enough.
+// code by itself, which has six digits, is useless. That is also why a plain hash of it is enough.
 type MailLogin struct {
 	Binding string `json:"binding"`      // digest of the secret that has to come with the code
 	Method  string `json:"method"`       // MethodCode or MethodLink
@@ -80,7 +80,7 @@ type MailLogin struct {
 	Hash    string `json:"hash,omitempty"`  // of the code, or of the token of the link; "" until the mail is composed
 	Tries   int    `json:"tries,omitempty"` // wrong codes
 
-	// The account that it is for, "" for none. It is of no use once the user has another epoch.
+	// The account that it is for, "" for none. It is useless once the user has another epoch.
 	User  string `json:"user,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
 }
@@ -105,7 +105,7 @@ type UsedSecret struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 }
 
-// PendingChange says what the last mail about a change of address is about.
+// PendingChange is the change that the last mail about a change of address is about.
 type PendingChange struct {
 	Mail   string `json:"mail"` // id of the MailRequest
 	User   string `json:"user"`

@@ -1,6 +1,7 @@
 package record
 
-// Methods by which somebody proves who they are; besides these, the name of a provider. They are in sessions and in events.
+// Methods by which a user proves their identity; besides these, the name of a provider. They are in sessions and in
+// events.
 const (
 	MethodPassword = "password"
 	MethodLink     = "link"     // the link of a mail

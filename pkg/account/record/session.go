@@ -37,8 +37,8 @@ func (s *Session) owner() string { return s.User }
 // IsKey reports whether a record is an API key.
 func (s Session) IsKey() bool { return s.Provider == KeyType }
 
-// Proven returns how the user of a session has proven who they are. A session of an earlier release began with one factor. An API key has
-// no time: nobody proves anything with it.
+// Proven returns how the user of a session has proven their identity. A session of an earlier release began with one
+// factor. An API key has no time: nobody proves anything with it.
 func (s Session) Proven() Proof {
 	p := s.complete()
 	if p.At.IsZero() && !s.IsKey() {
@@ -47,14 +47,14 @@ func (s Session) Proven() Proof {
 	return p
 }
 
-// Proof is how somebody has proven who they are.
+// Proof is how somebody has proven their identity.
 type Proof struct {
 	Provider string    `record:"type" left:"ends, ends, ends, ends"`            // the type of the session
 	Methods  []string  `record:"methods" left:"ends, ends, ends, ends"`         // in the order of the steps
 	AAL      int       `record:"aal" left:"ends, ends, ends, ends"`             // 1, or 2 if the methods are two factors together
 	At       time.Time `record:"authenticatedAt" left:"ends, ends, ends, ends"` // the last time
 	Limited  bool      `record:"_limited" left:"ends, ends, ends, ends"`        // the user has a second factor that could not be asked for
-	Again    bool      // the session replaces one whose user has proven again who they are
+	Again    bool      // the session replaces one whose user has proven their identity again
 }
 
 func (p Proof) complete() Proof {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// An account belongs to whoever has the address that was proven first and is there still: its owner address. That address
-// learns of every act that takes something from the account, and it alone can undo a change of the account's addresses.
-// An address that somebody adds, however soon, never comes before it.
+// An account belongs to the owner address: of its present addresses, the one that was proven first. That address gets a
+// notice of every act that takes something from the account, and it alone can undo a change of the account's addresses.
+// An added address never precedes it, however early it is added.
 
 // Standing is an e-mail address of an account.
 type Standing struct {

@@ -41,14 +41,14 @@ func Open(users, idents, sessions, tokens *store.Store, now func() time.Time) *S
 }
 
 // Links is the table of the record of links for the first admin. It makes no events: that belfry starts is
-// no change that listeners and people who read the log have to see.
+// not a change that listeners and readers of the log have to see.
 func (s *Stores) Links() Mailboxes {
 	return Mailboxes{s.Mailboxes.Store.WithOptions(func(o *store.Options) { o.NoEvents = true }), s.Mailboxes.codec}
 }
 
-// ClockTolerance is how far ahead the clock of another process may be. What was
-// stored at a later time than that was stored before the clock was set back: nobody
-// waits until the clock shows that time again.
+// ClockTolerance is how far ahead the clock of another process may be. A later time was
+// stored before the clock was set back: belfry does not wait until the clock shows that
+// time again.
 const ClockTolerance = time.Minute
 
 // AsService returns a context whose writes are belfry's own, for the request

@@ -45,10 +45,10 @@ func (t Table[T, P]) Create(ctx context.Context, uuid string, record T) (T, erro
 	return t.Of(stored)
 }
 
-// ErrUnchanged is what a change returns that leaves the record as it is. It is no error of Change.
+// ErrUnchanged is returned by a change that leaves the record as it is. Change then returns nil.
 var ErrUnchanged = errors.New("record: the record stays as it is")
 
-// Change calls change with a record, and writes what that has made different. It calls it again when another write came first.
+// Change calls change with a record, and writes the difference. It calls it again when another write came first.
 // Errors: NotFound; those of change.
 func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) error) (T, error) {
 	stored, err := t.Store.Mutate(ctx, uuid, func(now store.Stored) (store.Mutation, error) {
@@ -62,13 +62,14 @@ func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) err
 	return t.Of(stored)
 }
 
-// entry is a pointer to a record of any type. What needs no more than that is not generic, which keeps the program small.
+// entry is a pointer to a record of any type. Code that needs no more than that is not generic, which keeps the program
+// small.
 type entry interface {
 	meta() *Meta
 	owner() string
 }
 
-// mutation reads a stored record, changes it, and returns the write of what differs.
+// mutation reads a stored record, changes it, and returns the write of the difference.
 func (c *codec) mutation(now store.Stored, record entry, change func() error) (store.Mutation, error) {
 	value, m := reflect.ValueOf(record).Elem(), record.meta()
 	if err := c.decode(value, m, now); err != nil {

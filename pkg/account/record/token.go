@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Token is a login, a flow, a challenge or a setup in progress, which is used once. What its record has depends on its kind, by which its
-// uuid begins.
+// Token is a login, a flow, a challenge or a setup in progress, which is used once. Its fields depend on its kind,
+// which is the prefix of its uuid.
 type Token struct {
 	Meta
 
@@ -17,7 +17,7 @@ type Token struct {
 	Use *Use `record:"_use" left:"stays, stays, stays, stays"`
 
 	// Of all that is bound to a user and the epoch: logins that wait for a second factor, codes for applications.
-	User  string  `record:"_user" left:"ends, ends, ends, ends"` // of a flow: to whom the identity is to be linked
+	User  string  `record:"_user" left:"ends, ends, ends, ends"` // of a flow: the user to link the identity to
 	Epoch *uint64 `record:"_epoch" left:"ends, ends, ends, ends"`
 	Proof
 	Application *Application `record:"_application" left:"ends, ends, ends, ends"`
@@ -49,7 +49,7 @@ const (
 	KindRegistration = "registration-" // of an address, without a token
 )
 
-// Proven returns how the user of a token has proven who they are.
+// Proven returns how the user of a token has proven their identity.
 func (t Token) Proven() Proof {
 	p := t.complete()
 	if p.At.IsZero() {
@@ -66,13 +66,13 @@ func (t Token) InEpoch() uint64 {
 	return *t.Epoch
 }
 
-// Use is what a token was used for.
+// Use is the use of a token.
 type Use struct {
 	Act      Act    `json:"act"`
 	Provider string `json:"provider,omitempty"`
 	Browser  string `json:"browser,omitempty"` // digest of the cookie of the browser
 	Secret   string `json:"secret,omitempty"`  // digest of the secret of the flow
-	Answer   string `json:"answer,omitempty"`  // digest of what it was answered with
+	Answer   string `json:"answer,omitempty"`  // digest of the answer
 	Done     bool   `json:"done,omitempty"`    // the act has succeeded; absent while it is in progress
 
 	// Application says that it was for an application: its browser was sent there with a code, which is sent once.

@@ -15,12 +15,12 @@ type User struct {
 	Password string `record:"password" left:"is set, is set, ends, is set"` // its encoded hash; a login by mail removes it
 	Epoch    uint64 `record:"_epoch" left:"is set, is set, is set, is set"` // how often all sessions were ended
 
-	// PasswordByMail says that the password proves the mailbox alone: see Proof.
+	// PasswordByMail says that the password proves only the mailbox: see Proof.
 	PasswordByMail bool `record:"_passwordByMail" left:"is set, is set, ends, ends"`
 
 	DeviceEpoch uint64          `record:"_deviceEpoch" left:"is set, is set, is set, is set"` // the epoch before which no device is known
 	Factors     Factors         `record:"_factors" left:"stays, ends, undoes, stays"`
-	Changes     []AddressChange `record:"_addressChanges" left:"ends, ends, ends, stays"` // a recovery ends the rights of its own address alone
+	Changes     []AddressChange `record:"_addressChanges" left:"ends, ends, ends, stays"` // a recovery ends only the rights of its own address
 
 	// Unlinked are the idents that are being unlinked, with the latest revision at which each was marked. They no longer count as
 	// logins of the user. Because every unlinking writes the user's record, two concurrent ones cannot each take the other's ident for
@@ -32,15 +32,15 @@ type User struct {
 	DeletionPlanned time.Time `record:"_deletionPlanned" left:"ends, ends, undoes, stays"` // when
 	Deferred        bool      `record:"_deletionDeferred" left:"ends, ends, undoes, stays"`
 
-	// What Admin and Disabled show is decided by the internal fields: a field that a client set before belfry reserved its name makes
-	// nobody an admin. Both are an admin's decision.
+	// The internal fields determine Admin and Disabled: a field that a client set before belfry reserved its name makes
+	// nobody an admin. Only an admin sets them.
 	Admin          bool `record:"admin" left:"stays, stays, stays, stays"`
 	Disabled       bool `record:"disabled" left:"stays, stays, stays, stays"`
 	MarkedAdmin    bool `record:"_admin" left:"stays, stays, stays, stays"`
 	MarkedDisabled bool `record:"_disabled" left:"stays, stays, stays, stays"`
 }
 
-// UserOf returns a user of whom nothing but the uuid was read.
+// UserOf returns a user with only the uuid.
 func UserOf(uuid string) User { return User{Meta: Meta{Stored: store.Stored{UUID: uuid}}} }
 
 // Names of fields that other packages use.
@@ -58,7 +58,7 @@ func MaintainedFields() (users, idents []string) {
 	return []string{"password"}, []string{fieldUser, "type", "profile", "validated", "lastUsed", "name", "cloneSuspected"}
 }
 
-// ShowReserved sets the fields of a user that belfry alone sets as rules are to see them.
+// ShowReserved sets the fields of a user that only belfry sets, as rules see them.
 func (u User) ShowReserved(seen object.Object) {
 	show(seen, "admin", u.MarkedAdmin)
 	show(seen, "disabled", u.MarkedDisabled)
@@ -87,7 +87,8 @@ func (u User) SameEpoch(other User) bool { return u.Epoch == other.Epoch }
 // EndSessions ends all sessions with the write of the user.
 func (u *User) EndSessions() { u.Epoch++ }
 
-// SetPassword sets the hash of a password, or removes it if it is "", and ends all sessions. byMail says that it proves the mailbox alone.
+// SetPassword sets the hash of a password, or removes it if it is "", and ends all sessions. byMail says that it proves
+// only the mailbox.
 func (u *User) SetPassword(hash string, byMail bool) {
 	u.Password, u.PasswordByMail = hash, byMail
 	u.EndSessions()
@@ -156,8 +157,8 @@ type AddressChange struct {
 	To    string `json:"to,omitempty"`    // the new address; "" for a removal
 	At    string `json:"at"`
 
-	// Holder is the address that alone can undo the change: the owner address of the account when it was requested; "" for none, and
-	// in a change that a release requested which did not know it.
+	// Holder is the only address that can undo the change: the owner address of the account when it was requested; "" for
+	// none, and in a change that a release requested which did not know it.
 	Holder string `json:"holder,omitempty"`
 	Proven bool   `json:"proven,omitempty"` // Holder was proven then
 	Kept   bool   `json:"kept,omitempty"`   // the right to undo it has ended
@@ -165,7 +166,7 @@ type AddressChange struct {
 	// Of a change that is being undone: an interrupted undoing can be repeated.
 	Undoing bool            `json:"undoing,omitempty"`
 	Later   []string        `json:"later,omitempty"`   // the new addresses of the changes that came after it
-	Restore []FormerAddress `json:"restore,omitempty"` // what is restored besides From
+	Restore []FormerAddress `json:"restore,omitempty"` // restored besides From
 }
 
 // FormerAddress is an address of an account before a change.

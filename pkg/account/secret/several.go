@@ -2,7 +2,8 @@ package secret
 
 import "slices"
 
-// FirstValid returns the first of some secrets that is valid. how returns what says that, nil if none is; it is not asked about a single one.
+// FirstValid returns the first valid secret, or the first one if none is valid. It calls how for the check, unless
+// there is only one secret.
 func FirstValid(secrets []string, how func() (is func(string) bool)) string {
 	if len(secrets) == 0 {
 		return ""

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// TypedCode returns a code of digits and letters as it was made, however it was typed, or copied from a mail, a page or an app: without
-// spaces, line breaks, hyphens and what can't be seen, and with digits and letters of ASCII in place of those of full width, and of Arabic
-// digits. Such codes are compared in this form alone.
+// TypedCode normalizes a code of digits and letters that was typed, or copied from a mail, a page or an app. It removes
+// spaces, line breaks, hyphens and invisible characters. It replaces full-width characters and Arabic digits with those
+// of ASCII. Such codes are compared only in this form.
 func TypedCode(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -25,7 +25,8 @@ func TypedCode(text string) string {
 	}, text)
 }
 
-// TypedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and what can't be seen.
+// TypedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and invisible
+// characters.
 func TypedToken(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isGap(r) {

@@ -12,14 +12,14 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// freshFor is how long after a login its user may change what protects the account.
+// freshFor is how long after a login its user may change the account's protection.
 const freshFor = 10 * time.Minute
 
-// RequireFresh returns an Unauthenticated error with an errs.StepUp unless the user of a session has proven recently,
-// and with the second factor if they have one, who they are. Whatever changes what protects an account asks for it: a stolen
-// session must not become a permanent login. Denied for an API key.
+// RequireFresh returns an Unauthenticated error with an errs.StepUp unless the user of a session has proven their
+// identity recently, with the second factor if they have one. Every change of an account's protection requires it: a
+// stolen session must not become a permanent login. Denied for an API key.
 //
-// Where a second factor is required, a session whose user has none adds one, and changes nothing else before.
+// If a second factor is required, a session of a user without one can only add one.
 func (s *Sessions) RequireFresh(ctx context.Context, me *Session) error {
 	if err := s.RequireFreshToEnroll(ctx, me); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *Sessions) RequireFresh(ctx context.Context, me *Session) error {
 	return RequireComplete(me)
 }
 
-// RequireFreshToEnroll is RequireFresh for what adds a second factor.
+// RequireFreshToEnroll is RequireFresh for adding a second factor.
 func (s *Sessions) RequireFreshToEnroll(ctx context.Context, me *Session) error {
 	if err := RequireLogin(me); err != nil {
 		return err
@@ -87,7 +87,7 @@ func RequireComplete(me *Session) error {
 	return errs.NeedsStepUp(errs.StepUp{Step: me.Missing, AAL: 2}, "%s", message)
 }
 
-// Raise replaces the session of a client by one whose user has just proven who they are by a method.
+// Raise replaces the session of a client by one whose user has just proven their identity by a method.
 func (s *Sessions) Raise(ctx context.Context, method string, from Client) (Issued, error) {
 	me := from.Session
 	if err := s.CheckActive(record.AsService(ctx, me.User.UUID), me); err != nil {
@@ -116,15 +116,15 @@ func (s *Sessions) Raise(ctx context.Context, method string, from Client) (Issue
 
 // Policies of second factors.
 const (
-	MFAOff      = "off"      // nobody is asked for one
-	MFAOptional = "optional" // who has one is asked for it
-	MFARequired = "required" // who has none has to add one
+	MFAOff      = "off"      // second factors are not used
+	MFAOptional = "optional" // users who have one must prove it
+	MFARequired = "required" // users without one must add one
 )
 
 // MFA says who needs a second factor. The zero value is MFAOptional.
 type MFA struct {
 	Policy   string           // "" is MFAOptional
-	Required *policy.UserRule // users for whom one is required whatever the policy is; nil: none
+	Required *policy.UserRule // users who need one under any policy; nil: nobody
 }
 
 // of returns the policy for a user as rules see them.

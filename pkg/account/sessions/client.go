@@ -16,7 +16,7 @@ func (s *Sessions) VisibleUser(ctx context.Context, session *Session) (store.Sto
 }
 
 // LoggedIn returns the user of a session that has just been issued as a get of the user would
-// return them, as they are now: the uuid alone where a get would be refused. Nothing here
+// return them, as they are now: only the uuid if a get would be refused. Nothing here
 // fails: the session has begun.
 func (s *Sessions) LoggedIn(ctx context.Context, session *Session) store.Stored {
 	user, err := s.DB.Users.Store.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
@@ -38,17 +38,17 @@ type Client struct {
 	Browser   string   // the secret of the cookie by which the browser of a repetition is known; "" for none
 	Devices   []string // further values of the cookie of Device, of which browsers send several; the valid one counts
 	Browsers  []string // the same of Browser
-	Cookie    bool     // the secret of what the request continues, such as Binding, comes from a cookie
+	Cookie    bool     // the secret of the flow that the request continues, such as Binding, comes from a cookie
 
-	// Application is what the login is for. The login ends with a code for it and not with a session,
-	// and leaves the session that the request carries alone. nil: for the client itself.
+	// Application is the application of the login. The login ends with a code for it and not with a session,
+	// and does not change the session that the request carries. nil: for the client itself.
 	Application *record.Application
 }
 
 // BackgroundTimeout limits background work.
 const BackgroundTimeout = 30 * time.Second
 
-// RunInBackground does what a reply does not wait for. Errors are logged: no
+// RunInBackground runs work that a reply does not wait for. Errors are logged: no
 // promise depends on this work. do may be nil: there is nothing to do.
 func (s *Sessions) RunInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
 	if do == nil {

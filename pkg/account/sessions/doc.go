@@ -3,7 +3,7 @@
 // # States of a session
 //
 //	proof ── Start ──► valid ──┬─ used: extended, at most once an hour ──► valid
-//	                           ├─ RequireFresh: proven less than 10 minutes ago ──► may change what protects the account
+//	                           ├─ RequireFresh: proven less than 10 minutes ago ──► may change the account's protection
 //	                           ├─ Raise: proven again ──► another session in its place
 //	                           └─ logout, revoked, replaced, too many, expired, its user's epoch ──► ended
 //

@@ -9,20 +9,20 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Key is what distinguishes the session of an API key. nil is that of a login.
+// Key is the part of a session that only an API key has. It is nil for a login.
 type Key struct {
 	Name string
 	rule *policy.RequestRule // nil: none that can be evaluated
 	open bool                // there is no rule
 }
 
-// Allows reports whether the rule of the key allows a request. A login allows any. What the rule costs is taken from the
-// budget, nil for none.
+// Allows reports whether the rule of the key allows a request. A login allows any. The cost of the rule is charged to
+// the budget, if it is not nil.
 func (k *Key) Allows(ctx context.Context, budget *policy.Budget, method, path string) bool {
 	return k == nil || k.open || k.rule.Holds(ctx, budget, method, path)
 }
 
-// RequireLogin returns Denied for the session of an API key: who manages the account has to log in.
+// RequireLogin returns Denied for the session of an API key: managing the account requires a login.
 func RequireLogin(me *Session) error {
 	if me == nil || me.Key == nil {
 		return nil

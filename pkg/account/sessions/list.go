@@ -28,12 +28,12 @@ type Info struct {
 	Expires  string `json:"expires"`
 	Origin          // of the login
 
-	Methods         []string `json:"methods,omitempty"` // by which the user has proven who they are
+	Methods         []string `json:"methods,omitempty"` // by which the user has proven their identity
 	AAL             int      `json:"aal"`
 	AuthenticatedAt string   `json:"authenticatedAt"`
 }
 
-// List returns the sessions of the user who is logged in, the oldest first.
+// List returns the sessions of the logged-in user, the oldest first.
 func (s *Sessions) List(ctx context.Context, me *Session) ([]Info, error) {
 	return s.ListOf(ctx, me.User, me.ID)
 }
@@ -94,7 +94,7 @@ func (s *Sessions) endExcessSessions(ctx context.Context, user record.User) erro
 	return nil
 }
 
-// RevokeOwn ends a session of the user who is logged in. NotFound when it is
+// RevokeOwn ends a session of the logged-in user. NotFound when it is
 // not theirs.
 func (s *Sessions) RevokeOwn(ctx context.Context, me *Session, id string) error {
 	return s.Revoke(record.AsService(ctx, me.User.UUID), me.User.UUID, id)

@@ -49,7 +49,7 @@ type Activity struct {
 	Origin
 }
 
-// Who has caused an activity.
+// Causes of an activity.
 const (
 	byUser  = "user"
 	byAdmin = "admin"
@@ -64,7 +64,7 @@ func (s *Sessions) ActivityOf(e *event.Envelope) Activity {
 		a.By = byUser
 	case e.Actor != nil || e.Origin == event.OriginCommand:
 		a.By = byAdmin
-		return a // where an admin works is no business of the user
+		return a // where an admin works does not concern the user
 	}
 	a.Origin = s.OriginOf(e.Ctx.Address, e.Ctx.UserAgent)
 	return a

@@ -13,13 +13,14 @@ func (s *Sessions) ProofBy(provider, method string, aal int) record.Proof {
 	return record.Proof{Provider: provider, Methods: []string{method}, AAL: aal, At: s.DB.Now()}
 }
 
-// Proof is how the user of a session has proven who they are, for a session that replaces it.
+// Proof is how the user of a session has proven their identity, for a session that replaces it.
 func (me *Session) Proof() record.Proof {
 	return record.Proof{Provider: me.Type, Methods: me.Methods, AAL: me.AAL, At: me.AuthenticatedAt, Limited: me.Limited}
 }
 
-// One mailbox is one factor. A password that was set by a mail, or in a session that began by one, proves no more than the mail
-// did: whoever reads the mailbox can set it. It counts as known to the user once another factor has come with it.
+// One mailbox is one factor. A password that was set by a mail, or in a session that began by one, proves no more than
+// the mail did: anyone who reads the mailbox can set it. It counts as known to the user once they have used another
+// factor with it.
 
 // ProvesMailbox reports whether a login by some methods began with a mailbox of a user: codes of mails add nothing to it. A code that
 // was its second factor may be asked for again.
@@ -57,12 +58,14 @@ func (s *Sessions) PasswordKnown(ctx context.Context, user record.User, methods 
 	return err
 }
 
-// A login whose user has a second factor that can't be asked for begins a limited session, which is of use for one thing: adding
-// another second factor, with a notice. That one counts after EnrollDelay, so that whoever reads the mailbox has to keep it, unseen,
-// for that long. Codes of mails can't be asked for after a login by a mail; a recovery code, or an admin, opens the way at once.
+// A login whose user has a second factor that can't be requested begins a limited session. Such a session can only add
+// another second factor, with a notice. That one counts after EnrollDelay: a thief of the mailbox has to keep it,
+// unseen, for that long. Codes of mails can't be requested after a login by mail. A recovery code, or an admin, gives
+// access at once.
 
-// EnrollDelay is how long it takes until a second factor counts that was added without one.
+// EnrollDelay is how long it takes until a second factor counts that was added without
+// proof of another one.
 const EnrollDelay = 24 * time.Hour
 
-// SessionFlow identifies what a second factor is proven for when a session is raised.
+// SessionFlow identifies the flow of a second factor that raises a session.
 func SessionFlow(me *Session) string { return "session-" + me.ID }

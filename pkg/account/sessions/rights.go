@@ -13,10 +13,10 @@ import (
 // ErrDisabled is in the error of a login to an account that is disabled.
 var ErrDisabled = errors.New("the account is disabled")
 
-// DisabledError is for those who have proven who they are: others must not learn that there
+// DisabledError is for users who have proven their identity: others must not learn that there
 // is an account.
 func DisabledError() error {
-	return errs.Wrap(ErrDisabled, errs.Denied, "this account is disabled: ask those who run this service")
+	return errs.Wrap(ErrDisabled, errs.Denied, "this account is disabled: contact the operator of this service")
 }
 
 // SeenByRules returns a user as rules see them.
@@ -29,8 +29,7 @@ func (s *Sessions) SeenByRules(user record.User) (object.Object, error) {
 }
 
 // IsAdmin reports whether the user of a session is an admin, by the rule of the
-// configuration. nil, which is nobody, is not, and neither is an API key. Whatever asks for
-// an admin asks here.
+// configuration. It is false for nil and for an API key. All checks for an admin call it.
 func (s *Sessions) IsAdmin(ctx context.Context, me *Session) bool {
 	return me != nil && me.Key == nil && s.Admins.Holds(ctx, me.Visible)
 }
@@ -47,18 +46,18 @@ func (s *Sessions) IsAdminUser(ctx context.Context, user record.User) (bool, err
 	return err == nil && s.Admins.Holds(ctx, seen), err
 }
 
-// DeletedError is for those who have proven who they are.
+// DeletedError is for users who have proven their identity.
 func DeletedError() error {
 	return errs.Wrap(ErrDisabled, errs.Denied, "this account is being deleted, as its user has asked")
 }
 
-// IsOneself reports whether the user is who acts. A command has no actor.
+// IsOneself reports whether the user is the actor. A command has no actor.
 func IsOneself(ctx context.Context, uuid string) bool {
 	actor := store.CallOf(ctx).Actor
 	return actor != nil && *actor == uuid
 }
 
-// OneselfError refuses what could leave nobody who is an admin: an admin who changes others is one
+// OneselfError refuses changes that could remove the last admin: an admin who changes others is one
 // still. So no users have to be counted, whose number is not bounded.
 func OneselfError(what string) error {
 	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)

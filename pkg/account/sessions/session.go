@@ -28,7 +28,7 @@ const (
 	extendInterval = time.Hour
 )
 
-// Session is a session of a user who is logged in.
+// Session is a session of a logged-in user.
 type Session struct {
 	ID      string
 	User    record.User   // with all fields
@@ -38,7 +38,7 @@ type Session struct {
 
 	Type            string    // the provider of the login
 	Application     string    // the configured redirect of the application that the session is of; "" for a browser or a program
-	Methods         []string  // by which the user has proven who they are, as in event.AuthDetails
+	Methods         []string  // by which the user has proven their identity, as in event.AuthDetails
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
 	Limited         bool      // the user has a second factor that could not be asked for
@@ -46,7 +46,7 @@ type Session struct {
 	Missing         string    // a step that the user has to take before the session is of use, as in errs.StepUp; "" for none
 }
 
-// ForRules returns what rules see of a session; nil for none.
+// ForRules returns the view of a session for rules; nil without one.
 func (me *Session) ForRules() *policy.Session {
 	if me == nil {
 		return nil
@@ -65,7 +65,7 @@ type Issued struct {
 	Session
 	Token string
 
-	// Application is what the login was for, also when it failed; nil for the client itself.
+	// Application is the application of the login, also when it failed; nil for the client itself.
 	// Code is "" unless it succeeded. There is no session yet.
 	Application *record.Application
 	Code        string
@@ -73,7 +73,8 @@ type Issued struct {
 	Device string // the secret of a new cookie by which the device will be known; "" for none
 }
 
-// Start starts a session of a user who has proven who they are. The session that the client had before ends: no token outlives a login.
+// Start starts a session of a user who has proven their identity. The session that the client had before ends: no token
+// outlives a login.
 func (s *Sessions) Start(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
 	return s.Save(record.AsService(ctx, user.UUID), user, New{ID: secret.Random(IDSize), Proof: p}, c)
 }
@@ -96,7 +97,7 @@ func (s *Sessions) ReplaceBy(ctx context.Context, user record.User, n New, c Cli
 	return session, s.End(ctx, before.ID, s.DB.AuditEnd(before.User.UUID, before.ID, record.ReasonReplaced))
 }
 
-// RequireOpen returns an error that is Denied for a user who is disabled, or is being deleted.
+// RequireOpen returns Denied for a user who is disabled or being deleted.
 func (s *Sessions) RequireOpen(user record.User) error {
 	switch {
 	case user.MarkedDisabled:
@@ -107,8 +108,8 @@ func (s *Sessions) RequireOpen(user record.User) error {
 	return nil
 }
 
-// UserOf returns the user of a token that stands for a login which has not become a session yet. What ended all sessions of the user since
-// ended the login too: ended is the error then. Denied for a user who is disabled.
+// UserOf returns the user of a token that stands for a login which has not become a session yet. If all sessions of the
+// user have ended since, the login has ended too: the error is ended. Denied for a disabled user.
 func UserOf(ctx context.Context, db *record.Stores, login record.Token, ended error) (record.User, error) {
 	user, err := db.Users.Read(ctx, login.User)
 	switch {
@@ -255,7 +256,7 @@ func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
 	return nil
 }
 
-// ChangeCurrent changes the user who is logged in. It reports EndedError when all sessions were ended since the request began,
+// ChangeCurrent changes the logged-in user. It reports EndedError when all sessions were ended since the request began,
 // also if there is nothing to change.
 func (s *Sessions) ChangeCurrent(ctx context.Context, me *Session, change func(*record.User) error) (record.User, error) {
 	return s.DB.Users.Change(record.AsService(ctx, me.User.UUID), me.User.UUID, func(now *record.User) error {
@@ -291,7 +292,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// End ends a session, with an event. A session that has ended already is no error, and has none.
+// End ends a session, with an event. Ending a session again is not an error, and sends no event.
 func (s *Sessions) End(ctx context.Context, id string, ended store.ExtraEvent) error {
 	return record.IgnoreNotFound(s.DB.Sessions.Store.Delete(ctx, id, 0, ended))
 }

@@ -95,13 +95,13 @@ func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident)
 	return there.User, nil
 }
 
-// Identity is an identity with what comes with it from its provider, or from whoever links it.
+// Identity is an identity with the data of its provider, or of the user who links it.
 type Identity struct {
 	record.Identity
-	Keep func(*record.Ident) // sets the tokens of the provider in its ident; nil: there are none
+	Keep func(*record.Ident) // sets the tokens of the provider in its ident; nil without tokens
 	Must bool                // a login whose ident was not written has not succeeded
 
-	// Of an identity that is linked, besides what all have.
+	// Further fields of a linked identity.
 	Passkey *record.Credential
 	Name    string             // of a passkey
 	Single  bool               // it is Exists also for the user who has it

@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/account/record"
 )
 
-// RecordUse stores in an ident when it was used, and resets its failures. An ident that has been deleted is no error.
+// RecordUse stores in an ident when it was used, and resets its failures. An ident that has been deleted is not an
+// error.
 func (s *Users) RecordUse(ctx context.Context, ident string) error {
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		s.SetUsed(i)
@@ -52,7 +53,7 @@ func (s *Users) AnyOwned(ctx context.Context, idents []string, user string) (boo
 const maxNamed = 10
 
 // Address returns the e-mail address with which a user logs in, or else the uuid of another ident; "" for a user without
-// idents. It shows people who somebody is: users choose their other fields themselves.
+// idents. It identifies the user to people: users choose their other fields themselves.
 func (s *Users) Address(ctx context.Context, user string) (string, error) {
 	other, read := "", 0
 	for ident, err := range s.DB.Idents.Owned(record.AsService(ctx, ""), user) {
@@ -73,7 +74,7 @@ func (s *Users) Address(ctx context.Context, user string) (string, error) {
 // FirstAdminUUID is the uuid of the record of links for the first admin. That of a mailbox ends with its kind.
 const FirstAdminUUID = "first-admin"
 
-// EndFirstAdmin removes all links. Whoever makes an admin calls it before.
+// EndFirstAdmin removes all links. Callers that make an admin call it first.
 func (s *Users) EndFirstAdmin(ctx context.Context) error {
 	_, err := s.DB.Links().Change(ctx, FirstAdminUUID, func(m *record.Mailbox) error {
 		if len(m.Tokens) == 0 {

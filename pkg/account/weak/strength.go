@@ -15,8 +15,8 @@ const MaxScore = 4
 
 // Limits of an estimate, whose time grows much faster than the lengths of a password and of its substitutes for letters.
 const (
-	// maxEstimated is how many characters of a password are estimated. They are no bytes, of which Japanese has three for each:
-	// the ten characters of 32 bytes could not get the highest score, however many followed.
+	// maxEstimated is how many characters of a password are estimated. They are not bytes, of which Japanese has three for
+	// each: the ten characters of 32 bytes could not get the highest score, however many followed.
 	maxEstimated = 32
 
 	maxOwnText  = 256 // characters of a text of the user
@@ -42,8 +42,8 @@ func (c *Checker) isGuessable(ctx context.Context, password string, own []string
 	return c.estimate(beginning(password, maxEstimated), wordsOf(own)) < c.MinScore, nil
 }
 
-// beginning returns the first characters of a text. What is not UTF-8 is read as Latin-1, as a form may be sent: the library does
-// not estimate it.
+// beginning returns the first characters of a text. It reads text that is not UTF-8 as Latin-1, which a form may send:
+// the library does not estimate the strength of malformed text.
 func beginning(text string, most int) string {
 	if !utf8.ValidString(text) {
 		text = latin1(text[:min(len(text), most)])
@@ -66,8 +66,8 @@ func latin1(text string) string {
 	return string(runes)
 }
 
-// wordsOf returns what is guessed first of a user's own texts, such as an address and a name: each text, and its words. They are cut
-// as passwords are, or a long address would not be found in a password that begins with it.
+// wordsOf returns the first guesses from a user's own texts, such as an address and a name: each text, and its words.
+// They are cut as passwords are, or a long address would not be found in a password that begins with it.
 func wordsOf(texts []string) []string {
 	words := []string{}
 	add := func(word string) {

@@ -1,16 +1,15 @@
 // Package applied lets a request wait until the work that its write causes has been
 // applied.
 //
-// The request puts a subject of its own into the context of its write, which the
-// event carries. Each worker that has applied the event publishes a report there,
-// with the events of the writes that it made itself; those carry the same subject.
-// The wait ends when every worker that handles any of these events has reported it.
+// The request puts a subject of its own into the context of its write, which the event
+// carries. Each worker that has applied the event publishes a report there, with the
+// events of its own writes; those carry the same subject. The wait ends when every worker
+// that handles any of these events has reported it.
 //
-// Reports are not durable. A lost report makes the wait run into its timeout, and has
-// no other effect: a worker whose writes cause further work numbers its attempts, and
-// an event counts as applied only when each attempt until the successful one was
-// reported. The attempt of a worker that crashed is missing, and with it the events of
-// its writes.
+// Reports are not durable: a lost report makes the wait run into its timeout. A worker
+// whose writes cause further work numbers its attempts. An event counts as applied only
+// when each attempt until the successful one was reported. The attempt of a crashed
+// worker is missing, and with it the events of its writes.
 package applied
 
 import (
@@ -121,9 +120,9 @@ func NewWaiter(conn *nats.Conn, workers func(store.Cause) []string) (*Waiter, er
 // Close unsubscribes. Pending waits run into their timeouts.
 func (w *Waiter) Close() error { return w.sub.Unsubscribe() }
 
-// Begin starts to collect reports for one request. subject goes into the event.Ctx
-// of the write. wait blocks until everything that the causes lead to has been
-// applied, or returns ctx.Err() when ctx ends first. end must be called in any case.
+// Begin starts to collect reports for one request. subject belongs into the event.Ctx of
+// the write. wait blocks until all work that the causes lead to has been applied, or
+// returns ctx.Err() when ctx ends first. The caller must call end in any case.
 func (w *Waiter) Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func()) {
 	subject = w.prefix + strconv.FormatUint(w.count.Add(1), 10)
 	p := &pendingWait{workers: w.workers, maxMarks: w.maxMarks, expected: map[mark]bool{}, applied: map[mark]bool{}, attempts: map[mark]map[int]bool{}, ready: make(chan struct{})}

@@ -16,9 +16,8 @@ const digestAlgorithm = "sha-256"
 // maxDigests bounds the digests of a header, each of which takes many times its bytes.
 const maxDigests = 32
 
-// contentDigest parses Content-Digest (RFC 9530). It returns the expected SHA-256 of
-// the content, nil when the header has none: digests of other algorithms are
-// ignored.
+// contentDigest parses Content-Digest (RFC 9530). It returns the expected SHA-256 of the
+// content, nil without one: digests of other algorithms are ignored.
 func contentDigest(lines []string) ([]byte, error) {
 	if len(lines) == 0 {
 		return nil, nil

@@ -135,7 +135,7 @@ func (h *Handler) send(ctx context.Context, x *kit.Exchange, record binary.Recor
 	if err != nil {
 		return err
 	}
-	// A failed close changes nothing: what has been read is checked by then.
+	// A failed close changes nothing: the content has been checked by then.
 	defer func() { _ = content.Close() }()
 	describe(x, record, part, status)
 	x.WriteHeader(status)

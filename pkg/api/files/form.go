@@ -85,7 +85,7 @@ func (f *form) Read(p []byte) (int, error) {
 	if err := f.next(); err != nil {
 		return n, err
 	}
-	// What follows the last boundary is ignored, and read as part of the body.
+	// Data after the last boundary is ignored, and read as part of the body.
 	if _, err := io.Copy(io.Discard, f.meter); err != nil {
 		return n, f.malformed(err)
 	}
@@ -183,7 +183,7 @@ func tooMuchOverhead() error {
 	return errs.New(errs.TooLarge, "the form has more than %d bytes besides its file", maxOverhead)
 }
 
-// meter reads a form and limits what it has besides its file.
+// meter reads a form and limits its data besides the file.
 type meter struct {
 	body   io.Reader
 	left   int64

@@ -36,7 +36,7 @@ func fileName(header map[string][]string) (string, error) {
 }
 
 // checkExtended refuses a Content-Disposition, well-formed otherwise, with a filename* that is not as in RFC 8187. mime
-// leaves such a parameter out, and what it can't decode of one in parts.
+// leaves such a parameter out, and undecodable bytes of one in parts.
 func checkExtended(disposition string) error {
 	value, given := extended(parameters(disposition))
 	if !given {
@@ -90,7 +90,7 @@ func parameters(header string) map[string]string {
 	return all
 }
 
-// cutParameter returns what is before the first semicolon outside of quotes, and what is after it.
+// cutParameter returns the texts before and after the first semicolon outside of quotes.
 func cutParameter(s string) (one, rest string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -106,7 +106,7 @@ func cutParameter(s string) (one, rest string) {
 	return s, ""
 }
 
-// toUTF8 returns the text of a header. HTTP clients encode what is not UTF-8 in ISO
+// toUTF8 returns the text of a header. HTTP clients send text that is not UTF-8 in ISO
 // 8859-1.
 func toUTF8(s string) string {
 	if utf8.ValidString(s) {

@@ -31,8 +31,8 @@ func (t times) header(now time.Time) string {
 	return t.uploaded.Format(http.TimeFormat)
 }
 
-// condition returns the date of a precondition. One that is no date is ignored, as RFC 9110 demands, and so is one about
-// a file whose time is unknown.
+// condition returns the date of a precondition. One that is not a date is ignored, as RFC 9110 demands, and so is one
+// about a file whose time is unknown.
 func (t times) condition(h http.Header, name string) (since time.Time, given bool) {
 	lines := h[name]
 	if len(lines) != 1 || !t.known() {

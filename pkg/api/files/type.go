@@ -27,7 +27,7 @@ var inlineTypes = map[string]bool{
 }
 
 // codeTypes are parts of the names of types that a page can load as script or style,
-// whatever the other headers are.
+// regardless of the other headers.
 var codeTypes = []string{"javascript", "ecmascript", "jscript", "livescript", "vbscript", "text/css"}
 
 // mediaType normalizes the media type that a client gives a file; that of a file

@@ -18,7 +18,7 @@ import (
 // addIndex is the index in the path that appends a binary to the others.
 const addIndex = "add"
 
-// announcement is what path and headers of a request say of its file.
+// announcement is the file as announced by path and headers of a request.
 type announcement struct {
 	binary.Upload
 	match    kit.Tags
@@ -115,8 +115,7 @@ func (h *Handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
 	return p, err
 }
 
-// store stores a file. What can be refused is refused before its first byte is
-// read.
+// store stores a file. It refuses an upload before it reads the first byte, if possible.
 func (h *Handler) store(ctx context.Context, a announcement, body *inflow) (binary.Result, error) {
 	up := a.Upload
 	up.Body = body

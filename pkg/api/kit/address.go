@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// The headers in which a proxy can report the client. One of them is read; whatever is in the other was sent by the client.
+// The headers in which a proxy can report the client. One of them is read; clients can send the other one themselves.
 const (
 	XForwardedFor = "X-Forwarded-For"
 	Forwarded     = "Forwarded" // RFC 7239
@@ -31,11 +31,10 @@ func newForwarding(proxies []netip.Prefix, header string, log *slog.Logger) *for
 	return &forwarding{proxies: slices.Clone(proxies), header: header, log: log}
 }
 
-// client returns the address that a request comes from: the peer of the
-// connection or, if the peer is one of the proxies, the address that it reports in
-// the header. That is read from its end, where the nearest proxy
-// appends: whatever precedes the first address that is not a proxy can be
-// forged. What a proxy reports and can't be read ends the search: the address is then that of the proxy.
+// client returns the address that a request comes from: the peer of the connection or, if the peer is
+// one of the proxies, the address that it reports in the header. The header is read from its end, where
+// the nearest proxy appends: anything before the first address that is not a proxy can be forged. A
+// malformed report ends the search with the address of the proxy that sent it.
 func (f *forwarding) client(req *http.Request) string {
 	address := peer(req.RemoteAddr)
 	if len(f.proxies) == 0 {
@@ -63,7 +62,7 @@ func (f *forwarding) client(req *http.Request) string {
 	return client.String()
 }
 
-// warn reports what a proxy sends, once: it would otherwise be in the log for each request.
+// warn reports the headers of a proxy, once: it would otherwise be in the log for each request.
 func (f *forwarding) warn(proxy netip.Addr, hop string) {
 	if f.log == nil || f.warned.Swap(true) {
 		return
@@ -112,8 +111,8 @@ func isPort(text string) bool {
 	return found && port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == ""
 }
 
-// forwardedFor returns the node that an element of Forwarded names as the client. There is none if the element is not well-formed,
-// or names more than one.
+// forwardedFor returns the node that an element of Forwarded names as the client. ok is false if the element is
+// malformed, or names several or no nodes.
 func forwardedFor(element string) (node string, ok bool) {
 	for more := true; more; {
 		var pair string
@@ -165,7 +164,7 @@ func unquoteValue(value string) (string, bool) {
 		return "", false
 	}
 	if strings.Contains(inner, `\`) {
-		inner = strings.ReplaceAll(inner, `\`, "") // an address has none: each escapes the next character
+		inner = strings.ReplaceAll(inner, `\`, "") // addresses have no backslashes: each escapes the next character
 	}
 	return inner, true
 }

@@ -21,12 +21,12 @@ var errCutOff = &errs.Error{Kind: errs.Unavailable, RetryAfter: bodyRetry, Messa
 // IsCutOff reports whether the reading of a body has failed because the process had to stop.
 func IsCutOff(err error) bool { return errors.Is(err, errCutOff) }
 
-// arrivals are the bodies that are being read. Whoever sends one slowly, or not to its end, would keep the process from stopping.
-// It is safe for concurrent use.
+// arrivals are the bodies that are being read. A client that sends one slowly, or not to its end, must not keep the
+// process from stopping. It is safe for concurrent use.
 type arrivals struct {
 	mu      sync.Mutex
 	reading map[*Exchange]struct{} // that wait for their clients now
-	over    bool                   // no body is read any more
+	over    bool                   // no further body is read
 }
 
 func newArrivals() *arrivals { return &arrivals{reading: map[*Exchange]struct{}{}} }
@@ -41,8 +41,8 @@ func (a *arrivals) begin(x *Exchange) bool {
 	return !a.over
 }
 
-// end ends a read, and reports whether it was cut off. What has arrived at the same moment is cut off, too: the deadline that has
-// passed would end the request in another way.
+// end ends a read, and reports whether it was cut off. Data that arrives at the same moment is cut off, too: the
+// deadline that has passed would end the request in another way.
 func (a *arrivals) end(x *Exchange) (cutOff bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (b arriving) Read(p []byte) (int, error) {
 func (b arriving) Close() error { return b.x.body.Close() }
 
 // settle reads the rest of a body that nobody has read to its end before the reply begins, as net/http would, which a stop could not
-// end; or has the connection closed. The rest is no further request.
+// end; or has the connection closed. The rest is not a further request.
 func (x *Exchange) settle() {
 	if !hasRest(x) || x.Header().Get("Connection") == "close" || x.Request.Close || awaitsContinue(x) {
 		return // the connection is closed
@@ -105,12 +105,13 @@ func (x *Exchange) settle() {
 	}
 }
 
-// leaveTimeout is how long net/http may read what is left of a body after the reply.
+// leaveTimeout is how long net/http may read the rest of a body after the reply.
 const leaveTimeout = 5 * time.Second
 
-// leave ends a request whose body is not read to its end, and whose connection is closed: it sends the reply, and reads some of the
-// rest away, so that a client which sends all before it reads finds the reply. net/http would do that alone, but no stop
-// would end it. Of a longer rest it reads nothing, and gives the client a moment for the reply.
+// leave ends a request whose body is not read to its end, and whose connection is closed. It sends the reply, and
+// discards some of the remaining body, so that a client which sends all before it reads finds the reply. net/http does
+// that too, but a stop would not end it. If too much remains, leave discards nothing, and gives the client a moment for
+// the reply.
 func (x *Exchange) leave() {
 	if !hasRest(x) || x.aborted || x.stream || !x.Replied() || x.Request.ContentLength-x.received > maxUnread {
 		return
@@ -124,7 +125,7 @@ func (x *Exchange) leave() {
 	_ = control.SetReadDeadline(time.Now().Add(leaveTimeout))
 }
 
-// hasRest reports whether the request has a body that nobody has read to its end, on a connection that is no other's.
+// hasRest reports whether the request has a body that nobody has read to its end, on a connection of its own.
 func hasRest(x *Exchange) bool {
 	return x.body != nil && !x.arrived && x.Request.ContentLength != 0 && x.Request.ProtoMajor == 1
 }

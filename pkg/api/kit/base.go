@@ -30,7 +30,7 @@ func (r *Router) within(req *http.Request) *http.Request {
 func (x *Exchange) Base() baseurl.URL { return x.base }
 
 // LacksSlash reports whether a request is for the base URL without a slash at its end: relative links of a page there would be
-// relative to what is above it.
+// relative to the folder above it.
 func (x *Exchange) LacksSlash() bool {
 	path, _, _ := strings.Cut(x.Request.RequestURI, "?")
 	return path != "" && path == x.base.Path()

@@ -17,8 +17,8 @@ const (
 	bodyRetry = 5 * time.Second
 )
 
-// bodies bounds the memory of bodies that are being read: whoever sends them slowly, or not to their end, holds it. It is safe for
-// concurrent use.
+// bodies limits the memory of bodies that are being read: a client that sends one slowly, or not to its end, holds its
+// memory. It is safe for concurrent use.
 type bodies struct {
 	total, share int64
 

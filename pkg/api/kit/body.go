@@ -21,8 +21,8 @@ const (
 	NDJSON     = "application/x-ndjson"
 )
 
-// otherNames are the names that programs give to media types of bodies besides those that belfry sends. A format with rules of
-// its own, such as application/vnd.api+json or application/json-patch+json, is none of them.
+// otherNames are the names that programs give to media types of bodies besides those that belfry sends. It excludes
+// formats with rules of their own, such as application/vnd.api+json or application/json-patch+json.
 var otherNames = map[string]string{
 	"text/json":             JSON,
 	"application/ndjson":    NDJSON,
@@ -129,8 +129,8 @@ func (x *Exchange) HasMedia(want string) bool {
 	return err == nil && mediaOf(media) == want
 }
 
-// CheckMedia reports errs.Unsupported for a body that is compressed, or has none of the media types. One
-// that names none has the first of them.
+// CheckMedia reports errs.Unsupported for a body that is compressed, or has another media type. A body
+// without a type has the first of them.
 func (x *Exchange) CheckMedia(accepted ...string) error {
 	if err := x.CheckEncoding(); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 	return errs.New(errs.Unsupported, "Content-Type %q is not supported: send %s", Truncate(media, 64), strings.Join(accepted, " or "))
 }
 
-// readBody appends the body to buf. Memory grows with what arrives, not with
-// what Content-Length announces, and nothing is read beyond the limit.
+// readBody appends the body to buf. Memory grows with the data that arrives, not with
+// Content-Length, and nothing is read beyond the limit.
 func (x *Exchange) readBody(buf []byte, memory *body, limit int64) ([]byte, error) {
 	if x.Request.ContentLength > limit {
 		return buf, tooLarge(limit)

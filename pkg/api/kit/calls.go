@@ -53,7 +53,8 @@ type Calls struct{ o CallOptions }
 // NewCalls returns Calls with the options.
 func NewCalls(o CallOptions) *Calls { return &Calls{o} }
 
-// ErrReplaced is why a stream ends whose rules are not those of the server any more.
+// ErrReplaced is the cause of the end of a stream whose rules the server no longer
+// applies.
 var ErrReplaced = errs.New(errs.Unavailable, "the configuration of the server has changed")
 
 // Streams returns the context that ends the streams that clients send: when the process stops, or with ErrReplaced.
@@ -73,7 +74,7 @@ func (c *Calls) Session(x *Exchange) (*account.Session, error) {
 	return session, nil
 }
 
-// AccountSession is Session for what shows somebody to themselves: the session may be of no use for anything else yet.
+// AccountSession is Session for views of the user's own account: the session may not be usable for anything else yet.
 func (c *Calls) AccountSession(x *Exchange) (*account.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
 		return x.session, x.refused
@@ -159,7 +160,7 @@ func RequireAllowed(x *Exchange, key *account.Key, budget *policy.Budget, method
 // Anonymous has a request count as one without a session from now on.
 func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated, x.refused = nil, true, nil }
 
-// RequireAdmin refuses what only admins may: Unauthenticated for nobody, else Denied.
+// RequireAdmin refuses a request that only admins may make: Unauthenticated for nobody, else Denied.
 func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	session, err := c.Session(x)
 	switch {
@@ -170,7 +171,7 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	case session == nil:
 		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
 	case session.Key != nil:
-		return errs.Wrap(account.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is none", what)
+		return errs.Wrap(account.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is not enough", what)
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}
@@ -200,7 +201,7 @@ func (c *Calls) call(x *Exchange) (store.Call, error) {
 	return call, err
 }
 
-// RuleBudget returns what the rules of the request may cost together.
+// RuleBudget returns the budget of all rules of the request.
 func (x *Exchange) RuleBudget() *policy.Budget {
 	if x.rules == nil {
 		x.rules = policy.NewBudget()
@@ -253,7 +254,7 @@ func (x *Exchange) waitFailed(ctx context.Context, err error) {
 		slog.String("error", err.Error()))
 }
 
-// Context returns the context of what the server itself does for a request: the
+// Context returns the context of the server's own work for a request: the
 // rules for clients do not apply.
 func (x *Exchange) Context() context.Context {
 	return store.WithCall(x.Request.Context(), store.Call{Ctx: x.EventCtx()})

@@ -36,7 +36,7 @@ type tag struct {
 // lighttpd) or --gzip (Jetty).
 var codings = [...]string{"-gzip", "-br", "-zstd", "-deflate"}
 
-// names reports whether a tag is one for which is holds: as it is, or without what a proxy appended. The
+// names reports whether a tag is one for which is holds: as it is, or without a proxy's suffix. The
 // tags of belfry end in digits, or have a fixed length, so none of them is another one with a coding.
 func (t tag) names(is func(value string) bool) bool {
 	if is(t.value) {
@@ -51,7 +51,7 @@ func (t tag) names(is func(value string) bool) bool {
 	return false
 }
 
-// revision returns the revision that a tag names, of whatever view; false for any other tag.
+// revision returns the revision that a tag names, of any view; false for any other tag.
 func (t tag) revision() (revision uint64, ok bool) {
 	t.names(func(value string) bool {
 		revision, ok = revisionOf(value)
@@ -80,7 +80,7 @@ func ETag(o store.Stored) string {
 }
 
 // revisionOf returns the revision of an entity tag of ETag, given without its quotes, of
-// whatever view; false for any other tag.
+// any view; false for any other tag.
 func revisionOf(tag string) (uint64, bool) {
 	digits, view, isView := strings.Cut(tag, "-")
 	revision, err := strconv.ParseUint(digits, 10, 64)
@@ -169,15 +169,15 @@ func cutTag(s string) (t tag, rest string, ok bool) {
 	return t, s[end+1:], true
 }
 
-// Match reports whether the tags name the current one, given without its quotes, or what a proxy that compresses made of it. Only ranges
-// depend on the bytes that were received: see RangeHolds.
+// Match reports whether the tags name the current one, given without its quotes, or the tag that a compressing proxy
+// made of it. Only ranges depend on the bytes that were received: see RangeHolds.
 func (t Tags) Match(current string) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
 		return one.names(func(value string) bool { return value == current })
 	})
 }
 
-// MatchObject reports whether one of the tags is of the revision of an object, in whatever view:
+// MatchObject reports whether one of the tags is of the revision of an object, in any view:
 // If-Match asks whether the object has changed.
 func (t Tags) MatchObject(o store.Stored) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
@@ -191,7 +191,8 @@ func (t Tags) MatchView(o store.Stored) bool { return t.Match(strings.Trim(ETag(
 
 // RangeHolds reports whether If-Range and If-Match, where they are given, let a range of a content apply. Only its own
 // tag does, given without its quotes: a weak one, or one with a coding, is of other bytes, to which the range would not
-// fit. A date is no proof either, since it is the same for all codings, and for what replaces the content within its second.
+// fit. A date is not a proof either, since it is the same for all codings, and for what replaces the content within its
+// second.
 func RangeHolds(h http.Header, current string) bool {
 	if match, err := IfMatch(h); err != nil || match.Given && !match.exact(current) {
 		return false
@@ -209,9 +210,9 @@ func (t Tags) exact(current string) bool {
 	return t.any || slices.Contains(t.list, tag{value: current})
 }
 
-// ForServeContent returns a request whose If-Match and If-None-Match have the current tag, given without its quotes,
-// where they match it, and that has no range which does not hold, for http.ServeContent: it knows nothing of what proxies
-// make of tags, and takes a date in If-Range.
+// ForServeContent adapts a request for http.ServeContent, which does not know how proxies change tags, and takes a date
+// in If-Range. If-Match and If-None-Match get the current tag, given without its quotes, if they match it. A range that
+// does not hold is removed.
 func ForServeContent(r *http.Request, current string) *http.Request {
 	header := maps.Clone(r.Header)
 	if !RangeHolds(r.Header, current) {

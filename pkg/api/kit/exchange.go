@@ -48,7 +48,7 @@ type Exchange struct {
 	failureLevel slog.Level // at which it is logged that the server failed
 
 	session       *account.Session
-	authenticated bool  // session is known, or why there is none:
+	authenticated bool  // session is known, or it is known to be missing:
 	refused       error // of the token of the request; nil: it is not refused
 	replayed      bool  // the reply is that of an earlier request
 	rules         *policy.Budget
@@ -99,7 +99,7 @@ func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // Replied reports whether the reply has begun.
 func (x *Exchange) Replied() bool { return x.status != 0 }
 
-// varyByCaller says in the reply that it depends on who asks.
+// varyByCaller says in the reply that it depends on the caller.
 func (x *Exchange) varyByCaller() {
 	const caller = "Authorization, Cookie"
 	switch vary := x.Header()["Vary"]; {
@@ -205,6 +205,6 @@ func (x *Exchange) RecordError(err error) { x.err = err }
 // that are part of every start and stop.
 func (x *Exchange) LogFailureAt(level slog.Level) { x.failureLevel = level }
 
-// MarkStream marks the reply as a stream: that it takes long is no reason to log
+// MarkStream marks the reply as a stream: its duration is no reason to log
 // the request.
 func (x *Exchange) MarkStream() { x.stream = true }

@@ -35,9 +35,8 @@ func NewHosts(base string, names ...string) *Hosts {
 	return h
 }
 
-// Refuse returns the Filter against other hosts. The paths of probes are exempt: a
-// load balancer names whatever it likes, and they tell no secret. A nil Hosts refuses
-// none.
+// Refuse returns the Filter against other hosts. The paths of probes are exempt: a load
+// balancer sends any host, and probes reveal no secret. A nil Hosts refuses no host.
 func (h *Hosts) Refuse(exempt ...string) Filter {
 	return func(x *Exchange) error {
 		if h.Accepts(x.Request.Context(), x.Request.Host) || slices.Contains(exempt, x.Request.URL.Path) {

@@ -16,7 +16,7 @@ import (
 )
 
 // Rates are how much one client may ask for a second, on average over
-// ratelimit.Window. 0 is no limit.
+// ratelimit.Window. 0 means no limit.
 type Rates struct {
 	Reads, Lists, Writes   int // requests
 	ListBytes, UploadBytes int // bytes of pages and of files that are uploaded
@@ -27,11 +27,11 @@ type LimitOptions struct {
 	Address, User Rates
 	Loopback      bool // clients at loopback addresses are limited as well
 
-	// Previous are the limits that the new ones replace, and continue where they are the same. nil: none.
+	// Previous are the limits that the new ones replace. Equal limits keep their counts. May be nil.
 	Previous *Limits
 }
 
-// Act is what a route does, for its limits.
+// Act is the kind of work of a route, for its limits.
 type Act uint8
 
 // The acts of routes.
@@ -43,10 +43,10 @@ const (
 	Upload // a write, whose bytes are limited as well
 )
 
-// Limits bounds the requests of each client. Every request counts for the network
-// address that it comes from and, with a session, for its user: the first keeps strangers
-// from costing even the reading of a session, the second does not ask how many addresses
-// a user has. It is safe for concurrent use.
+// Limits limits the requests of each client. Every request counts for its network address
+// and, with a session, for its user. The first limit also protects the reading of
+// sessions from strangers. The second holds for all addresses of a user together. It is
+// safe for concurrent use.
 type Limits struct {
 	address, user limitsBy
 	loopback      bool
@@ -60,12 +60,12 @@ type limitsBy struct {
 	bytes    [Upload + 1]*limit // nil for acts whose bytes do not count
 }
 
-// limit is one limit; nil is none.
+// limit is one limit; nil means no limit.
 type limit struct {
 	clients *ratelimit.Clients
 	name    string // of the policy in the headers
 	key     string // of the configuration
-	unit    string // what is counted, in messages
+	unit    string // of the count, in messages
 	policy  string // item of RateLimit-Policy
 	refused prometheus.Counter
 }
@@ -134,7 +134,7 @@ func (c *Calls) Limit(a Act, h Handler) Handler {
 	}
 }
 
-// Admit counts what a request does beside the act of its route, such as an operation of a batch. The headers
+// Admit counts work of a request beside the act of its route, such as an operation of a batch. The headers
 // about limits are set in h.
 func (c *Calls) Admit(x *Exchange, a Act, h http.Header) error {
 	if c.o.Limits == nil {
@@ -209,7 +209,7 @@ func (l *limit) show(h http.Header, left int, wait time.Duration) {
 		return
 	}
 	join(h, "Ratelimit-Policy", l.policy)
-	// Within a second no more than what is left can be used, or none until the wait is over.
+	// Within a second only the rest can be used, or none until the wait is over.
 	join(h, "Ratelimit", fmt.Sprintf(`"%s";r=%d;t=%s`, l.name, left, problem.Seconds(wait)))
 }
 

@@ -2,8 +2,8 @@ package kit
 
 import "context"
 
-// OnEnd has f called when a context ends, unless stop was called before. stop waits for a call that has begun, and is called
-// once: a handler that returned would leave it an exchange and a connection that are those of another request.
+// OnEnd calls f when a context ends, unless stop was called before. The caller must call stop once. stop waits for a
+// running f: otherwise f could use an exchange and a connection that belong to another request by then.
 func OnEnd(ctx context.Context, f func()) (stop func()) {
 	done := make(chan struct{})
 	remove := context.AfterFunc(ctx, func() {

@@ -14,7 +14,7 @@ func preferredWait(lines []string, limit time.Duration) time.Duration {
 	return seconds(preference(lines, "wait"), limit)
 }
 
-// representation is the preference for a reply that has what the request led to (RFC 7240, "return").
+// representation is the preference for a reply that has the result of the request (RFC 7240, "return").
 const representation = "return=representation"
 
 // PrefersRepresentation reports whether the client prefers a reply that has what the
@@ -59,7 +59,7 @@ func cutUnquoted(s string, separator byte) (before, after string) {
 	return s, ""
 }
 
-// unquote returns what a quoted string says; another string is returned as it is.
+// unquote returns the value of a quoted string; another string is returned as it is.
 func unquote(s string) string {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return s
@@ -78,7 +78,7 @@ func unquote(s string) string {
 	return b.String()
 }
 
-// seconds reads delta-seconds, at most limit; 0 when s is none.
+// seconds reads delta-seconds, at most limit; 0 if s is malformed.
 func seconds(s string, limit time.Duration) time.Duration {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0

@@ -31,7 +31,7 @@ type Problem struct {
 	Detail   string       `json:"detail,omitempty"`
 	Instance string       `json:"instance"` // the request's id
 	Errors   []errs.Field `json:"errors,omitempty"`
-	Rule     *DenyingRule `json:"rule,omitempty"` // in development alone
+	Rule     *DenyingRule `json:"rule,omitempty"` // only in development
 
 	// Of a request whose user has to take a step first: see errs.StepUp.
 	Step    string   `json:"step,omitempty"`

@@ -25,7 +25,8 @@ func ParseQuery(raw string) (url.Values, error) {
 	return query, nil
 }
 
-// Query returns the query of the request, for routes to which a parameter that is malformed is none: so are all of too many.
+// Query returns the query of the request, for routes that ignore malformed parameters. If there are too many, it
+// ignores all.
 func (x *Exchange) Query() url.Values {
 	if hasTooMany(x.Request.URL.RawQuery) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Refusal is what a page shows in place of a problem document: people read it.
+// Refusal is shown by a page in place of a problem document: people read it.
 type Refusal struct {
 	Status int
 	Reason string // the type of the problem, without its prefix
@@ -58,7 +58,7 @@ func (x *Exchange) refuse(p Problem) bool {
 	return true
 }
 
-// forPeople returns what a problem says as sentences.
+// forPeople returns the text of a problem as sentences.
 func (p Problem) forPeople() string {
 	if p.Status == http.StatusInternalServerError {
 		return "The server failed. Its log has the details under the id " + p.Instance + "."

@@ -101,7 +101,7 @@ func (r *Router) unrouted(x *Exchange, err error) {
 }
 
 // HandleUnmatched handles GET and HEAD of paths that no route matches. The handler
-// returns ErrNoRoute for what it does not have.
+// returns ErrNoRoute for unknown routes.
 func (r *Router) HandleUnmatched(h Handler) { r.rest = h }
 
 // ErrNoRoute is the error of a path where nothing is.
@@ -133,7 +133,7 @@ func (r *Router) HandleGet(path string, h Handler) {
 // configuration.
 func (r *Router) Unexposed(method, path, why string) { r.unexposed[method+" "+path] = why }
 
-// HandlePage adds a route for people, which is no part of the API: Routes leaves it out.
+// HandlePage adds a route for people, which is not part of the API: Routes leaves it out.
 func (r *Router) HandlePage(method, path string, h Handler) {
 	r.pages[path] = true
 	r.Handle(method, path, h)
@@ -197,7 +197,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // dispatch calls the filters and then the handler of the route. A panic fails
-// this request alone.
+// only this request.
 func (r *Router) dispatch(x *Exchange) {
 	defer func() {
 		switch p := recover(); p {

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/event"
 )
 
-// traceParent returns the W3C trace context for what the request causes: that of its span, or else that of the client;
-// "" for none.
+// traceParent returns the W3C trace context for the effects of the request: that of its span, or else that of the
+// client; "" for none.
 func traceParent(x *Exchange) string {
 	ctx := x.Request.Context()
 	if !trace.SpanContextFromContext(ctx).IsValid() {

@@ -133,7 +133,7 @@ func TestPlansAreForAdmins(t *testing.T) {
 	f.Do("GET", "/books?explain=true", "", "Authorization", bearer).Want(403).Says("is for admins")
 	var key struct{ Token string }
 	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password"}`, "Authorization", bearer).Want(201).JSON(&key)
-	f.Do("GET", "/books?explain=true", "", "Authorization", "Bearer "+key.Token).Want(403).Says("an API key is none")
+	f.Do("GET", "/books?explain=true", "", "Authorization", "Bearer "+key.Token).Want(403).Says("an API key is not enough")
 }
 
 func TestListEmpty(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Account is what the page account shows to who is logged in.
+// Account is the data of the page account for a logged-in user.
 type Account struct {
 	LoggedIn bool
 
@@ -22,11 +22,11 @@ type Account struct {
 	QR     template.URL // the same, as a picture
 	Codes  []string     // new recovery codes
 
-	Done    string // what the form before has done; "" for nothing
+	Done    string // result of the previous form; "" without one
 	Problem string // why it failed; "" if it did not
 	Setup   string // the second factor whose code is asked for
 
-	Step     string   // by which who is logged in has to prove again who they are, as in the problem step-up-required; "" for none
+	Step     string   // by which the logged-in user has to prove their identity again, as in the problem step-up-required; "" for none
 	Password bool     // they can do so by their password
 	Proofs   []string // or by these second factors
 
@@ -60,7 +60,7 @@ type Session struct {
 // Address is an e-mail address with which the user logs in.
 type Address struct{ UUID, Address string }
 
-// outcomes are what forms have done.
+// outcomes are results of forms.
 var outcomes = map[string]string{
 	"passkey-added":    "The passkey is added. You can log in with it.",
 	"passkey-renamed":  "The passkey is renamed.",
@@ -82,15 +82,15 @@ var accountProblems = map[string]string{ //nolint:gosec // no credentials
 	"ended":       "Your session has ended. Log in again.",
 	"taken":       "That is part of an account already.",
 	"last":        "That is not possible as things are: the last way to log in, your last passkey while it is a second factor, and a second factor that is required can't be removed; a setup ends after ten minutes.",
-	"gone":        "There is no such thing any more.",
+	"gone":        "This no longer exists.",
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
-	"invalid":     "What was sent is not valid. Check it, and choose a password of at least 8 characters.",
+	"invalid":     "The form is not valid. Check it, and choose a password of at least 8 characters.",
 	"common":      messages["common"],
 	"breached":    messages["breached"],
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 }
 
-// account returns what the page account shows for a session, nil for nobody.
+// account returns the data of the page account for a session, which may be nil.
 func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error) {
 	query := x.Query()
 	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
@@ -151,8 +151,8 @@ func readable(text string) string {
 	return at.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// AccountReply returns the page that replies to a form of the user who is logged in with what is shown once, and its content security
-// policy: it runs no script.
+// AccountReply returns the page that replies to a form of the logged-in user with data that is shown once, and its
+// content security policy: it runs no script.
 func (o Options) AccountReply(service *account.Service, me *account.Session, a Account) (body []byte, policy string, err error) {
 	v := baseView(service, o.Links)
 	v.User, v.Account = displayName(me), a

@@ -1,7 +1,7 @@
-// Package pages serves the pages where people arrive whom nothing else receives: the
-// start page, and those of logging in, registering and recovering, to which the default
-// redirects lead, and the page where people manage their account. They are plain HTML forms, which the
-// routes of package login take; passkeys alone need a script. A folder can replace their templates one by one.
+// Package pages serves the pages for people without a web application: the start page, and those of logging in,
+// registering and recovering, to which the default redirects lead, and the page where people manage their account. They
+// are plain HTML forms, which the routes of package login take; only passkeys need a script. A folder can replace their
+// templates one by one.
 package pages
 
 import (
@@ -25,7 +25,7 @@ const (
 	secondPage    = "second-factor"
 	mailPage      = "mail"      // of a login by mail
 	addressPage   = "address"   // of a change of address
-	accountPage   = "account"   // of the user who is logged in
+	accountPage   = "account"   // of the logged-in user
 	authorizePage = "authorize" // its route is one of package login
 )
 
@@ -42,7 +42,7 @@ type Options struct {
 	Links     Links
 	Stores    []Store
 
-	Export bool // users can download what is theirs
+	Export bool // users can download their data
 
 	// Recognize gives a browser a cookie by which it is known if it sends the form of a page twice; nil for none.
 	Recognize func(*kit.Exchange)

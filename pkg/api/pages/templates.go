@@ -40,8 +40,8 @@ type Templates struct {
 	style []byte
 }
 
-// Load parses the templates. The files of a folder replace those of belfry by their names; ""
-// is none. What a folder replaces is executed once, with all that a page can have. It reports
+// Load parses the templates. The files of a folder replace those of belfry by their names; "" means
+// no folder. Load executes each replacement once, with the data of a full page. It reports
 // errs.Invalid for a file that can't be read, parsed or executed, and for one that replaces nothing.
 func Load(folder string) (*Templates, error) {
 	own, err := readTheme(folder)
@@ -112,7 +112,7 @@ func parse(layout, name, text string, stop *stopper) (*template.Template, error)
 const tryTime = 10 * time.Second
 
 // try executes a template with all that a page can have, and with nothing, and stops one that takes too long: a process
-// that serves continues without it, and must not execute it for ever.
+// that serves continues without it, and must not execute it forever.
 func try(t *template.Template, stop *stopper, most time.Duration) error {
 	done := make(chan error, 1)
 	go func() {
@@ -150,7 +150,7 @@ func readTheme(folder string) (map[string]string, error) {
 	return own, nil
 }
 
-// Files returns the names of the files of a folder that Load uses; "" has none. It reports errs.Invalid for a folder
+// Files returns the names of the files of a folder that Load uses; nil for "". It reports errs.Invalid for a folder
 // that can't be read, and for a file that replaces nothing.
 func Files(folder string) (names []string, err error) {
 	if folder == "" {

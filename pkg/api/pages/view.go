@@ -22,15 +22,15 @@ type View struct {
 	Host  string // of belfry's URL
 	Style string // URL of the style sheet
 
-	Script string // URL of the script of passkeys, on pages that use them; "" on others, and where there are none
+	Script string // URL of the script of passkeys, on pages that use them; "" on others, and without passkeys
 
-	User string // who is logged in: their name, else address, else uuid; "": nobody
+	User string // the logged-in user: their name, else address, else uuid; "": nobody
 
 	Links     Links
 	Actions   Actions
 	Logins    []about.Method // besides e-mail and providers
 	Providers []Provider     // besides e-mail
-	Stores    []Store        // that the API document names; on the start page alone
+	Stores    []Store        // that the API document names; only on the start page
 
 	AddressFirst bool   // registration begins with a mail
 	Codes        bool   // there is login by the code of a mail
@@ -38,32 +38,32 @@ type View struct {
 	Login, Token string // from the link of a mail
 	MailSent     bool
 	Undo         bool // the link of a mail undoes a change of address, and does not confirm it
-	Kept         bool // who may undo a change of address has said that it is right
+	Kept         bool // the holder of the right to undo a change of address has confirmed the change
 	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
 
 	Reason, Message string // of a failure
-	Done            string // what was done before, of no real failure: the same was sent twice
+	Done            string // earlier result, for a repetition: the same was sent twice, which is not a failure
 
-	Factors     []string // with which the login can be completed; of the page second-factor alone
+	Factors     []string // with which the login can be completed; only of the page second-factor
 	FactorNames string   // the same, for the field factors of its forms
 
-	Enroll bool // who is logged in has to add a second factor first
+	Enroll bool // the logged-in user has to add a second factor first
 
-	Application Application // that the login is for; of the page authorize alone
-	Account     Account     // of the page account alone
+	Application Application // that the login is for; only of the page authorize
+	Account     Account     // only of the page account
 
 	methods method.Methods
 }
 
-// Method returns what is known of a method of second factors by its name.
+// Method returns the description of a method of second factors by its name.
 func (v View) Method(name string) about.Method { return v.methods.About(name) }
 
-// Application is what asks for a login.
+// Application is the application that requests a login.
 type Application struct {
 	Name                  string // the configured redirect
 	Native                bool   // it is a program on the device of the user, and no site
-	Request               string // what the field authorize of the form has to have
+	Request               string // value of the field authorize of the form
 	Register              bool   // the form registers
 	LoginURL, RegisterURL string // this page with the one and the other form; RegisterURL is "" where a registration begins with a mail, or is not possible
 }
@@ -116,19 +116,19 @@ var messages = map[string]string{ //nolint:gosec // no credentials
 	"taken":       "This login belongs to an account already. Log in, or set a new password.",
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
 	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
-	"invalid":     "What was sent is not valid: check the address, and choose a password of at least 8 characters.",
+	"invalid":     "The form is not valid: check the address, and choose a password of at least 8 characters.",
 	"common":      "This is one of the most common passwords, which attackers try first. Go back, and choose another one.",
 	"weak":        "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
 	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it wherever else you use it.",
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
 	"provider":    "The provider is unavailable at the moment. Try again in a minute.",
-	"rejected":    "The provider refused the login, or sent something that can't be used. Begin again. If it fails again, ask those who run this service: their log says why.",
+	"rejected":    "The provider refused the login, or sent something that can't be used. Begin again. If it fails again, contact the operator of this service: their log says why.",
 }
 
 const unknownFailure = "The login failed."
 
-// doneMessages say what was done before by what was sent again. They are the same for every account.
+// doneMessages tell the result of the first use to a client that repeats it. They are the same for every account.
 var doneMessages = map[string]string{
 	string(account.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
 	string(account.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
@@ -153,10 +153,11 @@ func title(name string) string {
 	return cmp.Or(titles[name], strings.ToUpper(name[:1])+name[1:])
 }
 
-// view returns the data of a page, and the session of the user who is logged in, nil for nobody.
+// view returns the data of a page, and the session of the logged-in user, nil for nobody.
 func (h *handler) view(x *kit.Exchange) (View, *account.Session) {
 	v := h.base
-	// A page is shown to whoever has no valid session, and while sessions can't be read.
+	// Clients without a valid session see the page, and so do all while sessions can't be
+	// read.
 	session, err := h.calls.AccountSession(x)
 	if err == nil && session != nil {
 		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll

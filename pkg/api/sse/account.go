@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/event"
 )
 
-// accountEvent is an event about the security of an account as it is sent: who did what from where, and nothing of the user.
+// accountEvent is an event about the security of an account as it is sent: actor, act and address, and no field of the
+// user.
 type accountEvent struct {
 	ID       string          `json:"id"`
 	Event    event.Name      `json:"event"`
@@ -28,8 +29,8 @@ type accountCtx struct {
 	UserAgent string `json:"userAgent,omitempty"`
 }
 
-// accountEntry completes the entry of an event about the security of an account. It is no change of the user, so nobody has to be
-// authenticated again.
+// accountEntry completes the entry of an event about the security of an account. It does not change the user, so nobody
+// has to be authenticated again.
 func (h *Hub) accountEntry(e *entry, log uint64, name event.Name, storeName, uuid string, in *eventlog.Entry) {
 	if storeName != h.opts.Accounts || !slices.Contains(event.Auth(), name) {
 		return

@@ -100,24 +100,24 @@ type state struct {
 	decisions map[string]decision // by the viewers' keys
 }
 
-// decision is what a viewer may receive of an event.
+// decision is the part of an event that a viewer may receive.
 type decision struct {
 	allowed bool
 	hidden  []string // the fields of the object that the viewer may not read
 }
 
-// authorization decides who may receive an event of a store with rules. A
-// viewer has to pass them twice: with the object in the event, since that is
-// what is sent; and with the object as it is now, so that what has been made private
-// since is not sent from the log. Of a deleted object that is the state in which it
-// was deleted: what was private then stays private. Where clients choose uuids, a deleted object
-// may have been created again, by another user: then a viewer also has to pass them with the last state of the
-// event's own incarnation.
+// authorization decides who may receive an event of a store with rules. A viewer has to pass the rules with
+// each of these states:
 //
-// A rule that reads private fields, which no event has, can't be evaluated for the
-// object in the event. Then what is sent is what the store would reply: an event
-// whose revision is the current one, and no event of a deletion. The same holds for
-// an event without its object, but for the revision: it has no other content.
+//	the object in the event, since it is sent
+//	the present object, so that an object that has been made private since is not sent from the log
+//	a deleted object as it was deleted: a private one stays private
+//	the last state of the event's own incarnation, if the object was created again, perhaps by another user
+//
+// Events lack private fields, so a rule that reads them can't be evaluated for the object in the event. Then
+// the store's reply decides: only an event whose revision is the current one is sent, and no event of a
+// deletion. The same holds for an event without its object, except that it may have any revision: it has no
+// other content.
 //
 // A field with a read rule is left out unless the rule holds in the same states: see fieldRules.
 //
@@ -157,7 +157,7 @@ func (s *source) needsEventObject() bool {
 	return s.byObject && !s.readsHidden || s.fields.byObject && !s.fields.readsHidden
 }
 
-// decisionFor returns what a viewer may receive of the event, errs.Unavailable when the
+// decisionFor returns the part of the event that a viewer may receive, errs.Unavailable when the
 // store is unavailable, and exhausted when the rules for the viewer have cost too much.
 func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *allowance) (decision, error) {
 	now, err := a.state(ctx)
@@ -275,7 +275,7 @@ func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
 }
 
 // states returns the states in which a rule that depends on the object has to hold, and false where they are not known.
-// An event about a binary has its record alone: then they are those of the object in the store.
+// An event about a binary has only its record: then they are those of the object in the store.
 func (a *authorization) states(now *state, readsHidden bool) (states []object.Object, known bool) {
 	switch {
 	case !now.deleted && now.revision == a.revision && now.object != nil:

@@ -21,7 +21,7 @@ const (
 	costPause = 250 * time.Millisecond
 )
 
-// costs are what the rules of each client may still cost.
+// costs are the remaining budgets of each client's rules.
 type costs struct {
 	users, addresses *ratelimit.Clients
 	settleAt         uint64 // cost
@@ -40,7 +40,7 @@ func (c costs) of(v *Viewer, address string, now time.Time) *allowance {
 	return a
 }
 
-// allowance is what the rules may cost that are evaluated for a stream. The streams of a
+// allowance is the budget of the rules that are evaluated for a stream. The streams of a
 // client share its buckets, and settle with them now and then: most decisions cost next to
 // nothing. nil bounds nothing. It is for one goroutine.
 type allowance struct {
@@ -72,8 +72,8 @@ func (a *allowance) check() error {
 	return exhausted{max(wait, costPause)}
 }
 
-// charge notes what the rules of a decision have cost. It can be more than was left: that
-// is owed, up to what a bucket has at most.
+// charge records the cost of the rules of a decision. It can be more than was left: that
+// is a debt, up to the size of a bucket.
 func (a *allowance) charge(cost *policy.Budget) {
 	if a == nil {
 		return
@@ -83,7 +83,7 @@ func (a *allowance) charge(cost *policy.Budget) {
 	}
 }
 
-// settle takes what is unpaid from the buckets.
+// settle takes the unpaid cost from the buckets.
 func (a *allowance) settle() {
 	if a == nil || a.unpaid == 0 {
 		return

@@ -17,7 +17,7 @@ type entry struct {
 	mark     uint64 // of the event; 0 for a gap
 	name     event.Name
 	source   *source
-	frame    []byte         // what is sent; nil if the event is not streamed
+	frame    []byte         // the message; nil if the event is not streamed
 	property string         // of the binary that the event is about; "" for none
 	auth     *authorization // nil: everyone may receive it
 	identity string         // uuid of a session or a user whose object this is about

@@ -8,9 +8,9 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// fieldRules are the read rules of the fields of a store's objects. As the rules of the store, they have to hold for
-// the object in the event and for the object as it is now; where one of them is not known, or a rule reads fields
-// that no event has, a field whose rule depends on the object is left out.
+// fieldRules are the read rules of the fields of a store's objects. Like the rules of the store, they have to hold
+// for the object in the event and for the present object. A field whose rule depends on the object is left out if
+// one of these states is unknown, or if a rule reads fields that no event has.
 type fieldRules struct {
 	names       []string // of the fields with a read rule
 	byObject    bool     // a rule depends on the object
@@ -26,7 +26,7 @@ func newFieldRules(from *source) fieldRules {
 	return f
 }
 
-// hiddenFields returns the fields that a viewer may not read, who may receive the event.
+// hiddenFields returns the fields that a viewer of the event may not read.
 func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state, cost *policy.Budget) (hidden []string, err error) {
 	of := a.source.fields
 	if len(of.names) == 0 {

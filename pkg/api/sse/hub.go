@@ -1,26 +1,27 @@
-// Package sse streams events to browsers, as Server-Sent Events: the log of events,
-// from wherever a client stopped reading, as far as its user may read the objects.
+// Package sse streams events to browsers, as Server-Sent Events: the log of events, from
+// the last position of a client, as far as its user may read the objects.
 //
 // # One reader, many clients
 //
-// While there are clients, one reader per process reads the log with direct gets,
-// which need no consumer. Messages on the live subjects wake it up; a poll every few
-// seconds finds what they missed. The events it has read are in a window of bounded
-// size that all clients share: each event is encoded once, and a client is little
-// more than its position in the window. With many clients the reader delays its
-// next read, so that each client is woken for several events at once.
+// While there are clients, one reader per process reads the log with direct gets, which need no consumer. Messages on
+// the live subjects wake it up; a poll every few seconds finds the events that they missed. The reader keeps the events
+// in a window of bounded size that all clients share.
 //
-// A client whose position is before the window receives pages of the log until it
-// reaches the window. Those clients share one scan of the log; see scan. From then on it has to keep up: a client that falls out of the
-// window is disconnected with a reason, and resumes from the log.
+// Each event is encoded once, and a client is little more than its position in the window. With many clients the reader
+// delays its next read, so that each client is woken for several events at once.
+//
+// A client whose position is before the window receives pages of the log until it reaches the window. Those clients
+// share one scan of the log; see scan. From then on it has to keep up: a client that falls out of the window is
+// disconnected with a reason, and resumes from the log.
 //
 // # Authorization
 //
-// Whether a client may receive an event is decided by the store's rules for get and,
-// unless the store is one of GetOnly, for list, when the event is sent, for the object in the event and for the object as it is in the
-// store then; see authorization. Clients of one user share decisions. The reader
-// also sees the ends of sessions and the changes of users: the clients concerned
-// authenticate again before they are sent anything that came later.
+// The store's rule for get decides whether a client may receive an event, and so does the rule for list, unless the
+// store is one of GetOnly. The hub evaluates them when it sends the event, for the object in the event and for the
+// present object; see authorization.
+//
+// Clients of one user share decisions. The reader also sees the ends of sessions and the changes of users: the affected
+// clients authenticate again before they receive later events.
 package sse
 
 import (
@@ -52,9 +53,9 @@ const (
 type Options struct {
 	Bus      *bus.Bus
 	Stores   []*store.Store // whose events are streamed
-	GetOnly  []string       // names of those whose events may be received by all who may get the object; of others, by those who may list it as well
+	GetOnly  []string       // names of those whose events need only the permission to get the object; others also need that to list it
 	Identity []string       // names of the stores of users and sessions
-	Accounts string         // name of the store of users, whose events event.Auth are streamed to who may have them; "": to nobody
+	Accounts string         // name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
 
 	Clients   int           // at the same time; 0: DefaultClients
 	Address   int           // of them, from one network address; 0: DefaultAddress, negative: no limit

@@ -8,16 +8,16 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Ids are positions in the log. The log also has events that a client may not see, such
-// as those of logins and of other users: whoever could compare two ids would count
-// them. So ids are sealed, and each is another text, also at one position.
+// Ids are positions in the log. The log also has events that a client may not see, such as those of logins and of other
+// users. A client that could compare two ids would count them. So ids are sealed, and differ even for the same
+// position.
 //
-// A position names the log and the event, and not its sequence alone: after a power cut, or with another log, another event can have
-// the same sequence, and events before it the client has never seen.
+// A position names the log and the event, in addition to the sequence. After a power cut, or with another log, another
+// event can have the same sequence, and the client may not have seen the events before it.
 const (
 	idPurpose = "events"
 	idSize    = 24
-	oldIDSize = 8 // of the release before: a sequence alone, which is not trusted
+	oldIDSize = 8 // of the release before: only a sequence, which is not trusted
 
 	// oldestID begins with the oldest event in the log.
 	oldestID = "0"

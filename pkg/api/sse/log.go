@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// checkLog compares the log with what is known of it. Reading begins a little before
+// checkLog compares the log with its known state. Reading begins a little before
 // the end of a log: after a restart all clients reconnect at once, and resume from
 // the same few events.
 func (r *reader) checkLog(ctx context.Context) error {
@@ -39,8 +39,8 @@ func (r *reader) checkLog(ctx context.Context) error {
 	return nil
 }
 
-// sameLog reports whether a state is one of the log that is being read, which has what was read of it: a bus whose power was cut may
-// have lost events that it had stored already, and has others in their place.
+// sameLog reports whether a state belongs to the log that is being read, with the events that were read. A bus whose
+// power was cut may have lost events that it had stored already, and may have others in their place.
 func (r *reader) sameLog(ctx context.Context, state eventlog.State) (bool, error) {
 	at := r.at()
 	if at.log != state.Mark() || state.Last < at.sequence {

@@ -33,7 +33,7 @@ type reader struct {
 	mu      sync.Mutex
 	running bool
 	err     error         // why the log can't be read now
-	changed chan struct{} // closed, and replaced, when any of what follows changes
+	changed chan struct{} // closed, and replaced, when any of the following fields changes
 
 	// epoch numbers the logs that have been read, since a log can be deleted and
 	// created again; 0 while none is being read. The window has the events after
@@ -57,7 +57,7 @@ func newReader(h *Hub) *reader {
 	return &reader{hub: h, changed: make(chan struct{}), progress: make(chan struct{}, 1), version: 1}
 }
 
-// view is what a client reads from the window.
+// view is a client's reading of the window.
 type view struct {
 	epoch          uint64
 	log, mark      uint64 // of the log, and of the event at position

@@ -14,7 +14,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 		s.restart(v, place{})
 		return proceed, s.notice("reset", beyondText)
 	case (s.unknown || s.after == nil) && v.position < v.end:
-		return awaitEntries, nil // the end is read in a moment, and with it what is there
+		return awaitEntries, nil // the end is read in a moment, and with it the present events
 	case s.unknown:
 		s.unknown = false
 		s.restart(v, place{sequence: v.position, event: v.mark})
@@ -38,7 +38,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 // place is where the client would resume.
 func (s *stream) place() place { return place{s.cursor, s.log, s.mark} }
 
-// restart sets where the stream goes on in a log.
+// restart sets where the stream continues in a log.
 func (s *stream) restart(v view, at place) {
 	s.epoch, s.log, s.cursor, s.mark = v.epoch, v.log, at.sequence, at.event
 }

@@ -15,15 +15,15 @@ var scanLimits = eventlog.Limit{Events: 200, Bytes: 64 << 10}
 // scanShare is the part of the buffer that the scan's pages may take as well.
 const scanShare = 4
 
-// scan reads the log for all clients that are before the window. One page is read at
-// a time, however many clients there are, and goes to everyone who waits for a part
-// of it; a client that comes to it a little later finds it in memory. So clients
-// that begin with the oldest event cost one scan of the log together.
+// scan reads the log for all clients that are before the window. It reads one page at a
+// time for any number of clients, and every client that waits for a part of the page gets
+// it. A client that needs it a little later finds it in memory. So clients that begin
+// with the oldest event cost one scan of the log together.
 //
-// Two of those who wait take turns: the one with the lowest position, so that clients
-// who began later catch up with those before them and go on with them; and the one
-// who has waited longest, so that clients who keep beginning anew delay nobody for
-// long.
+// The scan alternates between two waiting clients. The client with the lowest position
+// comes first, so that later clients catch up with earlier ones and continue with them.
+// The longest waiting client comes next, so that clients that keep restarting do not
+// delay others for long.
 type scan struct {
 	hub *Hub
 
@@ -55,8 +55,8 @@ func (p *logPage) has(epoch, after uint64) bool {
 	return p.epoch == epoch && p.after <= after && after < p.last
 }
 
-// read returns a page with the events after a sequence, and perhaps some before. It
-// is empty when there are none now, and when stop is closed. It must not be modified.
+// read returns a page with the events after a sequence, and perhaps some before. It is
+// empty at the end of the log, and when stop is closed. It must not be modified.
 func (s *scan) read(ctx context.Context, epoch, after uint64, stop <-chan struct{}) ([]*entry, error) {
 	r, held := s.request(epoch, after)
 	if r == nil {
@@ -121,7 +121,7 @@ func (s *scan) next() *pageRequest {
 	return slices.MinFunc(s.waiting, func(a, b *pageRequest) int { return cmp.Compare(a.after, b.after) })
 }
 
-// deliver replies to all who wait for a part of a page. An error is for everyone.
+// deliver replies to all clients that wait for a part of a page. An error is for everyone.
 func (s *scan) deliver(of *pageRequest, entries []*entry, err error) {
 	p := &logPage{epoch: of.epoch, after: of.after, last: of.after, entries: entries}
 	for _, e := range entries {

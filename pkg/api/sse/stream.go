@@ -46,7 +46,6 @@ type drop struct{ name, text string }
 
 func (d *drop) Error() string { return d.text }
 
-// errGone says that the client is not there any more.
 var errDisconnected = errors.New("the client has disconnected")
 
 // stream is the state of one client.
@@ -56,7 +55,7 @@ type stream struct {
 	hub    *Hub
 	viewer *Viewer
 
-	allowance *allowance    // what the rules may cost
+	allowance *allowance    // budget of the rules
 	delay     time.Duration // of retryLater; 0: retryDelay
 
 	epoch        uint64 // of the log that cursor refers to; 0: not begun
@@ -71,7 +70,7 @@ type stream struct {
 	changed      <-chan struct{}
 }
 
-// next is what a stream does after a step.
+// next is the next step of a stream.
 type next int
 
 const (
@@ -110,7 +109,7 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// wait waits for what the next step needs, and sends heartbeats meanwhile.
+// wait waits for the condition of the next step, and sends heartbeats meanwhile.
 func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) error {
 	var changed <-chan struct{}
 	var again <-chan time.Time
@@ -126,7 +125,7 @@ func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) err
 	select {
 	case <-s.Stop: // even if there is more to send
 		return &drop{stopped, stoppedText}
-	case <-s.hub.retired: // what follows is for other rules to decide
+	case <-s.hub.retired: // other rules apply to later events
 		return &drop{retired, retiredText}
 	default:
 	}

@@ -71,16 +71,16 @@ func accountEvents(name event.Name) []event.Name {
 }
 
 // RequireAudit reports Unauthenticated or Denied for a subscription that names events about the security of accounts and a
-// client who may not have them.
+// client that may not receive them.
 func (h *Hub) RequireAudit(w Subscription, v *Viewer) error {
 	s, err := h.filter(w)
 	switch {
 	case err != nil || !s.accounts || v.Audit:
 		return err
 	case v.User == nil:
-		return errs.New(errs.Unauthenticated, "events about the security of accounts are for those whom authentication.audit names: log in as one")
+		return errs.New(errs.Unauthenticated, "events about the security of accounts are for the users of authentication.audit: log in as one of them")
 	default:
-		return errs.New(errs.Denied, "events about the security of accounts are for those whom authentication.audit names, who are logged in")
+		return errs.New(errs.Denied, "events about the security of accounts are for the users of authentication.audit, with a login")
 	}
 }
 

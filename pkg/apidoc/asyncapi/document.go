@@ -2,8 +2,8 @@
 // durable and the live events, the requests to stores, the interceptors and the
 // dead letters.
 //
-// The requests to stores are those of an op.Set, which natsapi serves. Of events it has its own knowledge, which
-// docs/reference/events.md and the pages beside it document; test/documents compares the document with what belfry sends. Its
+// The requests to stores are those of an op.Set, which natsapi serves. It has its own knowledge of events, which
+// docs/reference/events.md and the pages beside it document; test/documents compares the document with belfry's messages. Its
 // schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
 package asyncapi
 
@@ -145,16 +145,16 @@ func (d *document) common() {
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
 		"properties", ordered.Of(
 			"request", op.Text("The request's id."), "address", op.Text("Where the request came from."),
-			"userAgent", op.Text("What it was made with."), "trace", op.Text("Its traceparent (W3C)."),
+			"userAgent", op.Text("The client's User-Agent."), "trace", op.Text("Its traceparent (W3C)."),
 			"wait", op.Text("Between belfry and its workers."),
 		)))
-	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "What went wrong, in the form of RFC 9457.",
+	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "The problem, in the form of RFC 9457.",
 		"required", []string{"type", "title", "status"},
 		"properties", ordered.Of(
-			"type", op.Text("What sort of thing it is, for programs."), "title", op.Text("The same for people."),
-			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", op.Text("What it is this time."),
-			"errors", ordered.Of("type", "array", "description", "Places of the request that are at fault.", "items", model.Ref("ProblemField")),
+			"type", op.Text("The type of the problem, for programs."), "title", op.Text("The type of the problem, for people."),
+			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", op.Text("This occurrence of the problem."),
+			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items", model.Ref("ProblemField")),
 		)))
 	d.schemas.Set("ProblemField", ordered.Of("type", "object", "required", []string{"pointer", "message"},
-		"properties", ordered.Of("pointer", op.Text("A JSON pointer (RFC 6901)."), "message", op.Text("What is expected there."))))
+		"properties", ordered.Of("pointer", op.Text("A JSON pointer (RFC 6901)."), "message", op.Text("The expected value."))))
 }

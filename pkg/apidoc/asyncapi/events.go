@@ -72,7 +72,7 @@ func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optiona
 		"headers", headers(),
 		"payload", envelope(s, k, needed, optional...),
 	))
-	if !k.event.IsAuth() { // those are in the log alone
+	if !k.event.IsAuth() { // those are only in the log
 		live, _ := d.plain.Get(string(k.event)).([]string)
 		d.plain.Set(string(k.event), append(live, name))
 	}
@@ -153,12 +153,12 @@ func (d *document) deadLetters() {
 	d.message("DeadLetter", ordered.Of(
 		"title", "An event that a listener could not handle",
 		"headers", op.Payload("", 6,
-			"Belfry-Reason", op.Text("The last error."), "Belfry-Listener", op.Text("Who could not handle it."),
-			"Belfry-Attempts", op.Text("How often it was tried."), "Belfry-Subject", op.Text("Where the log has it."),
+			"Belfry-Reason", op.Text("The last error."), "Belfry-Listener", op.Text("The listener that could not handle it."),
+			"Belfry-Attempts", op.Text("How often it was tried."), "Belfry-Subject", op.Text("Its subject in the log."),
 			"Belfry-Sequence", op.Text("Its sequence in the log."), "Belfry-Time", op.Text("When it was dead-lettered (RFC 3339)."),
-			"Belfry-Retries", op.Text("How often it came back from the dead letters before."),
+			"Belfry-Retries", op.Text("How often it was retried from the dead letters before."),
 			"Belfry-Omitted", op.Text("\"true\": the event was too large for a letter; the log has it.")),
-		"payload", ordered.Of("type", "object", "description", "The event as it was."),
+		"payload", ordered.Of("type", "object", "description", "The original event."),
 	))
 	d.channel("deadLetters", "dead.{listener}", "Kept in the JetStream stream DEAD.",
 		ordered.Of("listener", ordered.Of("description", "The listener's name.")), "DeadLetter")

@@ -8,10 +8,10 @@ import (
 	"belfry/pkg/apidoc/model"
 )
 
-// lower translates schemas of draft 2020-12 into draft-07. What the older draft
-// can't express is left out, so the translation never rejects a valid value but may
-// accept an invalid one. A schema below not, if or oneOf is kept only if its
-// translation is exact.
+// lower translates schemas of draft 2020-12 into draft-07. It omits keywords that the
+// older draft can't express, so the translation never rejects a valid value but may
+// accept an invalid one. A schema below not, if or oneOf is kept only if its translation
+// is exact.
 func lower(schemas *ordered.Object) *ordered.Object {
 	l := lowering{schemas: schemas, exact: map[string]bool{}}
 	out := &ordered.Object{}

@@ -21,7 +21,7 @@ func (d *document) requests(s *model.Store) {
 		d.message(name+"Reply", ordered.Of("summary", "It was done.", "payload", r.Reply))
 		d.fault()
 		d.channel(name, wire.Subject(s.Name, r.Op), r.Summary, nil, name+"Request")
-		d.channel(name+"Reply", nil, "The inbox of who asks.", nil, name+"Reply", "Fault")
+		d.channel(name+"Reply", nil, "The inbox of the requester.", nil, name+"Reply", "Fault")
 		d.operation(name, "receive", name, r.Summary, name+"Reply",
 			ordered.Of("nats", ordered.Of("queue", micro.DefaultQueueGroup, "bindingVersion", "0.1.0")))
 	}
@@ -42,11 +42,11 @@ func requestHeaders(writes bool) *ordered.Object {
 // fault adds the reply to a failed request.
 func (d *document) fault() {
 	d.message("Fault", ordered.Of(
-		"title", "What went wrong",
+		"title", "A problem",
 		"headers", op.Payload("", 2,
 			"Nats-Service-Error-Code", ordered.Of("type", "string", "pattern", "^[45][0-9][0-9]$", "description", "The status, as over HTTP."),
-			"Nats-Service-Error", op.Text("What it is this time."),
-			wire.HeaderRetryAfter, op.Text("Seconds after which to ask again.")),
+			"Nats-Service-Error", op.Text("This occurrence of the problem."),
+			wire.HeaderRetryAfter, op.Text("The seconds to wait before a retry.")),
 		"payload", model.Ref("Problem"),
 	))
 }
@@ -75,7 +75,7 @@ func (d *document) question(name string, s *model.Store, act string) {
 	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be returned.")
 	properties := []any{
 		"op", ordered.Of("type", "string", "const", act), "store", ordered.Of("type", "string", "const", s.Name),
-		"uuid", op.Text("The object's uuid; of register the user has none yet."),
+		"uuid", op.Text("The object's uuid; absent for register, because the user does not exist yet."),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acts."),
 		"ctx", model.Ref("Context"),
 		"object", o,

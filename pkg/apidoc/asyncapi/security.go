@@ -9,17 +9,17 @@ import (
 	"belfry/pkg/op"
 )
 
-// authDetails is the schema of what an event Auth.* says besides its user.
+// authDetails is the schema of the details of an event Auth.*.
 const authDetails = "AuthDetails"
 
-// securitySummaries say what the events Auth.* are about.
+// securitySummaries describe the events Auth.*.
 func securitySummaries() map[event.Name]string {
 	return map[event.Name]string{
 		event.AuthLoggedIn:        "A session of the user began.",
-		event.AuthLoginFailed:     "A login to the account failed, or a proof of who its user is in a session.",
+		event.AuthLoginFailed:     "A login to the account failed, or a proof of the user's identity in a session.",
 		event.AuthLoggedOut:       "A session of the user ended before it expired.",
 		event.AuthSessionsEnded:   "All sessions and API keys of the user ended.",
-		event.AuthSteppedUp:       "The user has proven again who they are, in a session.",
+		event.AuthSteppedUp:       "The user has proven their identity again, in a session.",
 		event.AuthPasswordSet:     "A password was set.",
 		event.AuthFactorAdded:     "A second factor or a passkey was added.",
 		event.AuthFactorRemoved:   "A second factor or a passkey was removed.",

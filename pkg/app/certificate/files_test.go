@@ -91,7 +91,7 @@ func TestCertificatesThatCannotBeUsed(t *testing.T) {
 		{"a.pem", "text", "failed to find any PEM data in key input"},
 		{"a.key", "a.pem", "switched"},
 		{"chain.pem", "a.key", "chain.pem has the certificate of the key " + path("a.key") + " in place 2"},
-		{".", "a.key", "it is no regular file"},
+		{".", "a.key", "it is not a regular file"},
 	} {
 		_, err := Load(path(c.cert), path(c.key))
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {

@@ -37,7 +37,7 @@ type Harness struct {
 	Features Features
 }
 
-// Features describe what the suite may expect of a storage.
+// Features describe the optional abilities of a storage.
 type Features struct {
 	// ListLag is how long List and RemoveAbandoned may lag; 0: they are strongly
 	// consistent.

@@ -41,7 +41,7 @@ func documentTests() []test {
 			}
 			f.reopen()
 			if d, _ = f.Storage.(driver.Documents); d == nil {
-				f.Fatal("there are no documents any more")
+				f.Fatal("the reopened storage has no documents")
 			}
 			f.must(d.DeleteDocument(f.ctx, "b.json"))
 			names(f, d, "a-B_1")

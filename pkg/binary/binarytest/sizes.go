@@ -54,7 +54,7 @@ func sizeTests() []test {
 			f.eventually(10*time.Second, func() error {
 				if n, err := r.Read(make([]byte, 1)); n > 0 {
 					return errs.New(errs.Internal, "bytes still arrive")
-				} else if err == nil || err == io.EOF { //nolint:errorlint // what a reader says itself
+				} else if err == nil || err == io.EOF { //nolint:errorlint // the reader's own error
 					f.Fatalf("the reading ended with %v, as if nothing had happened", err)
 				}
 				return nil

@@ -4,10 +4,13 @@
 // A storage knows nothing of objects, names, media types or references: those
 // belong to package binary.
 //
-// Every method is safe for concurrent use, honors its context, and returns errors
-// of package errs: NotFound where stated, TooLarge when a content exceeds the
-// limit of the storage, Unavailable when the storage can't be reached, throttles
-// or is full, Internal otherwise.
+// Every method is safe for concurrent use, honors its context, and returns errors of
+// package errs:
+//
+//   - NotFound where stated
+//   - TooLarge if a content exceeds the limit of the storage
+//   - Unavailable if the storage can't be reached, throttles or is full
+//   - Internal otherwise
 package driver
 
 import (
@@ -22,19 +25,18 @@ type Storage interface {
 	// context applies to the writes too.
 	Stage(ctx context.Context) (Staged, error)
 
-	// Stat describes the content with a hash, and returns false when there is
-	// none. It is strongly consistent: it sees every Commit that returned, and no
-	// content whose Delete returned, before it began.
+	// Stat describes the content with a hash, and returns false if it does not exist. It is
+	// strongly consistent: it sees every Commit that returned before it began, and no
+	// content whose Delete returned before it began.
 	Stat(ctx context.Context, hash string) (Info, bool, error)
 
-	// Open reads length bytes of a content from offset, or fewer at its end; a
-	// negative length reads to the end. offset is at most the size of the content.
-	// NotFound when there is none. The context applies to the reads too. If the
-	// content is deleted meanwhile the reader either continues to its end or
-	// returns an error.
+	// Open reads length bytes of a content from offset, or fewer at its end; a negative
+	// length reads to the end. offset is at most the size of the content. NotFound if the
+	// content does not exist. The context applies to the reads too. If the content is
+	// deleted during the reads, the reader either continues to its end or returns an error.
 	Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error)
 
-	// Delete removes a content. It is no error when there is none.
+	// Delete removes a content. Deleting a missing content is not an error.
 	Delete(ctx context.Context, hash string) error
 
 	// List returns at most limit contents whose hash is greater than after, which
@@ -89,8 +91,8 @@ type Staged interface {
 	// no Write after the first Commit.
 	Commit(ctx context.Context, hash string) error
 
-	// Discard ends the stage and releases its resources; committed contents stay.
-	// It is always called, once. What it can't remove, RemoveAbandoned does.
+	// Discard ends the stage and releases its resources; committed contents stay. The caller
+	// always calls it, once. RemoveAbandoned removes the remains if Discard can't.
 	Discard()
 }
 
@@ -115,20 +117,20 @@ type SignedHeaders struct {
 }
 
 // Documents is implemented by a storage that also keeps small documents under names,
-// beside its contents: a backup's list of parts. They are no contents: List does not
+// beside its contents: a backup's list of parts. They are not contents: List does not
 // return them.
 type Documents interface {
 	// PutDocument stores a document durably and atomically, and replaces one of the
 	// same name.
 	PutDocument(ctx context.Context, name string, data []byte) error
 
-	// Document returns a document. NotFound when there is none.
+	// Document returns a document. NotFound if it does not exist.
 	Document(ctx context.Context, name string) ([]byte, error)
 
 	// DocumentNames returns the names of all documents in their order.
 	DocumentNames(ctx context.Context) ([]string, error)
 
-	// DeleteDocument removes a document. It is no error when there is none.
+	// DeleteDocument removes a document. Deleting a missing document is not an error.
 	DeleteDocument(ctx context.Context, name string) error
 }
 

@@ -128,7 +128,7 @@ func (st *staged) sync() error {
 	return st.failed
 }
 
-// touch sets the modification time of a content to now. It is no error when the
+// touch sets the modification time of a content to now. It is not an error when the
 // content has been deleted since it was linked.
 func (s *Storage) touch(hash string) error {
 	info, err := s.root.Lstat(path(hash))

@@ -113,7 +113,7 @@ func (s *Storage) Delete(ctx context.Context, hash string) error {
 	return s.remove(ctx, s.key(hash))
 }
 
-// remove removes an object. It is no error when there is none.
+// remove removes an object. Removing a missing object is not an error.
 func (s *Storage) remove(ctx context.Context, key string) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
 	if codeOf(err) == "NoSuchKey" {

@@ -131,7 +131,7 @@ func (s *Storage) join(ctx context.Context, hash string, segments []segment, who
 }
 
 // copyAll copies segments, several at once. While it is not known whether the
-// server returns checksums, the first one is copied alone.
+// server returns checksums, only the first one is copied.
 //
 // The first error starts no more copies, but it does not cancel those in flight:
 // S3 may finish a copy whose request was canceled after the upload has been

@@ -16,13 +16,14 @@
 // memory until Commit, which puts it under its key: one request and no copy. S3
 // verifies the SHA-256 before it stores the object.
 //
-// A larger content is sent part by part in multipart uploads, so that a stage never
-// has more than one part in memory. A multipart upload is completed after 128 parts
-// as a segment of the stage, and the next one begins. Commit lets S3 copy the
-// segments: a single one with CopyObject, several with a multipart upload whose
-// parts are the segments. S3 limits the number of parts; with segments the limit of
-// a content is 5 TiB although its parts are small. In all cases the object appears
-// under its key atomically.
+// A larger content is sent part by part in multipart uploads, so that a stage never has
+// more than one part in memory. A multipart upload is completed after 128 parts as a
+// segment of the stage, and the next one begins. S3 limits the number of parts; with
+// segments the limit of a content is 5 TiB although its parts are small.
+//
+// Commit lets S3 copy the segments: a single one with CopyObject, several with a
+// multipart upload whose parts are the segments. In all cases the object appears under
+// its key atomically.
 //
 // S3 verifies a checksum of every part, and those and the size of every object that
 // it assembles from parts. CopyObject returns the SHA-256 of a single segment, which
@@ -30,11 +31,11 @@
 //
 // # Contents that exist
 //
-// Commit overwrites a content that exists with the same bytes. Readers notice
-// nothing, the modification time is updated, for which S3 has no other means, and a
-// damaged content is repaired. Neither a HEAD request before it nor a conditional
-// write would be cheaper or safer: the bytes have been sent by then, and after a
-// failed condition the modification time would still have to be updated.
+// Commit overwrites an existing content with the same bytes. Readers notice nothing. The
+// write repairs a damaged content and updates the modification time, for which S3 has no
+// other means. Neither a HEAD request before it nor a conditional write would be cheaper
+// or safer: the bytes have been sent by then, and after a failed condition the
+// modification time would still have to be updated.
 //
 // # Consistency
 //

@@ -30,7 +30,7 @@ var transient = map[string]bool{
 	"XMinioAdminBucketQuotaExceeded": true, // MinIO
 }
 
-// hints say what to do about a permanent error.
+// hints are remedies for permanent errors.
 var hints = map[string]string{
 	"NoSuchBucket":                 "does not exist: create it, or correct the configuration",
 	"InvalidAccessKeyId":           "does not know the access key: check the credentials",

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// discardTimeout is how long Discard tries to remove what a stage has sent.
+// discardTimeout is how long Discard tries to remove the data of a stage.
 const discardTimeout = 10 * time.Second
 
 // stage is a driver.Staged.

@@ -121,16 +121,15 @@ func (u *upload) complete(ctx context.Context) error {
 	return u.s.fail(ctx, err, "completing an upload")
 }
 
-// completed reports whether an upload that S3 does not have any more was completed,
-// since the response to an earlier attempt may have been lost. An object of this
-// size under the key, which is that of a segment or of a content, is the one that
-// the upload creates.
+// completed reports whether an upload that S3 no longer has was completed, since the
+// response to an earlier attempt may have been lost. Only this upload creates an object
+// of this size under its key, the key of a segment or of a content.
 func (u *upload) completed(ctx context.Context) bool {
 	head, err := u.s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &u.s.bucket, Key: &u.key})
 	return err == nil && aws.ToInt64(head.ContentLength) == u.size
 }
 
-// abort aborts the upload. It is no error when it does not exist.
+// abort aborts the upload. It is not an error when it does not exist.
 func (u *upload) abort(ctx context.Context) error {
 	_, err := u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id})
 	if codeOf(err) == "NoSuchUpload" {

@@ -123,7 +123,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// Warnings are what a configuration file that the server can use should not have.
+// Warnings are about settings that a usable configuration file should not have.
 func (o Options) Warnings() []error {
 	_, warnings, _ := o.serverOptions()
 	return warnings

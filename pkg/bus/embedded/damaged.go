@@ -28,10 +28,10 @@ func consumerFolders(folder string) ([]consumerFolder, error) {
 	return all, err
 }
 
-// removeDamaged removes the folders of consumers, of those listed before the server started, that the server could not
-// read: after a power cut their files can be empty or cut off. The server continues without such a consumer, and refuses
-// to create it again as long as the folder is there, so that its listener would never receive an event again. A
-// consumer that is created anew delivers all events of its stream, those that were handled as well.
+// removeDamaged removes the folders of consumers that existed before the server started and that it could not read:
+// after a power cut their files can be empty or cut off. The server continues without such a consumer, and refuses to
+// create it again while the folder exists, so its listener would never receive an event again. A recreated consumer
+// delivers all events of its stream, including those that were handled.
 func (s *Server) removeDamaged(i *instance, before []consumerFolder) error {
 	if len(before) == 0 || i.joined {
 		return nil // the other servers have the consumers too

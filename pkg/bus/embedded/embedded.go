@@ -3,7 +3,7 @@
 // package bus: bus.Options.Server takes it.
 //
 // The server acknowledges an event when the operating system has it, which
-// survives a crash of this process. Sync makes what was acknowledged survive a
+// survives a crash of this process. Sync makes acknowledged events survive a
 // power failure as well.
 package embedded
 
@@ -26,7 +26,7 @@ import (
 // Options configure a Server. Folder is required.
 type Options struct {
 	Folder string // where JetStream keeps its data, unless Config names another folder
-	Listen string // host:port for other processes; port 0 takes a free one; "" for none, or for what Config says
+	Listen string // host:port for other processes; port 0 takes a free one; "" for no listener, or for that of Config
 
 	// Config is a configuration file of nats-server. It may define users; then
 	// bus.Options.Auth says which one belfry is.
@@ -61,7 +61,7 @@ type instance struct {
 	server  *server.Server
 	account atomic.Pointer[server.Account] // of belfry's user; nil while it is unknown
 	joined  bool                           // to other servers
-	synced  bool                           // what it acknowledges is on disk
+	synced  bool                           // an acknowledged event is on disk
 	folder  string                         // of its accounts' streams
 	listens bool
 }

@@ -12,7 +12,7 @@ const (
 	apiSubjects = "$JS.API.>"                       // of requests to which the server replies
 )
 
-// sharedAccounts warns of users who may have the server reply where they must not
+// sharedAccounts warns of users who can make the server reply where they must not
 // publish themselves: those who may send requests to it and may not publish
 // events, in an account of others who may.
 func sharedAccounts(o *server.Options) (warnings []error) {

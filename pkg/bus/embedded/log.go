@@ -7,7 +7,7 @@ import (
 )
 
 // serverLog logs the server's messages with slog. Notices become debug messages:
-// they are of no use to an operator of belfry.
+// they are useless to an operator of belfry.
 type serverLog struct {
 	log   *slog.Logger
 	fatal chan<- string // receives the first fatal message

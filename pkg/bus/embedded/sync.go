@@ -144,7 +144,7 @@ func (s *syncer) keep(folder string, seen map[string]fileState) {
 	}
 }
 
-// syncFile syncs a file or a folder. A sync covers what was written through any
+// syncFile syncs a file or a folder. A sync covers data that was written through any
 // other descriptor.
 func syncFile(path string) error {
 	f, err := os.Open(path)

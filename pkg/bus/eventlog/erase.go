@@ -11,11 +11,11 @@ import (
 	"belfry/pkg/errs"
 )
 
-// EraseAfter is how old an event should be that is erased. By then whoever remembers what the listeners have handled knows of it: an event
-// that is removed earlier counts as missed.
+// EraseAfter is the minimum age of an event that is erased. By then every record of the events that listeners have
+// handled includes it: an event that is removed earlier counts as missed.
 const EraseAfter = time.Minute
 
-// Erasure is what an erasure has done.
+// Erasure is the result of an erasure.
 type Erasure struct {
 	Erased    int    `json:"erased"`
 	Young     int    `json:"young,omitempty"`     // events that are too young

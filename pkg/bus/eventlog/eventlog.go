@@ -30,9 +30,8 @@ type Reader struct {
 	Follow bool // wait for new events at the end; else stop there
 }
 
-// Each calls a function with each event, in the order of the log, until it
-// fails, or ctx ends. With Follow, a ctx that is canceled is no error. NotFound when the log has lost, while the connection was lost,
-// what was read of it.
+// Each calls a function with each event, in the order of the log, until it fails, or ctx ends. With Follow, a ctx that
+// is canceled is not an error. NotFound when the log has lost, while the connection was lost, what was read of it.
 func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Entry) error) error {
 	subjects, err := r.Select.Subjects()
 	if err != nil {
@@ -49,7 +48,7 @@ func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Ent
 		if now := conn.Stats().Reconnects; now != connections {
 			connections = now
 			if has, err := Has(ctx, conn, last, mark); err != nil || !has {
-				return cmp.Or[error](err, errs.New(errs.NotFound, "the log does not have event %d any more, which was read: it is another log, or has lost its end; read it again from all", last))
+				return cmp.Or[error](err, errs.New(errs.NotFound, "the log no longer has event %d, which was read: it is another log, or has lost its end; read it again from all", last))
 			}
 		}
 		last, mark = e.Sequence, e.Mark() // each may change the event

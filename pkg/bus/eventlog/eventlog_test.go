@@ -165,7 +165,7 @@ func TestAFollowerEndsWhenTheLogHasOtherEvents(t *testing.T) {
 	for range 3 {
 		publish(t, b, event.StoreSaved, "Books", "c")
 	}
-	if err := <-done; !errors.Is(err, errs.NotFound) || !strings.Contains(err.Error(), "does not have event 2 any more") || len(received) > 0 {
+	if err := <-done; !errors.Is(err, errs.NotFound) || !strings.Contains(err.Error(), "no longer has event 2") || len(received) > 0 {
 		t.Errorf("%v, and %d further events", err, len(received))
 	}
 }

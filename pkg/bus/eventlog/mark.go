@@ -8,8 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A sequence alone does not name an event for ever: a log can be deleted and created again, and what a power cut takes back of a log comes
-// back under other sequences, in another order. So whoever keeps a position keeps a mark of the log and of the event beside it.
+// A sequence alone does not identify an event forever. A log can be deleted and created again. After a power cut, lost
+// events can return with other sequences, in another order. So a stored position has a mark of the log and of the
+// event.
 
 // markedBytes is how much of an event is part of its mark: the id of the event is in it.
 const markedBytes = 128
@@ -31,8 +32,8 @@ func mark(data []byte) uint64 {
 	return max(1, binary.BigEndian.Uint64(sum[:]))
 }
 
-// Has reports whether the log has an event with a mark at a sequence. Where it has no event there any more, and for a mark of 0, which is
-// that of an event that was not known, it can't be told, and counts as so.
+// Has reports whether the log has an event with a mark at a sequence. It also returns true if the log no longer has an
+// event there, or if mark is 0 (the event was unknown): neither proves that the log is another one.
 func Has(ctx context.Context, conn *nats.Conn, sequence, mark uint64) (bool, error) {
 	if mark == 0 || sequence == 0 {
 		return true, nil

@@ -208,7 +208,7 @@ func (s *search) request(first uint64, batch int, each func(e *Entry, following 
 		following, _ := strconv.Atoi(pending)
 		each(entry, following)
 		if pending == "" {
-			return // a server without batched direct gets, which does not say what follows
+			return // a server without batched direct gets, which does not announce further events
 		}
 	}
 }

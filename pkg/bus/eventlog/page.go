@@ -98,8 +98,8 @@ func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint6
 	}
 }
 
-// Last reads the newest event of a subject by a direct get. It reports
-// errs.NotFound when the replica that replies has none.
+// Last reads the newest event of a subject by a direct get. It reports errs.NotFound if
+// the replica that replies has no event of the subject.
 func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) {
 	return one(ctx, conn, subject, map[string]any{"last_by_subj": subject})
 }

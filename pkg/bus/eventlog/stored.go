@@ -17,7 +17,7 @@ import (
 type Message struct {
 	Sequence uint64
 	Subject  string
-	Header   nats.Header // without what the server adds to a reply
+	Header   nats.Header // without the headers that the server adds to a reply
 	Data     []byte
 }
 

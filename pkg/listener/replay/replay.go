@@ -203,7 +203,7 @@ func Letters(ctx context.Context, js jetstream.JetStream) (map[string]uint64, er
 	return subjects(ctx, js, bus.StreamDead, bus.DeadPrefix)
 }
 
-// subjects counts the messages of a stream by what follows a prefix.
+// subjects counts the messages of a stream by the text after a prefix.
 func subjects(ctx context.Context, js jetstream.JetStream, stream, prefix string) (map[string]uint64, error) {
 	s, err := js.Stream(ctx, stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

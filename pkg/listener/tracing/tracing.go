@@ -1,5 +1,5 @@
 // Package tracing makes OpenTelemetry spans of a listener's attempts. It is apart from package listener so that a
-// listener without traces contains nothing for them, and it uses the API of OpenTelemetry alone: where spans are sent is
+// listener without traces contains nothing for them, and it uses only the API of OpenTelemetry: where spans are sent is
 // the program's choice.
 package tracing
 

@@ -34,7 +34,7 @@ type check struct {
 	most       int // targets in memory at once
 	seed       maphash.Seed
 
-	mu         sync.Mutex          // guards what follows, the tallies and the report, while pages or targets are in use
+	mu         sync.Mutex          // guards the following fields, the tallies and the report, while pages or targets are in use
 	candidates map[string][]string // target → objects that name it
 	unnamed    Unnamed
 }
@@ -115,7 +115,8 @@ func (c *check) tallyPage(page []store.Stored, named *tallies) {
 	}
 }
 
-// appendNamings appends the targets in a span that an object names. Where it has no entry, a cascade deletes it all the same.
+// appendNamings appends the targets in a span that an object names. A cascade deletes the object even if it has no
+// entry.
 func (c *check) appendNamings(all []naming, x store.Stored, in span) []naming {
 	uuids := slices.DeleteFunc(c.names(x), func(uuid string) bool { return !in.has(uuid) })
 	owner := c.m.SourceOf(x.UUID, x.Body)
@@ -155,7 +156,7 @@ func (c *check) compareArrays(ctx context.Context, targets *reader, named *talli
 	return targets.err
 }
 
-// compareArray adds a target to the report, and to the candidates if its array is not what the objects make of it.
+// compareArray adds a target to the report, and to the candidates if its array differs from the entries of the objects.
 func (c *check) compareArray(ctx context.Context, t store.Stored, want tally) error {
 	value := c.array(t)
 	var has tally
@@ -272,13 +273,13 @@ func (c *check) array(t store.Stored) []byte {
 
 func isMalformed(array []byte) bool { return array != nil && array[0] != '[' }
 
-// whyNone says why an object has no entry, where it names the target and yet has none.
+// whyNone says why an object that names the target has no entry.
 func (c *check) whyNone(x, t store.Stored) string {
 	switch {
 	case x.Body == nil || !mapping.Names(c.m, x, t.UUID):
 		return ""
 	case !c.m.Owned(x.UUID, x.Body, c.m.TargetOf(t.UUID, t.Body)):
-		return "the object has not the owner of the target"
+		return "the object does not belong to the owner of the target"
 	case c.m.Hides(x.Body):
 		return "the mapping's condition does not hold for the object"
 	default:
@@ -286,7 +287,7 @@ func (c *check) whyNone(x, t store.Stored) string {
 	}
 }
 
-// source reads an object; the zero Stored when there is none.
+// source reads an object; the zero Stored if it does not exist.
 func (c *check) source(ctx context.Context, uuid string) (store.Stored, error) {
 	x, err := c.set.Store(c.m.Source).Get(ctx, uuid)
 	if errors.Is(err, errs.NotFound) {

@@ -12,7 +12,7 @@ import (
 )
 
 // compute evaluates the computed fields of all objects again, before mappings are compared that copy them. With Repair
-// it writes the objects that differ. A record has a field and what it is computed from, so there is nothing to
+// it writes the objects that differ. A record has a field and its source fields, so there is nothing to
 // wait for.
 func (v *verification) compute(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.set.Stores())) {
@@ -50,7 +50,7 @@ func (v *verification) computeObject(ctx context.Context, s *store.Store, o stor
 	for _, field := range fields {
 		v.report.add([]Difference{{
 			Kind: Stale, Target: s.Name(), Holder: o.UUID, Array: field,
-			Detail: fmt.Sprintf("is not what the expression of %s makes of the object", field),
+			Detail: fmt.Sprintf("differs from the value of the expression of %s", field),
 		}})
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestArraysFollowTheOwnerOfTheirTarget(t *testing.T) {
 	f.reconcile("a", "ann", "bob", "nobody")
 	f.reconcile("b", "bob", "nobody")
 	f.sameOwner("user", "user")
-	const why = "the object has not the owner of the target"
+	const why = "the object does not belong to the owner of the target"
 	if found := f.run(verify.Options{}).Differences; len(found) != 4 || found[0].Detail != why {
 		t.Errorf("%+v", found)
 	}

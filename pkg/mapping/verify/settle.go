@@ -89,7 +89,7 @@ func (c *candidate) compareAgain(ctx context.Context) (err error) {
 	return err
 }
 
-// repair corrects the differences that were found. What can't be corrected is no
+// repair corrects the differences that were found. One that can't be corrected is not an
 // error: it stays a difference, with the reason, and the others are repaired.
 func (c *candidate) repair(ctx context.Context) error {
 	for _, d := range c.found {

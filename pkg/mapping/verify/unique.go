@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Unique is what a verification found about unique fields.
+// Unique is the result of a verification of unique fields.
 type Unique struct {
 	Objects int64 `json:"objects"` // read, of stores with unique fields
 	Claims  int64 `json:"claims"`  // records of values

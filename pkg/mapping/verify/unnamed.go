@@ -5,7 +5,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Unnamed is how many objects have a value in the key of a mapping that names nothing. That is no difference: such
+// Unnamed is how many objects have a value in the key of a mapping that names nothing. That is not a difference: such
 // a value may be meant.
 type Unnamed struct {
 	Source  string `json:"source"`

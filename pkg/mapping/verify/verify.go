@@ -30,7 +30,7 @@ const (
 	Duplicate Kind = "duplicate" // an object has a second entry
 	Malformed Kind = "malformed" // the property is not an array, or has an element that is not an entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
-	Stale     Kind = "stale"     // a computed field is not what its expression makes of the object
+	Stale     Kind = "stale"     // a computed field differs from the value of its expression
 )
 
 // Difference is one place where an array and the objects disagree.
@@ -57,7 +57,7 @@ type Full struct {
 }
 
 // TooLarge is an object that has no entry because that would be larger than an entry
-// may be. That is no difference either.
+// may be. That is not a difference either.
 type TooLarge struct {
 	Source string `json:"source"`
 	UUID   string `json:"uuid"`
@@ -67,7 +67,7 @@ type TooLarge struct {
 	Limit  int    `json:"limit"` // bytes of an entry
 }
 
-// Report is what a verification found.
+// Report is the result of a verification.
 type Report struct {
 	Mappings    int          `json:"mappings"`
 	Objects     int64        `json:"objects"`            // source objects read

@@ -18,7 +18,7 @@ const (
 	maxPart    = 64 << 20 // a chunk ends with an item, and those of all backends are smaller than 17 MiB
 )
 
-// The first bytes of chunks: what they have.
+// The first bytes of chunks, by content.
 const (
 	kindRecords  = "belfry records\n"
 	kindPending  = "belfry pending\n"

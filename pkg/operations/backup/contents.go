@@ -21,7 +21,7 @@ const (
 )
 
 // endsList reports whether a list of hashes ends after this one: where a hash says so,
-// so that a content that is added changes one list alone.
+// so that a content that is added changes only one list.
 func endsList(hash string, listed int64) bool {
 	return listed >= maxListed || listed >= maxListed/16 && hash[len(hash)-3:] == "000"
 }
@@ -63,9 +63,9 @@ func (r *run) readContents(ctx context.Context, name string, from driver.Storage
 	}
 }
 
-// copyContents reports which contents the destination has then. One that is deleted
-// meanwhile is not needed: no object that is in the backup had it. One that is damaged is
-// a problem of the backup, and no reason to have none.
+// copyContents reports which contents the destination has afterwards. A content that is
+// deleted in the meantime is not needed: no object in the backup references it. A damaged
+// content is a problem of the backup, but does not prevent it.
 func (r *run) copyContents(ctx context.Context, name string, from driver.Storage, page []driver.Info) ([]bool, error) {
 	copied := make([]bool, len(page))
 	g, gctx := errgroup.WithContext(ctx)

@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Storage is what a destination is kept in.
+// Storage is the storage of a destination.
 type Storage interface {
 	driver.Storage
 	driver.Documents
@@ -31,7 +31,7 @@ type Destination struct {
 // NewDestination returns the destination in a storage. name is for messages: a folder, a bucket.
 func NewDestination(s Storage, name string) *Destination { return &Destination{storage: s, name: name} }
 
-// wrap says of what an error is.
+// wrap adds the destination to an error.
 func (d *Destination) wrap(err error) error {
 	return errs.Wrap(err, errs.KindOf(err), "the destination of backups, %s", d.name)
 }
@@ -70,7 +70,7 @@ func (d *Destination) Manifest(ctx context.Context, id string) (*Manifest, error
 	return decodeManifest(id, data)
 }
 
-// Latest returns the id of the latest backup. Invalid if there is none.
+// Latest returns the id of the latest backup. Invalid without one.
 func (d *Destination) Latest(ctx context.Context) (string, error) {
 	ids, err := d.IDs(ctx)
 	if err == nil && len(ids) == 0 {
@@ -83,7 +83,7 @@ func (d *Destination) Latest(ctx context.Context) (string, error) {
 }
 
 // markerName is the document that makes a storage a destination. It is the first that is
-// written there, and no service of binaries writes it: what Prune removes is of backups.
+// written there, and no service of binaries writes it: Prune removes only data of backups.
 const markerName = "destination.json"
 
 // marker is its content.
@@ -160,7 +160,7 @@ func (d *Destination) put(ctx context.Context, data []byte) (Part, bool, error) 
 }
 
 // errChanged is the error of a copy that does not have its hash.
-var errChanged = errs.New(errs.Internal, "what was read does not have its hash")
+var errChanged = errs.New(errs.Internal, "the content does not match its hash")
 
 // copy stores a part that the destination does not have. One of another size is replaced.
 // An error of the reader is returned as it is.
@@ -201,7 +201,7 @@ func storeContent(ctx context.Context, to driver.Storage, p Part, from io.Reader
 	}
 	if _, found, err := to.Stat(ctx, p.Hash); err != nil {
 		return err
-	} else if found { // with another size or content: a storage keeps what it has
+	} else if found { // with another size or content: a storage does not overwrite it
 		if err := to.Delete(ctx, p.Hash); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func unreadable(path string, err error) error {
 	return errs.Wrap(err, errs.Unavailable, "%s, of the checkpoint of the stores, can't be read", path)
 }
 
-// file backs up one file; known is what the previous backup had, or zero.
+// file backs up one file; known is the file in the previous backup, or zero.
 func (r *run) file(ctx context.Context, path string, known Part) (Part, error) {
 	if known.Hash != "" {
 		have, err := r.to.has(ctx, known)

@@ -26,7 +26,7 @@ type Source struct {
 	Stores  map[string]driver.Store
 }
 
-// Progress is what a backup or a restore is doing.
+// Progress is the progress of a backup or a restore.
 type Progress struct {
 	What string `json:"what"` // a store, a backend, a stream, a service of binaries
 	Done int64  `json:"done"` // records, files, messages, contents
@@ -39,7 +39,7 @@ type Options struct {
 	Backends     []Source
 	Bus          bus.Requester
 	Binaries     map[string]storage.Storage
-	Grace        time.Duration // the shortest of the services of binaries; 0: there are none
+	Grace        time.Duration // the shortest of the services of binaries; 0 without any
 	Progress     func(Progress)
 	Logger       *slog.Logger
 
@@ -56,12 +56,12 @@ type run struct {
 	codec    codec
 	manifest *Manifest
 
-	mu     sync.Mutex                 // guards the numbers and problems of the manifest, calls of Progress, and what follows
+	mu     sync.Mutex                 // guards the numbers and problems of the manifest, calls of Progress, and the following fields
 	copied map[[sha256.Size]byte]bool // contents that the destination has: each is asked for once, not again in the second reading
 }
 
 // Make makes a backup. It exists once Make has written its manifest, which is the last
-// that it writes; what a backup that was interrupted has left is removed. One process at
+// that it writes; the remains of an interrupted backup are removed. One process at
 // a time may make backups to a destination.
 func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 	began := time.Now().UTC()
@@ -86,7 +86,7 @@ func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 		at = latest.Add(time.Millisecond)
 	}
 	r.manifest.ID = newID(at)
-	// What a process that was killed has staged. This one has staged nothing yet.
+	// A killed process may have left a stage. This process has staged nothing yet.
 	if _, err := to.storage.RemoveAbandoned(ctx, began); err != nil {
 		return nil, to.wrap(err)
 	}
@@ -114,9 +114,9 @@ func newID(at time.Time) string {
 	return at.Format(idTime) + "-" + hex.EncodeToString(random)
 }
 
-// findPrevious reads the latest backup. One of another installation means that the
-// destination is not for this one: the retention of each would remove what the other has.
-// latest is the time in the id of the latest one; zero: there is none.
+// findPrevious reads the latest backup. A backup of another installation means that the
+// destination is not for this one: each retention would remove the other's backups.
+// latest is the time in the id of the latest one, zero without one.
 func (r *run) findPrevious(ctx context.Context) (latest time.Time, err error) {
 	r.previous = &Manifest{}
 	ids, err := r.to.IDs(ctx)
@@ -232,7 +232,7 @@ func (r *run) count(p Part, added bool) {
 	}
 }
 
-// problem records what is not in the backup, once.
+// problem records a part that is missing in the backup, once.
 func (r *run) problem(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,7 +270,7 @@ func (r *run) checkParts(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return errs.New(errs.Unavailable, "%s of the backup missing in %s: something else has removed what was there", count.Of(len(missing), "part"), r.to.name)
+		return errs.New(errs.Unavailable, "%s of the backup missing in %s: another program has removed content of the destination", count.Of(len(missing), "part"), r.to.name)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Format is the version of the format of backups that this package writes. It reads
-// this one alone.
+// only this one.
 const Format = 1
 
 // Part is a content of the destination.
@@ -165,7 +165,7 @@ func (m *Manifest) encode() ([]byte, error) {
 	return append(append(head, '\n'), body...), err
 }
 
-// decodeManifest checks a manifest completely: what it names is used as a path.
+// decodeManifest checks a manifest completely: its names are used as paths.
 func decodeManifest(id string, data []byte) (*Manifest, error) {
 	first, body, _ := bytes.Cut(data, []byte("\n"))
 	var head header
@@ -194,7 +194,7 @@ func decodeManifest(id string, data []byte) (*Manifest, error) {
 	})
 }
 
-// wrong says what a manifest has that no backup has; "" is nothing. A restore writes the files, stores, streams and
+// wrong names content of a manifest that no backup has; "" without any. A restore writes the files, stores, streams and
 // services that it names, each once.
 func (m *Manifest) wrong() string {
 	once := map[string]bool{}
@@ -224,7 +224,7 @@ func (m *Manifest) wrong() string {
 	}
 	for _, s := range m.Streams {
 		if !slices.Contains(streams(), s.Name) || twice("stream", s.Name) {
-			return "has the stream " + strconv.Quote(s.Name) + ", which is none of belfry or there twice"
+			return "has the stream " + strconv.Quote(s.Name) + ", which is not belfry's or is listed twice"
 		}
 	}
 	for _, b := range m.Binaries {

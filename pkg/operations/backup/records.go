@@ -25,9 +25,9 @@ const (
 	recordPage  = 500
 	copiesAtOne = 32 // records that are restored at once
 
-	// A chunk also ends after a record whose UUID says so, one in so many, if it has
-	// at least minChunk bytes: otherwise one added record would move the ends of all
-	// chunks after it, and each would be stored again.
+	// A chunk of at least minChunk bytes also ends after one in so many records, by a hash
+	// of the UUID. Otherwise one added record would move the ends of all later chunks, and
+	// each would be stored again.
 	endOneIn = 256
 	minChunk = chunkBytes / 8
 )
@@ -166,7 +166,7 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 	if err != nil {
 		return err
 	}
-	if err := to.Claims().Renew(ctx); err != nil { // a backup has none: they are made again
+	if err := to.Claims().Renew(ctx); err != nil { // a backup has no claims: they are made again
 		return err
 	}
 	done := int64(0)
@@ -213,7 +213,7 @@ func (r *restore) copyRecords(ctx context.Context, o *outboxes, records []driver
 				return err
 			})
 			if r.Again() && errors.Is(err, errs.Conflict) {
-				return nil // the interrupted restore has corrected what is mapped into it
+				return nil // the interrupted restore has corrected its mapped arrays
 			}
 			return err
 		})
@@ -221,7 +221,7 @@ func (r *restore) copyRecords(ctx context.Context, o *outboxes, records []driver
 	return g.Wait()
 }
 
-// patiently retries what a server that throttles refuses.
+// patiently retries requests that a throttling server refuses.
 func patiently(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for delays := backoff.New(100*time.Millisecond, 5*time.Second); ; {

@@ -63,7 +63,7 @@ func (s *sequences) after(old uint64) uint64 {
 	return s.last + 1
 }
 
-// stream restores the messages of a stream that is empty, but for phantoms.
+// stream restores the messages of an empty stream, except phantoms.
 func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*sequences, error) {
 	s, err := r.bus.JetStream().Stream(ctx, of.Name)
 	if err != nil {
@@ -163,12 +163,12 @@ func (m *message) restored(log *sequences) *nats.Msg {
 }
 
 // phantom reports whether an event is of a write that is not in the restored stores: its
-// record has a lower revision, or there is none. A deletion of what does not exist is
+// record has a lower revision, or does not exist. A deletion of a missing record is
 // delivered, since the tombstone may have been purged.
 func (r *restore) phantom(ctx context.Context, data []byte) (bool, error) {
 	e, err := event.Decode(data)
 	if err != nil {
-		return false, nil //nolint:nilerr // it is no event, but a dead letter without one
+		return false, nil //nolint:nilerr // it is not an event, but a dead letter without one
 	}
 	s := r.stores[e.Store]
 	if s == nil {

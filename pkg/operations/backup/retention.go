@@ -50,7 +50,7 @@ func (k Keep) kept(ids []string) map[string]bool {
 	return stays
 }
 
-// Pruned is what Prune has removed.
+// Pruned is the result of Prune.
 type Pruned struct {
 	Backups []string `json:"backups"`
 	Parts   int64    `json:"parts"`
@@ -82,7 +82,7 @@ func Prune(ctx context.Context, d *Destination, keep Keep, confirm func(context.
 			return nil, errs.Wrap(err, errs.KindOf(err), "nothing is removed, because not all is known that is in use")
 		}
 	}
-	// Manifests first: what is removed must not be in a backup that exists.
+	// Manifests first: removed contents must not be in an existing backup.
 	for _, id := range ids {
 		if stays[id] {
 			continue

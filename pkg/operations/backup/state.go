@@ -17,7 +17,7 @@ const LeaseTime = time.Minute
 // stateUUID is the object that holds the State.
 const stateUUID = "backups"
 
-// State is what an installation remembers of its backups.
+// State is an installation's record of its backups.
 type State struct {
 	Installation string `json:"installation"`
 
@@ -53,14 +53,14 @@ type Result struct {
 	Manifest *Manifest // nil: it was not made
 	Err      error     // why
 
-	// Interrupted says that whoever requested the backup has ended it, or that its process stops. It has not failed.
+	// Interrupted says that the backup was canceled by its caller or by a stop of the process. It has not failed.
 	Interrupted bool
 
 	// Elsewhere says that the backup is not in the configured place, which has no other backup then than before.
 	Elsewhere bool
 }
 
-// Holder is who makes a backup.
+// Holder is the process that makes a backup.
 type Holder struct {
 	ID   string `json:"id"`   // of the backup that is made, unique
 	Run  string `json:"run"`  // of the process, unique
@@ -163,7 +163,7 @@ func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (sto
 // ErrLost is the error of a process whose lease another one has taken over.
 var ErrLost = errs.Wrap(store.ErrLeaseLost, errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
 
-// Renew extends the lease of a backup. ErrLost if it has none any more.
+// Renew extends the lease of a backup. ErrLost if the lease was lost.
 func (s *States) Renew(ctx context.Context, id string) error {
 	return s.Change(ctx, func(state *State) error {
 		if state.Lease == nil || !state.Lease.lease(Holder{}).Renew(id, s.now().UTC()) {

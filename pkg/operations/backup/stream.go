@@ -118,7 +118,7 @@ func (r *run) readStream(ctx context.Context, name string, before position) (Str
 
 // reuse takes over the complete chunks that the previous backup has of the log, and
 // returns the sequence after them. Messages of the other streams are also deleted in the
-// middle, when they are handled: a chunk from then has what must not be restored.
+// middle, when they are handled: a chunk of that time has messages that must not be restored.
 func (r *run) reuse(ctx context.Context, out *Stream, first uint64) (from uint64, err error) {
 	if out.Name != bus.StreamEvents {
 		return first, nil

@@ -1,8 +1,8 @@
-// Package doctor asks all parts of a deployment at once how they are, within a bounded time, and reports what it finds, each
-// with what to do about it. It has no checks: whoever knows a part makes one of what the part offers.
+// Package doctor checks all parts of a deployment at once, within a bounded time, and reports its findings, each with a
+// remedy. It has no checks of its own: the package of each part provides them.
 //
-// A check changes nothing. It reports what it can't see as such: that somebody lacks a permission to look is no fault of what
-// they would look at.
+// A check changes nothing. It reports parts that it can't see as such: a missing permission of the operator is not a
+// fault of the part.
 package doctor
 
 import (
@@ -31,24 +31,24 @@ var levels = []Level{Problem, Warning, Unseen, OK}
 // Levels returns all levels, the most urgent first.
 func Levels() []Level { return slices.Clone(levels) }
 
-// Finding is what a check found.
+// Finding is the result of a check.
 type Finding struct {
 	Level   Level  `json:"level"`
 	Area    string `json:"area"`              // of the deployment: "bus"
 	Name    string `json:"name"`              // of the finding, which does not change: "bus.unreachable"
-	Subject string `json:"subject,omitempty"` // what it is about: "stream EVENTS"
-	Says    string `json:"says"`              // what is the case
-	Do      string `json:"do,omitempty"`      // what to do about it
+	Subject string `json:"subject,omitempty"` // the subject: "stream EVENTS"
+	Says    string `json:"says"`              // the state
+	Do      string `json:"do,omitempty"`      // the remedy
 }
 
-// Check asks one part. It returns what it finds, and OK where nothing is wrong.
+// Check asks one part. It returns its findings, and OK without a fault.
 type Check struct {
 	Area    string
 	Subject string
 	Ask     func(ctx context.Context) []Finding
 }
 
-// Report is what all checks found, in their order.
+// Report has the findings of all checks, in their order.
 type Report struct {
 	Findings []Finding `json:"findings"`
 }
@@ -78,7 +78,7 @@ func (r *Report) Urgent() []Finding {
 // NoReply is the name of the finding about a check that did not end in time.
 const NoReply = "noReply"
 
-// grace is how long after the end of its time a check has to return what it found until then.
+// grace is how long after the end of its time a check has to return its findings so far.
 const grace = time.Second
 
 // Run makes all checks at once, and returns when all have ended, at the latest shortly after a time: a check that ignores its

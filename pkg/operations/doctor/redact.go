@@ -12,8 +12,8 @@ const hidden = "[secret]"
 // minSecret is the length from which a text is taken for a secret: a shorter one is in every other word.
 const minSecret = 3
 
-// Redact replaces secrets in all that the report says: checks repeat what servers reply, and a server may repeat what it was
-// sent. A secret that is a URL hides its password as well, as it is written and as it is sent.
+// Redact replaces secrets in all texts of the report: checks quote replies of servers, and a server may quote what it
+// was sent. A secret that is a URL hides its password as well, as it is written and as it is sent.
 func (r *Report) Redact(secrets []string) {
 	var all []string
 	add := func(secret string) {

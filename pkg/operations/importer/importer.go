@@ -57,7 +57,7 @@ type Options struct {
 	// would ignore them. nil: none.
 	Omit func(field string) bool
 
-	// What a dry run checks besides JSON and UUIDs.
+	// Checks of a dry run besides JSON and UUIDs.
 	Schema  Validator // nil: nothing
 	MaxSize int       // maximum size of an object; 0: unlimited
 
@@ -89,7 +89,7 @@ type Import struct {
 	items   splitter
 	ended   error // why there is no next item
 
-	mu       sync.Mutex // guards what follows; never held while waiting
+	mu       sync.Mutex // guards the following fields; never held while waiting
 	progress Progress
 	inFlight []int64 // number of the item of each worker; 0 for none
 	stopped  bool
@@ -199,8 +199,8 @@ func (i *Import) work(ctx, request context.Context, w int) error {
 	}
 }
 
-// next assigns the next item to a worker, nil when there is none. Other workers finish
-// their items.
+// next assigns the next item to a worker, nil at the end. Other workers finish their
+// items.
 func (i *Import) next(ctx context.Context, w int) *item {
 	i.reading.Lock()
 	defer i.reading.Unlock()

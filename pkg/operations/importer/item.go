@@ -21,7 +21,7 @@ type Failure struct {
 	Position              // of the object, or of the syntax error in it
 	UUID     string       // "" when unknown
 	Status   int          // status of the reply; 0 when the object was not sent
-	Message  string       // what is wrong
+	Message  string       // the error
 	Fields   []errs.Field // violations within the object
 }
 
@@ -72,7 +72,7 @@ func failed(at Position, err error) *Failure {
 	return &Failure{Position: at, Message: err.Error()}
 }
 
-// malformed returns the position and description of a syntax error, "" if there is none.
+// malformed returns the position and description of a syntax error, "" for valid JSON.
 func malformed(text []byte) (offset int, what string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	_, err := dec.ReadValue()
@@ -158,10 +158,10 @@ func asWritten(o object.Object, text []byte) []byte {
 	return written.Encode()
 }
 
-// derive returns the UUID of an object that has none: a UUIDv8 of its number in the
-// input (48 bits, so that UUIDs sort like the input) and a hash of its content and the
-// batch. The same object at the same position always has the same UUID, which makes an
-// import idempotent.
+// derive returns the UUID of an object without one: a UUIDv8 of its number in the input
+// (48 bits, so that UUIDs sort like the input) and a hash of its content and the batch.
+// The same object at the same position always has the same UUID, which makes an import
+// idempotent.
 func derive(batch string, n int64, content []byte) string {
 	hash := sha256.New()
 	hash.Write(append([]byte(batch), 0))

@@ -148,7 +148,7 @@ func (s *sender) once(ctx context.Context, method, url string, body []byte) (*re
 // reply is a reply of the server. As an error it says why an object was refused.
 type reply struct {
 	status int
-	after  time.Duration // Retry-After; 0 when there is none
+	after  time.Duration // Retry-After; 0 without it
 	kind   string        // type of the problem
 	detail string
 	fields []errs.Field

@@ -31,7 +31,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// item is the text of an object, or of what is in its place.
+// item is the text of an object, or the text in its place.
 type item struct {
 	n    int64    // its number, from 1; items that are not objects count too
 	at   Position // where the text begins
@@ -58,9 +58,9 @@ func (it *item) appendText(part ...byte) {
 	it.text = append(it.text, part...)
 }
 
-// splitter returns the items of an input one after the other, reading ahead by at most
-// a buffer. It returns io.EOF after the last one, and a *SyntaxError where the bounds of
-// items can't be determined any more.
+// splitter returns the items of an input one after the other, reading ahead by at most a
+// buffer. It returns io.EOF after the last one, and a *SyntaxError if it can no longer
+// determine the bounds of items.
 type splitter interface {
 	next() (item, error)
 }

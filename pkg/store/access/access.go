@@ -1,4 +1,5 @@
-// Package access decides who may do what with an object of a store, and who may see and set which of its fields.
+// Package access decides which operations a caller may execute on an object of a store, and which of its fields they
+// may see and set.
 //
 //	                    the program    a trusted client    another client
 //	operations          all            all                 by the policy
@@ -7,9 +8,9 @@
 //	                    ones           reserved ones       whose write rule does not hold
 //
 // Hidden fields never leave the server: private ones, and internal ones, whose names begin with an underscore.
-// Maintained fields are belfry's own: the times, arrays of mappings, computed fields, records of binaries. What a
-// caller sends for a field that it can't set is ignored, so that what was read can be written back; what a write rule
-// denies is refused.
+// Maintained fields are belfry's own: the times, arrays of mappings, computed fields, records of binaries. A write
+// ignores fields that the caller can't set, so that clients can write back an object that they have read. It fails
+// for fields that a write rule denies.
 //
 // Operations and their order are those of package store. Nothing here reads or writes a record.
 package access
@@ -32,7 +33,7 @@ type Caller struct {
 	Trusted bool // but not for this client, which another layer authorizes
 	NoGet   bool // it has no get of the store
 
-	User    object.Object   // who is logged in; nil: nobody
+	User    object.Object   // the logged-in user; may be nil
 	Session *policy.Session // theirs, for rules; nil for none
 	Budget  *policy.Budget  // for evaluating rules; nil: none
 }
@@ -40,7 +41,7 @@ type Caller struct {
 // isRestricted reports whether the policy and the rules of fields hold for the caller.
 func (c Caller) isRestricted() bool { return c.Client && !c.Trusted }
 
-// Options say what the rules of a store are.
+// Options are the rules of a store.
 type Options struct {
 	Store       string         // its name
 	Policy      *policy.Policy // nil: every client may do everything
@@ -48,7 +49,7 @@ type Options struct {
 	Fields      *policy.Fields // rules for fields; nil: none
 	Private     []string       // fields that clients neither set nor see
 	ReadOnly    []string       // fields that clients see, and only trusted clients set
-	Reserved    []string       // fields that clients see, and that belfry alone sets
+	Reserved    []string       // fields that clients see, and that only belfry sets
 	Maintained  []string       // further fields that belfry maintains
 	Arrays      []string       // arrays that mappings maintain
 	Binaries    []string       // properties that hold nothing but records of binaries
@@ -57,7 +58,7 @@ type Options struct {
 	HideForbidden bool // a client that may not get an object gets NotFound
 
 	// Amended returns a stored object as the caller of ctx reads it once an interceptor has amended it, or the error by
-	// which that refuses. nil: no interceptor amends what is read.
+	// which that refuses. nil: no interceptor amends objects that are read.
 	Amended func(ctx context.Context, stored object.Object) (body []byte, err error)
 
 	Logger *slog.Logger
@@ -67,7 +68,7 @@ type Options struct {
 // Rules are those of one store. They are immutable and safe for concurrent use.
 type Rules struct {
 	opts   Options
-	fields *policy.Fields // Fields, Private, ReadOnly, and the owner, who is read-only
+	fields *policy.Fields // Fields, Private, ReadOnly, and the owner, which is read-only
 	owner  string         // the field with the uuid of the owner, which new objects get; "" for none
 
 	hiddenNames [][]byte // the names of the hidden fields that are not internal, as JSON
@@ -87,7 +88,7 @@ func New(o Options) *Rules {
 	}
 	switch r.owner {
 	case "":
-	case "uuid": // users own themselves; what names an owner elsewhere is not theirs to set
+	case "uuid": // users own themselves; the field that names the owner is not theirs to set
 		r.owner = ""
 		readOnly = append(readOnly, "user")
 	default:
@@ -123,10 +124,10 @@ func (r *Rules) ClientsChooseUUIDs() bool { return r.opts.Policy == nil || r.opt
 // HidesForbidden reports whether a client that may not get an object gets NotFound.
 func (r *Rules) HidesForbidden() bool { return r.opts.HideForbidden }
 
-// VariesByCaller reports whether what a client receives of an object depends on who it is.
+// VariesByCaller reports whether the caller determines which fields of an object they receive.
 func (r *Rules) VariesByCaller() bool { return len(r.fields.Readers()) > 0 || r.opts.Amended != nil }
 
-// Input is what the rules see of an operation.
+// Input is an operation's input for the rules.
 func (r *Rules) Input(c Caller, stored, input object.Object) policy.Input {
 	return policy.Input{
 		User: c.User, Session: c.Session, Object: stored, Input: input, Now: r.opts.Now(), Budget: c.Budget,
@@ -173,9 +174,9 @@ func (r *Rules) AllowList(ctx context.Context, c Caller) (perObject bool, err er
 	}
 }
 
-// Hides reports whether an error about an object is to be NotFound: where such objects are hidden, and the client may
-// neither get this one nor do with it what they ask. That holds for any error, such as one of the input, since without
-// the object there would be none.
+// Hides reports whether an error about an object is to be NotFound. It is if forbidden objects are hidden, and the
+// client may neither get this one nor do the operation. That holds for any error, such as one of the input, because a
+// missing object would not cause it.
 func (r *Rules) Hides(ctx context.Context, c Caller, op policy.Op, stored []byte, input object.Object) bool {
 	if !r.opts.HideForbidden || !c.Client {
 		return false
@@ -194,8 +195,8 @@ func IsForbidden(err error) bool {
 	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)
 }
 
-// needsStepUp reports whether a denial would be none if the user proved again who they are. That an object exists is
-// no secret from somebody who may get it.
+// needsStepUp reports whether the operation would be allowed if the user proved their identity again. Such a user
+// may know that the object exists.
 func needsStepUp(err error) bool {
 	var step *errs.StepUp
 	return errors.As(err, &step)

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Explanation explains what the rules decide about an operation.
+// Explanation explains the decision of the rules about an operation.
 type Explanation struct {
 	policy.Decision
 	Fields []FieldAccess `json:"fields,omitempty"` // sorted; none if the operation is denied, and for a deletion
@@ -29,7 +29,7 @@ type FieldAccess struct {
 	Write *policy.FieldDecision `json:"write,omitempty"`
 
 	Given   bool `json:"given,omitempty"`   // the input has it
-	Ignored bool `json:"ignored,omitempty"` // what clients send for it is ignored, not refused
+	Ignored bool `json:"ignored,omitempty"` // values from clients are ignored, not refused
 }
 
 // Refused reports whether the operation is refused because the input has the field.
@@ -37,8 +37,8 @@ func (f FieldAccess) Refused() bool {
 	return f.Given && f.Write != nil && !f.Write.Allowed && !f.Ignored
 }
 
-// Explain explains what the rules decide about an operation of the caller on a stored object, nil for a creation; input
-// is what a creation or an update would send. Values of private fields are left out.
+// Explain explains the decision of the rules about an operation of the caller on a stored object, nil for a creation;
+// input is the input of a creation or an update. Values of private fields are left out.
 func (r *Rules) Explain(ctx context.Context, c Caller, op policy.Op, stored, input object.Object) (Explanation, error) {
 	in := policy.Input{User: c.User, Session: c.Session, Object: stored, Now: r.opts.Now()}
 	switch op {
@@ -61,7 +61,7 @@ func (r *Rules) Explain(ctx context.Context, c Caller, op policy.Op, stored, inp
 }
 
 // explainFields explains the rules of the fields that the object or the input has, and of those that have a write rule.
-// sent is the input with what is ignored in it.
+// sent is the input, including ignored fields.
 func (r *Rules) explainFields(
 	ctx context.Context, c Caller, op policy.Op, in policy.Input, sent object.Object,
 ) ([]FieldAccess, error) {
@@ -106,7 +106,7 @@ func (r *Rules) explainFields(
 	return all, nil
 }
 
-// readOp is the operation that shows what a caller reads: a write shows what a get would.
+// readOp is the operation whose view a caller gets: a write replies with the view of a get.
 func readOp(op policy.Op) policy.Op {
 	if op == policy.List {
 		return op
@@ -127,7 +127,7 @@ func (r *Rules) explainRead(
 	}
 }
 
-// explainWrite sets what decides about writing a field. Of an input that has it, it is what allowFields decides.
+// explainWrite sets the decision about writing a field. For an input with the field, it is the decision of allowFields.
 func (r *Rules) explainWrite(ctx context.Context, c Caller, op policy.Op, f *FieldAccess, in policy.Input) error {
 	if op == policy.Create && f.Field == "uuid" {
 		f.Write = &policy.FieldDecision{Allowed: true, Rule: "uuid: client"}
@@ -155,7 +155,7 @@ func (r *Rules) explainWrite(ctx context.Context, c Caller, op policy.Op, f *Fie
 	return err
 }
 
-// whyIgnored says why what the caller sends for a field of an object is ignored; "": it is not.
+// whyIgnored says why the caller's value of a field of an object is ignored; "" if it is not.
 func (r *Rules) whyIgnored(c Caller, name string, stored object.Object) string {
 	_, holdsFiles := Binaries(stored)[name]
 	switch {

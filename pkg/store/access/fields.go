@@ -51,7 +51,7 @@ func WithoutBinaries(input, stored object.Object) object.Object {
 	return rest
 }
 
-// IsInternal reports whether a field is internal: belfry alone sets and sees it.
+// IsInternal reports whether a field is internal: only belfry sets and sees it.
 func IsInternal(name string) bool { return strings.HasPrefix(name, "_") }
 
 // Hidden reports whether a field never leaves the server: private and internal
@@ -79,11 +79,10 @@ func (r *Rules) Maintains(name string) bool {
 	return r.OwnedByStore(name) || r.binaries[name] || r.maintained[name] || r.owner != "" && name == r.owner
 }
 
-// Settable returns a copy of the caller's object with the fields that the caller
-// may set, the uuid excluded. A client may not set what the server owns; the
-// program itself may not set arrays, computed fields, records of binaries and times. Sending such
-// a field is not an error: what was read can be written back unchanged. Strings are as they will be stored, so that
-// limits count that.
+// Settable returns a copy of the caller's object with the fields that the caller may set, the uuid excluded. A client
+// may not set the server's fields; the program itself may not set arrays, computed fields, records of binaries and
+// times. Sending such a field is not an error: clients can write back an object as they read it. Strings are as they
+// will be stored, so that limits count that.
 func (r *Rules) Settable(c Caller, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {
@@ -105,7 +104,7 @@ func (r *Rules) SettableByInterceptor(o object.Object) object.Object {
 	return r.Settable(Caller{Client: true, Trusted: true}, o)
 }
 
-// SettableByAnonymous returns the fields of a new object that a client who is not
+// SettableByAnonymous returns the fields of a new object that a client that is not
 // logged in may set. Denied when the write rule of one of them does not hold.
 func (r *Rules) SettableByAnonymous(
 	ctx context.Context, budget *policy.Budget, o object.Object,

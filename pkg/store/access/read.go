@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Visible returns an encoded object without its hidden fields; the same slice
-// when it has none.
+// Visible returns an encoded object without its hidden fields; the same slice if no field
+// is hidden.
 func (r *Rules) Visible(body []byte) []byte {
 	if !r.mayHide(body) {
 		return body
@@ -43,7 +43,7 @@ func (r *Rules) mayHide(body []byte) bool {
 	return false
 }
 
-// Reader returns what decides which fields a caller may read, nil for one who is not restricted by the rules
+// Reader returns the rules that decide which fields a caller may read, nil for a caller without restrictions
 // of fields: the program itself, and trusted clients. For a list it decides about all its objects.
 func (r *Rules) Reader(ctx context.Context, c Caller) *policy.FieldReader {
 	if !c.isRestricted() || len(r.fields.Readers()) == 0 {
@@ -52,7 +52,7 @@ func (r *Rules) Reader(ctx context.Context, c Caller) *policy.FieldReader {
 	return r.FieldReader(ctx, c.User, c.Session, c.Budget)
 }
 
-// FieldReader returns what decides which fields a user may read, nil for nobody in particular.
+// FieldReader returns the rules that decide which fields a user may read; user may be nil.
 func (r *Rules) FieldReader(
 	ctx context.Context, user object.Object, session *policy.Session, budget *policy.Budget,
 ) *policy.FieldReader {
@@ -100,7 +100,7 @@ func (r *Rules) withReadRule(body []byte) (present []string, needsObject bool) {
 	return present, needsObject
 }
 
-// MayRead reports whether the caller may read a field of a stored object, who may get it.
+// MayRead reports whether a caller who may get a stored object may read a field of it.
 func (r *Rules) MayRead(ctx context.Context, c Caller, field string, stored []byte) (bool, error) {
 	if c.Client && r.Hidden(field) {
 		return false, nil
@@ -169,11 +169,11 @@ func (r *Rules) ClosedFields(ctx context.Context, reader *policy.FieldReader) (m
 	return closed, nil
 }
 
-// ErrClosed says why what a caller asks for does not use a closed field.
+// ErrClosed says why a request does not use a closed field.
 func (r *Rules) ErrClosed(c Caller, what, field string) error {
 	switch {
 	case r.fields.NeedsObject(field):
-		return errs.New(errs.Invalid, "%s by %q: who may read it depends on the object", what, field)
+		return errs.New(errs.Invalid, "%s by %q: the permission to read it depends on the object", what, field)
 	case c.User == nil:
 		return errs.New(errs.Unauthenticated, "%s by %q without logging in: you may not read it", what, field)
 	default:
@@ -181,9 +181,10 @@ func (r *Rules) ErrClosed(c Caller, what, field string) error {
 	}
 }
 
-// ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it: of a field that
-// they may not read it says that it does not fit, and nothing of what is in it. stored may not fit by itself, under a
-// schema that has changed since, and a merge patch leaves parts of it. What replaces a field is the caller's own.
+// ConcealUpdate returns the error of an update that does not fit the schema as its caller may see it. For a field
+// that they may not read, the error says only that it does not fit, not its content. An update can reveal stored
+// content: the object may be older than the schema, and a merge patch keeps parts of it. A value that replaces a
+// field is the caller's own.
 func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, input object.Object, patch bool) error {
 	if !c.Client {
 		return err
@@ -201,8 +202,8 @@ func (r *Rules) ConcealUpdate(ctx context.Context, c Caller, err error, stored, 
 	})
 }
 
-// Concealed returns an error of validation as it may leave the server, whoever receives it: of a field that never does
-// it says that it does not fit, and nothing of what is in it.
+// Concealed returns an error of validation for any recipient outside the server. For a field that never leaves the
+// server, the error says only that it does not fit, not its content.
 func (r *Rules) Concealed(err error) error { return conceal(err, r.isExposed) }
 
 // ConcealedFields is Concealed for the violations of an error.
@@ -213,7 +214,7 @@ func (r *Rules) ConcealedFields(found []errs.Field) []errs.Field {
 // isExposed reports whether a field may leave the server.
 func (r *Rules) isExposed(name string) bool { return !r.Hidden(name) }
 
-// conceal returns an error of validation without what it says of fields that may not be known, other than that they
+// conceal returns an error of validation without the details of fields that the caller may not know, except that they
 // do not fit.
 func conceal(err error, known func(name string) bool) error {
 	var e *errs.Error

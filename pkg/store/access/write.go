@@ -10,10 +10,11 @@ import (
 )
 
 // AllowFields evaluates the write rules of the fields that the input of a client changes. stored is nil for a new
-// object; next is the object as it would be, nil if each field given changes. A field that keeps its value is not
-// changed, but only for a client who may read it: others would learn its value by trying. Where the rule does not hold
-// next has it as it is stored, however the client has written it: the text of a number decides whether a key names an
-// object.
+// object; next is the resulting object, nil if each given field changes.
+//
+// An unchanged value is no change, but only for a client who may read the field: others would learn its value by
+// trying. If the rule does not hold, next keeps the stored text, even if the client has written an equal value
+// differently: the text of a number decides whether a key names an object.
 func (r *Rules) AllowFields(ctx context.Context, c Caller, op policy.Op, stored, input, next object.Object) error {
 	if !c.isRestricted() {
 		return nil

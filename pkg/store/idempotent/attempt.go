@@ -58,7 +58,8 @@ func (x *Executor) tryOnce(ctx context.Context, r *Request) (Reply, error) {
 	}
 }
 
-// lease is that of who executes a request. It is not renewed: who executes it for longer does no harm, as the write takes effect once.
+// lease is the lease of the process that executes a request. It is not renewed: a slow execution does no harm, as the
+// write takes effect once.
 func (x *Executor) lease(e *entry) store.Lease {
 	return store.Lease{Holder: &e.owner, Renewed: &e.claimedAt, Lasts: x.opts.TakeoverDelay}
 }
@@ -118,7 +119,7 @@ func (e *entry) target(r *Request, status store.WriteStatus, now time.Time) {
 	}
 	e.revision = max(store.RevisionAt(now), status.Revision+1, e.revision+1)
 	if r.Op == Delete && e.revision > store.RevisionAt(now) {
-		e.revision += 1 + rand.Uint64N(revisionSpread) //nolint:gosec // it is no secret
+		e.revision += 1 + rand.Uint64N(revisionSpread) //nolint:gosec // it is not secret
 	}
 }
 

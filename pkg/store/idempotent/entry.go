@@ -27,7 +27,7 @@ func RequestsOptions(name string) store.Options {
 	return store.Options{Name: name, NoEvents: true, Indexes: []query.Index{{Name: expires, Fields: []string{expires}}}}
 }
 
-// entry is what the store of requests has for a key. The names of its stored fields
+// entry is the record of a key in the store of requests. The names of its stored fields
 // are fixed.
 type entry struct {
 	stored store.Stored

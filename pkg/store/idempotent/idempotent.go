@@ -4,12 +4,12 @@
 //
 // A write with a key takes these steps; see attempt.go:
 //
-//  1. the key is stored in the store of requests, with a fingerprint of the request
-//     and the uuid, the incarnation and the revision that the write applies to;
-//  2. the write is executed; its record shows from then on that it was applied (see
-//     store.Idempotency);
-//  3. the reply is stored with the key;
-//  4. the reply is returned.
+//  1. The key is stored in the store of requests, with a fingerprint of the request and
+//     the uuid, the incarnation and the revision that the write applies to.
+//  2. The write is executed. From then on its record shows that it was applied (see
+//     store.Idempotency).
+//  3. The reply is stored with the key.
+//  4. The reply is returned.
 //
 // A repeated request, after any crash, gets the stored reply if there is one.
 // Otherwise the record shows whether the write still has to be executed.
@@ -43,12 +43,11 @@ type Options struct {
 	Requests *store.Store     // opened with RequestsOptions
 	Now      func() time.Time // nil: time.Now
 
-	// TakeoverDelay is how long another executor may take to reply before this one
-	// executes the same request; 0: DefaultTakeoverDelay. The write takes effect
-	// once all the same.
+	// TakeoverDelay is how long another executor may take to reply before this one executes
+	// the same request; 0: DefaultTakeoverDelay. The write still takes effect once.
 	TakeoverDelay time.Duration
 
-	// Kept bounds what is kept for the clients of requests; nil: nothing does.
+	// Kept limits the replies that are kept for each client; nil: no limit.
 	Kept *Kept
 
 	// TombstoneRetention is how long tombstones are kept; 0: forever.
@@ -73,7 +72,7 @@ func New(o Options) *Executor {
 	return &Executor{opts: o, instance: nuid.Next(), locks: store.NewKeyLock()}
 }
 
-// Op is what a request does.
+// Op is the operation of a request.
 type Op uint8
 
 // The operations.
@@ -86,11 +85,11 @@ const (
 // Request is a write with a key.
 type Request struct {
 	ID          string // of the key: see KeyID
-	Fingerprint string // of what is requested: see Fingerprint
+	Fingerprint string // of the request: see Fingerprint
 	Op          Op
 	Store       *store.Store
 	UUID        string // of the object; "": one is chosen for Save
-	Client      string // for whom the reply is kept; "": nobody's bytes are counted
+	Client      string // of the reply; "": its bytes are not counted
 
 	// Check returns the error of a request that is refused before its key is stored; nil: none is.
 	Check func(ctx context.Context) error
@@ -124,7 +123,7 @@ func KeyID(key string, scope ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Fingerprint identifies what is requested, to detect different requests with the same key.
+// Fingerprint identifies a request's content, to detect different requests with the same key.
 func Fingerprint(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -8,9 +8,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Kept bounds the bytes of the replies that are kept for each client: a request of a few bytes can have a reply of
-// MaxReply, which is kept for KeyRetention. What it knows is that of this process since it started. It is safe for
-// concurrent use.
+// Kept limits the bytes of the replies that are kept for each client. A request of a few bytes can have a reply of
+// MaxReply, which is kept for KeyRetention. Kept counts the replies of this process since it started. It is safe
+// for concurrent use.
 type Kept struct {
 	now func() time.Time
 
@@ -25,13 +25,14 @@ const slot = time.Hour
 // slots is how many of them a reply is kept for, and the one that has begun.
 const slots = int(KeyRetention/slot) + 1
 
-// keptOf is what is kept for a client.
+// keptOf has the replies that are kept for a client.
 type keptOf struct {
 	newest int64 // the number of the slot that has begun
 	bytes  [slots]int64
 }
 
-// NewKept returns a bound of so many bytes for each client; 0 is none. now is nil for time.Now.
+// NewKept returns a limit of so many bytes for each client; 0 means no limit. now is nil for
+// time.Now.
 func NewKept(most int64, now func() time.Time) *Kept {
 	if now == nil {
 		now = time.Now
@@ -44,7 +45,7 @@ func NewKept(most int64, now func() time.Time) *Kept {
 	return k
 }
 
-// SetMax sets another bound; what is kept counts.
+// SetMax sets another limit; kept replies count.
 func (k *Kept) SetMax(most int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,7 +54,7 @@ func (k *Kept) SetMax(most int64) {
 
 func (k *Kept) slot() int64 { return k.now().UnixNano() / int64(slot) }
 
-// at returns what is kept at the time of a slot.
+// at returns the bytes that are kept at the time of a slot.
 func (of keptOf) at(number int64) keptOf {
 	for ; of.newest < number; of.newest++ {
 		if number-of.newest > int64(slots) {
@@ -72,7 +73,7 @@ func (of *keptOf) sum() (bytes int64) {
 	return bytes
 }
 
-// check reports Limited for a client for whom no further reply is kept now. "" is a client without a bound.
+// check reports Limited for a client that has reached the limit. "" is a client without a limit.
 func (k *Kept) check(client string) error {
 	if k == nil || client == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 // three evaluations at their limit.
 const budgetCost = 3 * costLimit
 
-// Budget bounds what the rules of one request cost together: one evaluation is bounded by
+// Budget limits the total cost of the rules of one request: one evaluation is bounded by
 // itself, but a list evaluates a rule for each object, and a write again when another
 // write came first. A nil Budget bounds nothing. It is safe for concurrent use.
 type Budget struct {
@@ -23,14 +23,14 @@ type Budget struct {
 // NewBudget returns the budget of a request.
 func NewBudget() *Budget { return &Budget{limit: budgetCost} }
 
-// NewMeter returns a budget without a limit, for those who bound the cost themselves: see Spent.
+// NewMeter returns a budget without a limit, for callers that limit the cost themselves: see Spent.
 func NewMeter() *Budget { return &Budget{limit: math.MaxUint64} }
 
-// Spent returns what the rules have cost so far.
+// Spent returns the cost of the rules so far.
 func (b *Budget) Spent() uint64 { return b.spent.Load() }
 
-// ErrBudget is in the Limited of a rule that is not evaluated any more, because those
-// before it have cost as much as a request may.
+// ErrBudget is in the Limited of a rule that is not evaluated, because earlier rules have
+// cost as much as a request may.
 var ErrBudget = errors.New("the rules of the request have cost too much")
 
 // Check returns Limited, with ErrBudget, when the budget is spent.

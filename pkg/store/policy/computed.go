@@ -14,19 +14,19 @@ import (
 	"belfry/pkg/object"
 )
 
-// Limits of the value of a computed field. They bound what a write can index and an event carries.
+// Limits of the value of a computed field. They limit the size of a write's index keys and of its event.
 const (
 	MaxComputedBytes    = 16 << 10
 	MaxComputedElements = 256 // of an array
 )
 
-// Known is what is known about the fields that expressions of computed fields can read.
+// Known has the known properties of the fields that expressions of computed fields can read.
 type Known struct {
 	Types  map[string]string // type by field as in a JSON Schema; "": unknown
 	Closed bool              // there are no other fields
 	Arrays []string          // fields that are empty arrays where they are absent
 
-	Suggest func(name string) string // advice for a name that is none of them; nil: none
+	Suggest func(name string) string // advice for an unknown name; may be nil
 }
 
 // ComputedProblem is an error in the expression of a computed field.
@@ -35,8 +35,8 @@ type ComputedProblem struct {
 	Problem
 }
 
-// Computed are the compiled computed fields of one store. Each is a function of the object alone: it sees neither a
-// user nor the time, and what it costs at most is counted, not measured. So every process computes the same for the
+// Computed are the compiled computed fields of one store. Each depends only on the object: it sees neither a
+// user nor the time, and its cost limit is counted, not measured. So every process computes the same for the
 // same object, at any time. It is immutable; nil has no fields.
 type Computed struct {
 	fields []computed // each after those that it reads
@@ -248,7 +248,7 @@ func (f *computed) evaluate(values *computedVariables) ([]byte, error) {
 		return nil, fmt.Errorf("the value of %s %w", f.name, errTooLarge)
 	}
 	if err != nil || object.CheckCopied(value) != nil {
-		return nil, nil //nolint:nilerr // what can't be evaluated, or stored, has no value
+		return nil, nil //nolint:nilerr // a field that can't be evaluated, or stored, has no value
 	}
 	return value, nil
 }

@@ -48,8 +48,8 @@ var computedEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// mapASCII moves the letters from one to another by a distance. What Unicode's case mapping says changes with its
-// versions, and computed fields must not.
+// mapASCII moves the letters from one to another by a distance. Unicode's case mapping changes with its versions,
+// and computed fields must not.
 func mapASCII(s string, from, to byte, distance int) string {
 	out := []byte(s)
 	for i, c := range out {

@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// Condition is a compiled expression over one object. It is a function of that object
-// alone: it sees neither a user nor the time, and what it costs at most is counted, not
+// Condition is a compiled expression over one object. It depends only on that object:
+// it sees neither a user nor the time, and its cost limit is counted, not
 // measured. So every process gets the same result for the same object, at any time. It is
 // safe for concurrent use.
 type Condition struct {
@@ -63,10 +63,10 @@ func CompileCondition(expression string) (*Condition, []Problem) {
 	return &Condition{expression: expression, program: compiled, fields: fields}, nil
 }
 
-// conditionMessage adds what a condition knows to the message about a name that it does not know.
+// conditionMessage adds the known names to the message about a name that it does not know.
 func conditionMessage(message string) string {
 	if strings.HasPrefix(message, "undeclared reference to") {
-		return fmt.Sprintf("%s; a condition knows `%s` alone, the object that is copied", message, source)
+		return fmt.Sprintf("%s; a condition knows only `%s`, the object that is copied", message, source)
 	}
 	return message
 }
@@ -96,7 +96,7 @@ func (v *sourceVariable) ResolveName(name string) (any, bool) { return v.source,
 func (*sourceVariable) Parent() cel.Activation { return nil }
 
 // sourceFields finds source.name, has(source.name) and source["name"]. Any other use of the
-// object is a problem: what a condition reads has to be known.
+// object is a problem: the names in a condition have to be known.
 func sourceFields(tree *cel.Ast) (fields []string, problems []Problem) {
 	native := tree.NativeRep()
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(native), ast.KindMatcher(ast.IdentKind)) {

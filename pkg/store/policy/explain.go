@@ -11,11 +11,11 @@ import (
 	"belfry/pkg/object"
 )
 
-// Decision explains what the rule of an operation decides.
+// Decision explains the decision of the rule of an operation.
 type Decision struct {
 	Allowed   bool   `json:"allowed"`
 	Operation Op     `json:"operation"`         // whose rule it is: a list may have that of get
-	Rule      string `json:"rule"`              // its expression, or what stands for one
+	Rule      string `json:"rule"`              // its expression, or a text in its place
 	Reason    string `json:"reason,omitempty"`  // why it could not be evaluated
 	IsOwner   *bool  `json:"isOwner,omitempty"` // if the rule asks
 	Values    []Read `json:"values,omitempty"`  // that the rule names
@@ -29,21 +29,21 @@ type Read struct {
 	Private  bool   `json:"private,omitempty"` // the value is left out
 }
 
-// What stands for an expression in a Decision and a FieldDecision.
+// Texts in place of an expression in a Decision and a FieldDecision.
 const (
 	noRule     = "none: everyone may"
 	ownersRule = "policy: owner"
 	neverRead  = `read: "false"`
 )
 
-// FieldDecision explains what decides about reading a field, or about writing it.
+// FieldDecision explains the decision about reading a field, or about writing it.
 type FieldDecision struct {
 	Allowed bool   `json:"allowed"`
-	Rule    string `json:"rule"`             // its expression, or what stands for one
+	Rule    string `json:"rule"`             // its expression, or a text in its place
 	Reason  string `json:"reason,omitempty"` // why it could not be evaluated
 }
 
-// ExplainRead explains what a FieldReader decides about a field of in.Object. Errors: as of ctx.
+// ExplainRead explains the decision of a FieldReader about a field of in.Object. Errors: as of ctx.
 func (f *Fields) ExplainRead(ctx context.Context, name string, in Input) (FieldDecision, error) {
 	switch of := f.all[name]; {
 	case of.never && of.ignored:
@@ -55,7 +55,7 @@ func (f *Fields) ExplainRead(ctx context.Context, name string, in Input) (FieldD
 	}
 }
 
-// ExplainWrite explains what AllowWrite decides about a field. Errors: as of ctx.
+// ExplainWrite explains the decision of AllowWrite about a field. Errors: as of ctx.
 func (f *Fields) ExplainWrite(ctx context.Context, op Op, name string, in Input) (FieldDecision, error) {
 	return f.explain(ctx, f.all[name].write, op, in)
 }

@@ -10,13 +10,13 @@ import (
 	"belfry/pkg/object"
 )
 
-// FieldRule has the rules of one field as configured; "" is none.
+// FieldRule has the rules of one field as configured; "" is no rule.
 type FieldRule struct {
 	Read  string // over user, object, isOwner, now
 	Write string // and input
 }
 
-// NeverRead reports whether a read rule is the word false: the field never leaves the server, not for anyone.
+// NeverRead reports whether a read rule is the word false: the field never leaves the server.
 func NeverRead(rule string) bool { return strings.TrimSpace(rule) == "false" }
 
 // FieldProblem is an error in a rule of a field. Access is read or write.
@@ -27,22 +27,22 @@ type FieldProblem struct {
 
 // Fields says which fields of a store's objects a client may see and change. It is immutable; nil has no rules.
 type Fields struct {
-	rules    Policy // says who the owner is
+	rules    Policy // determines the owner
 	all      map[string]field
 	readers  []string        // the fields with a read rule, sorted
 	writers  []string        // the fields with a write rule, sorted
 	byObject map[string]bool // the read rule depends on the object
 }
 
-// field is what applies to one field.
+// field has the rules of one field.
 type field struct {
 	never       bool // no client sees it
-	ignored     bool // what clients send is ignored
-	trustedSets bool // but what trusted clients send is not
+	ignored     bool // values from clients are ignored
+	trustedSets bool // except those from trusted clients
 	read, write *rule
 }
 
-// CompileFields compiles the rules of fields. Of r, only what says who the owner is matters. The result is nil
+// CompileFields compiles the rules of fields. Of r, only the settings of the owner matter. The result is nil
 // when there are problems.
 func CompileFields(r Rules, all map[string]FieldRule) (*Fields, []FieldProblem) {
 	p, _ := Compile(Rules{Owner: r.Owner, OwnerField: r.OwnerField, Users: r.Users})
@@ -56,7 +56,7 @@ func CompileFields(r Rules, all map[string]FieldRule) (*Fields, []FieldProblem) 
 			}
 			compiled, found := p.compile(Op(access), expression)
 			if access == "read" && len(found) == 0 && compiled.input {
-				found = []Problem{{Line: 1, Column: 1, Message: "input is for write rules: who reads a field sends none"}}
+				found = []Problem{{Line: 1, Column: 1, Message: "input is for write rules: a read has no input"}}
 			}
 			for _, problem := range found {
 				problems = append(problems, FieldProblem{name, access, problem})
@@ -77,7 +77,7 @@ func CompileFields(r Rules, all map[string]FieldRule) (*Fields, []FieldProblem) 
 }
 
 // With returns rules with the short forms: private fields are never seen, and of private and read-only fields
-// what clients send is ignored, but for read-only fields what trusted clients send is not.
+// values from clients are ignored, except those from trusted clients for read-only fields.
 func (f *Fields) With(private, readOnly []string) *Fields {
 	out := &Fields{all: map[string]field{}, byObject: map[string]bool{}}
 	if f != nil {
@@ -168,7 +168,7 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 }
 
 // FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object, and
-// what others say of the user alone, is evaluated once. It is not safe for concurrent use.
+// the parts of others that depend only on the user, are evaluated once. It is not safe for concurrent use.
 type FieldReader struct {
 	fields *Fields
 	in     Input

@@ -15,8 +15,8 @@ type NamedField struct {
 	Line, Column    int
 }
 
-// NamedFields returns the fields that an expression names, of rules and of conditions, in the order of the expression.
-// Of one that can't be parsed there are none.
+// NamedFields returns the fields that an expression of a rule or a condition names, in the order of the expression;
+// nil if it can't be parsed.
 func NamedFields(expression string) []NamedField {
 	env, err := environment()
 	if err != nil {

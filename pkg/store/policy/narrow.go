@@ -69,8 +69,8 @@ func (n *narrower) neededByCall(function string, a, b ast.Expr) ([]neededValue, 
 	}
 }
 
-// neededByBoth returns what an object needs if two expressions are to hold: what one of them needs, under the other one
-// if that is about the user alone.
+// neededByBoth returns the values that an object needs if two expressions are to hold: the values that one of them
+// needs, under the other one if that depends only on the user.
 func (n *narrower) neededByBoth(a, b ast.Expr) ([]neededValue, bool) {
 	first, ok := n.neededBy(a)
 	second, also := n.neededBy(b)
@@ -103,7 +103,8 @@ func withCondition(outer userCondition, all []neededValue) []neededValue {
 	return within
 }
 
-// neededByExists returns what an object needs if list.exists(x, expression) is to hold, where the list is the user's.
+// neededByExists returns the values that an object needs if list.exists(x, expression) is to hold, where the list is
+// the user's.
 func (n *narrower) neededByExists(c ast.ComprehensionExpr) ([]neededValue, bool) {
 	isAccu := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == c.AccuVar() }
 	isFalse := c.AccuInit().Kind() == ast.LiteralKind && c.AccuInit().AsLiteral() == types.False

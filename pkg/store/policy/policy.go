@@ -26,7 +26,7 @@ const (
 	List   Op = "list"
 )
 
-// Rules are a store's rules as configured; "" is none.
+// Rules are a store's rules as configured; "" is no rule.
 type Rules struct {
 	Create, Get, Update, Delete, List string
 
@@ -34,22 +34,22 @@ type Rules struct {
 	// in may create, the owner may get, update and delete, and anyone may get an object whose field public is true.
 	Owner bool
 	// OwnerField is the field that holds the uuid of the user to whom an object belongs; "": objects have no owner,
-	// or with Owner the field user. It alone decides who the owner is.
+	// or with Owner the field user. Only this field determines the owner.
 	OwnerField string
 	// Users says that the objects are the users: each is its own owner, and there is no owner field.
 	Users bool
 }
 
-// Input is what a rule sees.
+// Input is the input of a rule.
 type Input struct {
-	User    object.Object // the user who is logged in; nil for none
-	Session *Session      // theirs; nil for none
-	Object  object.Object // as stored; nil when there is none
-	Input   object.Object // the incoming object; nil when there is none
+	User    object.Object // the logged-in user; may be nil
+	Session *Session      // theirs; may be nil
+	Object  object.Object // as stored; may be nil
+	Input   object.Object // the incoming object; may be nil
 	Now     time.Time
-	Budget  *Budget // of the request; nil: none
+	Budget  *Budget // of the request; nil: no limit
 
-	UserValues *UserValues // of User and Session, for several objects; nil: none
+	UserValues *UserValues // of User and Session, for several objects; may be nil
 }
 
 // Policy is compiled rules. It is safe for concurrent use.
@@ -91,12 +91,15 @@ func (p *Policy) ruleOp(op Op) Op {
 	return op
 }
 
-// Allow returns nil when a rule allows an operation, else errs.Unauthenticated
-// when no user is logged in, or with an errs.StepUp when the rule would hold if they proved again who they are,
-// and errs.Denied otherwise. A rule that can't be
-// evaluated (a field is missing, a type does not fit, the cost limit is exceeded)
-// denies. The error wraps a Denial. When ctx has ended, Allow returns its error, and
-// when the budget of the request is spent errs.Limited with ErrBudget.
+// Allow returns nil if a rule allows an operation. Its errors are:
+//
+//	errs.Unauthenticated   no user is logged in; or, with an errs.StepUp, the rule would hold if the user proved
+//	                       their identity again
+//	errs.Denied            the rule denies, or can't be evaluated: a field is missing, a type does not fit, the
+//	                       cost limit is exceeded
+//	errs.Limited           with ErrBudget: the budget of the request is spent
+//
+// The first two wrap a Denial. When ctx has ended, Allow returns its error.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	r := p.ruleFor(op)
 	if r == nil {
@@ -132,7 +135,7 @@ func (p *Policy) evaluate(ctx context.Context, r *rule, op Op, in Input) (*Denia
 	return nil, nil
 }
 
-// Denial is the cause of an error of Allow: the rule that denies. It is for those who
+// Denial is the cause of an error of Allow: the rule that denies. It is for callers that
 // configure the store.
 type Denial struct {
 	Op         Op     // whose rule it is: a list may have that of get
@@ -177,7 +180,8 @@ func (p *Policy) allowsOwner(op Op, in Input) bool {
 	return (op == Get || op == List) && string(in.Object["public"]) == "true" || p.isOwner(op, in)
 }
 
-// isOwner reports whether the object belongs to the user who is logged in. What they create will.
+// isOwner reports whether the object belongs to the logged-in user. An object that they create
+// will.
 func (p *Policy) isOwner(op Op, in Input) bool {
 	me, ok := in.User.Text("uuid")
 	if !ok || me == "" {
@@ -190,13 +194,13 @@ func (p *Policy) isOwner(op Op, in Input) bool {
 	return ok && theirs == me
 }
 
-// Messages of the parser of CEL that say little of what is wrong.
+// Messages of the parser of CEL that say little about the error.
 var (
 	reservedWord  = regexp.MustCompile(`^reserved identifier: (\w+)$|no viable alternative at input '\.\s*(in)'|mismatched input '(in)'|mismatched input '(true|false|null)' expecting IDENTIFIER`)
 	unknownSymbol = regexp.MustCompile(`^Syntax error: token recognition error at: '(=|&|\||.)`)
 )
 
-// withHint returns the message about a syntax error with what to write instead, if that is known.
+// withHint returns the message about a syntax error with the correct form, if that is known.
 func withHint(message string) string {
 	if found := reservedWord.FindStringSubmatch(message); found != nil {
 		word := found[1] + found[2] + found[3] + found[4]

@@ -71,7 +71,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 })
 
 // compiling serializes compilations: when it reports an unknown name, the checker of an
-// environment writes to what its other compilations share.
+// environment writes to data that its other compilations share.
 var compiling sync.Mutex
 
 // parse parses and type-checks an expression, which must be true or false.
@@ -125,13 +125,13 @@ type rule struct {
 	tree         *ast.AST    // of the program
 	object       bool        // it refers to the stored object
 	input        bool        // it refers to the incoming object
-	isOwner      bool        // it asks who the owner is
+	isOwner      bool        // it asks for the owner
 	session      bool        // it refers to the session
 	fields       fields
 	neededValues []neededValue // if isNarrow, each object that the rule allows has one of these values
 	isNarrow     bool
 
-	rest  cel.Program // in which parts are variables; nil: there are none
+	rest  cel.Program // in which parts are variables; nil without parts
 	parts []*userPart
 }
 

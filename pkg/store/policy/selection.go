@@ -28,7 +28,7 @@ func (s Selection) None() bool {
 	return !s.Every && s.Term == "" && len(s.Any) == 0 && len(s.All) == 0 && s.Not == nil
 }
 
-// Terms returns how many terms are to be looked for.
+// Terms returns the number of terms to search for.
 func (s Selection) Terms() int {
 	n := 0
 	if s.Term != "" {
@@ -85,17 +85,17 @@ func selectNot(s Selection) Selection {
 	}
 }
 
-// Selector divides a rule that depends on the object into terms that each object has, whoever asks, and a selection by
-// such terms for each caller: so that an index finds what a caller may see without going through what they may not. The
-// selection is of all objects that the rule allows, and of no others, but for values that the rule distinguishes and a
-// float64 does not.
+// Selector divides a rule that depends on the object into terms and a selection. Terms belong to each object,
+// independently of the caller. The selection combines such terms for each caller. So an index finds the objects that a
+// caller may see without reading the others. The selection is exact, except for values that the rule distinguishes and
+// a float64 does not.
 type Selector struct {
 	origins []origin
 	allowed callerSelection
 	key     string
 }
 
-// callerSelection is what of a rule depends on the caller: it returns the objects for which it holds.
+// callerSelection is the part of a rule that depends on the caller: it returns the objects for which it holds.
 type callerSelection func(*collector) (Selection, error)
 
 // Key identifies the terms that objects have: other rules make others.

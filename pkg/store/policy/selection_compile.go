@@ -16,8 +16,8 @@ import (
 // termsVersion is how terms are made of objects: see Selector.Key.
 const termsVersion = 1
 
-// Selector returns that of the rule of an operation that depends on the object, or what of the rule has no terms: a
-// part that compares the object with the caller or the time in another way than by ==, != or in.
+// Selector returns the selector of the rule of an operation that depends on the object. It returns a Problem for a
+// part without terms: one that compares the object with the caller or the time other than by ==, != or in.
 func (p *Policy) Selector(op Op) (*Selector, *Problem) {
 	s := &Selector{}
 	c := selectorCompiler{policy: p, selector: s}
@@ -59,7 +59,7 @@ type selectorCompiler struct {
 	selector *Selector
 	env      *cel.Env
 	tree     *ast.AST
-	callers  []string // variables of loops over what the caller has
+	callers  []string // variables of loops over the caller's values
 	failed   ast.Expr // the first part that has no terms
 }
 
@@ -265,7 +265,7 @@ func falseSelections(all []truthSelections) (of []callerSelection) {
 	return of
 }
 
-// compare is a comparison of what the object has with what the caller has. The origin is the loop in which it is, if
+// compare is a comparison of the object's values with the caller's. The origin is the loop in which it is, if
 // any.
 func (s *selectorCompiler) compare(function string, a, b ast.Expr, in origin) (truthSelections, bool) {
 	of, with := a, b

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// dependsOn reports whether an expression is about the object, or the variable of a loop over what it has, and whether
+// dependsOn reports whether an expression is about the object, or the variable of a loop over its values, and whether
 // it is about the caller or the time.
 func (s *selectorCompiler) dependsOn(e ast.Expr, variable string) (object, caller bool) {
 	for _, ident := range ast.MatchDescendants(ast.NavigateExpr(s.tree, e), ast.KindMatcher(ast.IdentKind)) {
@@ -34,7 +34,7 @@ func (s *selectorCompiler) compile(e ast.Expr) (cel.Program, bool) {
 	return program, err == nil
 }
 
-// compileCallerValue compiles a part that is about the caller alone.
+// compileCallerValue compiles a part that depends only on the caller.
 func (s *selectorCompiler) compileCallerValue(e ast.Expr) (callerValue, bool) {
 	program, ok := s.compile(e)
 	return func(c *collector) (ref.Val, error) { return c.value(program) }, ok

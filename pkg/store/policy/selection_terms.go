@@ -11,10 +11,10 @@ import (
 	"belfry/pkg/object"
 )
 
-// origin is a part of a rule that is about the object alone: objects have a term for each of its values.
+// origin is a part of a rule that depends only on the object: objects have a term for each of its values.
 type origin struct {
 	field      string        // the value is that of a field,
-	of         cel.Program   // or of an expression; nil: there is none, and no value
+	of         cel.Program   // or of an expression; nil: there is no expression, and no value
 	list       cel.Program   // not nil: a loop over this, in which the expression
 	variable   string        // knows each element by this name,
 	conditions []cel.Program // of those that meet these
@@ -96,7 +96,7 @@ func (t *termsOf) values(i int, s *origin) {
 	}
 }
 
-// evaluate returns the value of an expression; nil for what can't be evaluated, with which the rule denies.
+// evaluate returns the value of an expression; nil if it can't be evaluated, in which case the rule denies.
 func (t *termsOf) evaluate(program cel.Program) ref.Val {
 	out, _, err := program.ContextEval(t.ctx, t.variables)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"belfry/pkg/object"
 )
 
-// Session is what rules see of the session of the user who is logged in.
+// Session is the view of the logged-in user's session for rules.
 type Session struct {
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
-	AuthenticatedAt time.Time // the last time that the user has proven who they are; zero for an API key
-	StepUp          bool      // the user can raise both by proving again who they are
+	AuthenticatedAt time.Time // the last time that the user has proven their identity; zero for an API key
+	StepUp          bool      // the user can raise both by proving their identity again
 }
 
-// WithoutStepUp returns the session for what leaves out what it may not see, instead of saying how it may.
+// WithoutStepUp returns the session for callers that leave out forbidden values instead of asking for a step-up.
 func (s *Session) WithoutStepUp() *Session {
 	if s == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// missingStep returns what the user has to do for a rule to hold that denies them, nil if nothing helps. It evaluates
+// missingStep returns the step of the user that makes a denying rule hold, nil if no step does. It evaluates
 // the rule with the sessions that they could have.
 func (p *Policy) missingStep(ctx context.Context, r *rule, op Op, in Input) (*errs.StepUp, error) {
 	now := in.Session

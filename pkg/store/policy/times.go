@@ -18,9 +18,9 @@ var (
 	withTimes = []string{"object", "input", "user", source}
 )
 
-// compareTimes changes an expression, before it is checked, so that the times of objects compare as times: with
-// literals in whatever zone and precision, which are texts otherwise, and with now, timestamp(...) and what is added to
-// them, which would fail.
+// compareTimes changes an expression, before it is checked, so that the times of objects compare as times. Literals in
+// any zone and precision would otherwise compare as texts. Comparisons with now, timestamp(...) and sums of them would
+// fail.
 //
 // bare says that fields of the object are also variables, as in computed ones.
 func compareTimes(tree *ast.AST, bare bool) {
@@ -133,7 +133,7 @@ func (c *timeComparer) literal(e ast.Expr) (between bool) {
 	return !exact
 }
 
-// isTimestamp reports whether an expression is now, a timestamp(...), or what is so much later or earlier.
+// isTimestamp reports whether an expression is now, a timestamp(...), or a sum or difference with one of them.
 func isTimestamp(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.IdentKind:

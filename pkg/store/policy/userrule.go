@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// UserRule is a compiled expression over a user alone. It is safe for concurrent use.
+// UserRule is a compiled expression over only a user. It is safe for concurrent use.
 type UserRule struct{ program cel.Program }
 
 // RequestRule is a compiled expression over a request: its method and its path. It is safe
@@ -31,7 +31,7 @@ var (
 )
 
 // requestDepth is how deep the expressions of a rule over requests may be in each other. Users write these rules, and
-// what the checker does with a list in a list takes the cube of its depth.
+// the checker takes the cube of the depth of nested lists.
 const requestDepth = 16
 
 func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
@@ -40,7 +40,7 @@ func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
 
 // CompileUserRule compiles and type-checks a rule over users. It is nil when there are problems.
 func CompileUserRule(expression string) (*UserRule, []Problem) {
-	compiled, problems := compilePlain(userEnvironment, parse, expression, "`user` alone")
+	compiled, problems := compilePlain(userEnvironment, parse, expression, "only `user`")
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -57,14 +57,14 @@ func CompileRequestRule(expression string) (*RequestRule, []Problem) {
 		}
 		return env.Extend()
 	}
-	compiled, problems := compilePlain(own, checkAlone, expression, "`method` and `path` alone")
+	compiled, problems := compilePlain(own, checkAlone, expression, "only `method` and `path`")
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	return &RequestRule{compiled}, nil
 }
 
-// compilePlain compiles a rule that is no rule of a store. known says which names it knows.
+// compilePlain compiles a rule that is not a rule of a store. known says which names it knows.
 func compilePlain(environment func() (*cel.Env, error), check func(*cel.Env, Op, string) (*cel.Ast, []Problem), expression, known string) (cel.Program, []Problem) {
 	env, err := environment()
 	if err != nil {
@@ -95,8 +95,8 @@ func (r *UserRule) Holds(ctx context.Context, user object.Object) bool {
 	return holds(ctx, nil, r.program, plainVariables{"user": recordOf(user)})
 }
 
-// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold. What it costs is
-// taken from the budget, nil for none.
+// Holds reports whether the rule is true of a request. A rule that can't be evaluated does not hold. Its cost is
+// charged to the budget, if it is not nil.
 func (r *RequestRule) Holds(ctx context.Context, budget *Budget, method, path string) bool {
 	return r != nil && holds(ctx, budget, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
 }

@@ -52,8 +52,8 @@ func TestARuleOverUsersHoldsOnlyWhereItIsTrue(t *testing.T) {
 
 func TestARuleOverUsersIsCheckedWhenItIsCompiled(t *testing.T) {
 	for expression, message := range map[string]string{
-		`object.admin`:         "knows `user` alone",
-		`isOwner`:              "knows `user` alone",
+		`object.admin`:         "knows only `user`",
+		`isOwner`:              "knows only `user`",
 		`user.admin ==`:        "Syntax error",
 		`"yes"`:                "must be true or false",
 		`user.x.matches(user)`: "must be a string literal",

@@ -12,9 +12,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// UserValues keep what rules say of the user alone, for several objects, such as those of a list: a rule like
-// `object.team in user.teams.map(t, t.team)` goes through the teams of the user once, and not for each object. They are
-// for one user with one session, and not safe for concurrent use.
+// UserValues keep the values of rules that depend only on the user, for several objects, such as those of a list. A
+// rule like `object.team in user.teams.map(t, t.team)` then evaluates the teams of the user once, and not for each
+// object. They are for one user with one session, and not safe for concurrent use.
 type UserValues struct {
 	user  ref.Val // with the fields that were converted
 	parts map[*userPart]ref.Val
@@ -30,7 +30,7 @@ func (v *UserValues) userOf(o object.Object) ref.Val {
 	return v.user
 }
 
-// userPart is a part of a rule that is about the user alone: a loop over what the user has.
+// userPart is a part of a rule that depends only on the user: a loop over the user's values.
 type userPart struct {
 	variable string // stands for it in the rest of the rule
 	program  cel.Program
@@ -39,8 +39,8 @@ type userPart struct {
 // errCost is the message of CEL for an evaluation that costs too much.
 const errCost = "operation cancelled: actual cost limit exceeded"
 
-// partOf returns the value of a part of a rule. That it can't be evaluated is an error where the rest of the rule uses
-// it, as if it were there.
+// partOf returns the value of a part of a rule. If the part can't be evaluated, the error occurs where the rest of the
+// rule uses it, as if it were there.
 func (v *variables) partOf(p *userPart) ref.Val {
 	if value, ok := v.values.parts[p]; ok {
 		return value
@@ -64,9 +64,9 @@ func (v *variables) partOf(p *userPart) ref.Val {
 	return value
 }
 
-// withoutParts returns a program for several objects, in which variables stand for the parts that are about the user
-// alone; nil if there are none, and for a rule that has a loop whose variable is called as one of rules: within it,
-// that name is not the user's.
+// withoutParts returns a program for several objects, in which variables stand for the parts that depend only on the
+// user. It returns nil without such parts, and for a rule with a loop whose variable has the name of a variable of
+// rules: within the loop, that name is not the user's.
 func withoutParts(env *cel.Env, tree *ast.AST) (cel.Program, []*userPart, error) {
 	rest := ast.Copy(tree)
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(rest), ast.KindMatcher(ast.ComprehensionKind)) {

@@ -34,7 +34,7 @@ func recordOf(o object.Object) ref.Val {
 }
 
 // maxSearches is how often the text of an object within a value is searched for a field before it is decoded. A search
-// takes as long as the text, and a loop that reads the object in each round pays for a step alone: see costs.
+// takes as long as the text, and a loop that reads the object in each round pays only for a step: see costs.
 const maxSearches = 4
 
 // field returns the text of a field, nil for none.
@@ -151,7 +151,7 @@ func convert(text []byte) ref.Val {
 }
 
 // number is an int where that is exact, else a double: 1990.0 is 1990, and
-// what is beyond a double is infinite.
+// a number beyond a double is infinite.
 func number(text string) ref.Val {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return types.Int(n)

@@ -18,22 +18,21 @@ type Value struct {
 // Needs are values of which an object has at least one if a rule allows it. Without values the rule allows none.
 type Needs struct {
 	Values []Value
-	Varies bool // how many there are is a matter of what the user has: elements of a list
+	Varies bool // their number depends on the user's data: elements of a list
 }
 
-// neededValue are values that objects have for which a rule holds: what is left of the rule without what it says of
-// objects.
+// neededValue are values of the objects for which a rule holds: the rule without its conditions on objects.
 type neededValue struct {
 	field      string          // "": the rule may hold for any object
 	conditions []userCondition // from the outer to the inner one
 
 	literal    []byte      // the value is this one,
-	userField  string      // or what a field of the user has,
-	expression cel.Program // or what an expression has over the user, the time and the variables of the loops
+	userField  string      // or those of a field of the user,
+	expression cel.Program // or those of an expression over the user, the time and the variables of the loops
 	elements   bool        // the values are the elements of that
 }
 
-// userCondition is a condition on the user, or a loop over what the user has.
+// userCondition is a condition on the user, or a loop over the user's values.
 type userCondition struct {
 	program  cel.Program
 	variable string // of a loop over the value of the program; "": the value is to be true
@@ -95,7 +94,7 @@ func (p *Policy) neededValues(op Op) ([]neededValue, bool) {
 
 func (p *Policy) ownedByUser() neededValue { return neededValue{field: p.owner, userField: "uuid"} }
 
-// collector evaluates what a rule says of a user.
+// collector evaluates the parts of a rule about a user.
 type collector struct {
 	ctx       context.Context
 	in        Input
@@ -168,7 +167,7 @@ func (c *collector) add(n *neededValue) error {
 // addValue adds a value, if one of an object can be equal to it.
 func (c *collector) addValue(field string, value ref.Val) {
 	switch value.(type) {
-	case nil, types.Bytes, types.Duration, types.Timestamp: // nil: what can't be evaluated is equal to nothing
+	case nil, types.Bytes, types.Duration, types.Timestamp: // nil: a value that can't be evaluated is equal to nothing
 		return
 	case traits.Mapper, traits.Lister:
 		// Indexes have all of them alike.
@@ -199,7 +198,7 @@ func (c *collector) value(program cel.Program) (ref.Val, error) {
 	return out, nil
 }
 
-// elementsOf iterates over what a rule's loops and `in` find in a value: the elements of a list, the names of a map.
+// elementsOf iterates over a value like a rule's loops and `in`: the elements of a list, the names of a map.
 func elementsOf(value ref.Val) func(yield func(ref.Val) bool) {
 	return func(yield func(ref.Val) bool) {
 		list, ok := value.(traits.Iterable)

@@ -18,7 +18,7 @@ type indexUse struct {
 	backward bool // the index is read from its end
 }
 
-// remainingOrder is the order of what is read.
+// remainingOrder is the order of the objects that are read.
 func (u indexUse) remainingOrder() order {
 	if u.backward {
 		return u.fields[u.equal:].reversed()
@@ -140,8 +140,8 @@ func isBetter(uses, than []indexUse) bool {
 	return bound > before || bound == before && len(uses[0].index.Fields) < len(than[0].index.Fields)
 }
 
-// chooseEach returns for each conjunction the index that holds most fields, in the order o, which all have in common;
-// nil when there is none for one of them.
+// chooseEach returns for each conjunction the index that holds most fields, in the order o, which all have in common.
+// It returns nil if a conjunction has no such index.
 func chooseEach(all []conjunction, o order, indexes []Index) []indexUse {
 	for _, backward := range []bool{false, true} {
 		uses := make([]indexUse, 0, len(all))
@@ -157,8 +157,8 @@ func chooseEach(all []conjunction, o order, indexes []Index) []indexUse {
 	return nil
 }
 
-// chooseInTurn returns for each conjunction the index that holds most fields, in any order: what meets one is listed
-// before what meets the next; nil when there is none for one of them.
+// chooseInTurn returns for each conjunction the index that holds most fields, in any order. Objects that meet one
+// are listed before those that meet the next. It returns nil if a conjunction has no index.
 func (p *Plan) chooseInTurn(all []conjunction, indexes []Index) []indexUse {
 	uses := make([]indexUse, len(all))
 	for i, c := range all {
@@ -233,7 +233,7 @@ func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 			switch {
 			case c.isPoints(name):
 			case parseField(name).elements && len(c.fields) == 1:
-				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) alone: join it by && with a condition "+
+				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) by itself: join it by && with a condition "+
 					"that an index supports", strings.TrimSuffix(name, "[]"))
 			case len(p.sort) > 0 && p.sort.index(name) != 0 && !slices.ContainsFunc(c.fields, c.isPoints):
 				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s",

@@ -117,7 +117,7 @@ func (c condition) isPoints() bool {
 }
 
 // domain returns the parts that the field of an object that meets the condition can have,
-// and no others where parts tell: those of long strings and of numbers that are no float64 do not.
+// and no others where parts tell: those of long strings and of numbers that are not a float64 do not.
 func (c condition) domain() domain {
 	switch {
 	case c.parts != nil:

@@ -71,7 +71,7 @@ func (c conjunction) markHeld(held []bool, f field) {
 	}
 }
 
-// residual returns the conditions that what has the keys of those that are held may not meet.
+// residual returns the conditions that objects with matching keys may not meet.
 func (c conjunction) residual(held []bool) (all []condition) {
 	for i, one := range c.conditions {
 		if !held[i] || slices.ContainsFunc(one.literals, func(literal []byte) bool { return !isExact(literal) }) {

@@ -14,29 +14,29 @@ type Explanation struct {
 	More     int             `json:"more,omitempty"`     // reads that are left out, of further values of the rule
 	Combined string          `json:"combined,omitempty"` // several reads are merged, or made inTurn
 	Order    []string        `json:"order"`              // of the objects
-	Checked  []string        `json:"checked,omitempty"`  // conditions that are evaluated on what is read
+	Checked  []string        `json:"checked,omitempty"`  // conditions that are evaluated on the objects that are read
 }
 
 // ExplainedRead is a range that a list reads.
 type ExplainedRead struct {
 	Index       []string `json:"index,omitempty"` // its fields; none: the records in the order of uuids
 	UUID        string   `json:"uuid,omitempty"`  // the one object that is read
-	Words       string   `json:"words,omitempty"` // what is searched for in the text, instead of an index
+	Words       string   `json:"words,omitempty"` // words to search for in the text, instead of an index
 	In          string   `json:"in,omitempty"`    // the fields that are searched
 	Range       []string `json:"range,omitempty"` // of the index, as conditions; none: all of it
 	Backward    bool     `json:"backward,omitempty"`
 	Alternative int      `json:"alternative,omitempty"` // which alternative of the filter it is for, if there are several
 
-	Intersected []ExplainedRange `json:"intersected,omitempty"` // of the range, only what these have as well is read
+	Intersected []ExplainedRange `json:"intersected,omitempty"` // of the range, only objects that are in these as well are read
 }
 
-// ExplainedRange is a range of an index of which keys alone are read.
+// ExplainedRange is a range of an index of which only keys are read.
 type ExplainedRange struct {
 	Index []string `json:"index"` // its fields
 	Range []string `json:"range"` // as conditions on the first ones
 }
 
-// Explain returns what the list reads.
+// Explain returns the reads of the list.
 func (p *Plan) Explain() Explanation {
 	e := Explanation{Reads: []ExplainedRead{}, Order: []string{}}
 	for i, r := range p.reads {

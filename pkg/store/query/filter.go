@@ -100,7 +100,7 @@ func hintOfNoField(parts ...part) string {
 	return ""
 }
 
-// display is what a part is, in a message.
+// display describes a part in a message.
 func (v part) display() string {
 	switch {
 	case v.names != nil:
@@ -114,7 +114,7 @@ func (v part) display() string {
 	}
 }
 
-// quoted is what is to be written instead of a text without quotes.
+// quoted is the correct form of a text without quotes.
 func (v part) quoted() string {
 	if len(v.names) == 1 {
 		return `; write text in quotes: "` + v.names[0] + `"`

@@ -13,18 +13,18 @@ const (
 	maxFilterParts = 8
 )
 
-// indexFilter is keys in another index of which an object has one. What follows the leading parts is alike in both
-// indexes, so that their keys are in the same order.
+// indexFilter is keys in another index of which an object has one. The parts after the leading ones are alike in
+// both indexes, so that their keys are in the same order.
 type indexFilter struct {
 	index Index
 	equal [][][]byte // any of these leading parts
 }
 
-// Intersecting returns the plan for a backend that finds what several indexes have in common by their keys. Its reads
+// Intersecting returns the plan for a backend that intersects several indexes by their keys. Its reads
 // are those of p, in the same order, without objects that another index shows not to match.
 //
-// The cursors of one read are those of p. Those of several are not: a read of p would find again what is on an earlier
-// page because another read has found it.
+// The cursors of one read are those of p. Those of several are not: a read of p would find again objects that are on an
+// earlier page because another read has found it.
 func (p *Plan) Intersecting(indexes []Index) *Plan {
 	if len(p.uses) == 0 || !p.readsUnmatched {
 		return p
@@ -46,12 +46,12 @@ func (p *Plan) Intersecting(indexes []Index) *Plan {
 	return &n
 }
 
-// Intersects reports whether some of what is read is intersected.
+// Intersects reports whether some reads are intersected.
 func (p *Plan) Intersects() bool {
 	return slices.ContainsFunc(p.reads, func(r Read) bool { return len(r.filters) > 0 })
 }
 
-// Conditions returns what else the objects of the read have in common; the read is then to be intersected.
+// Conditions returns the further conditions of the objects of the read; the read is then to be intersected.
 func (r Read) Conditions() []driver.KeyCondition {
 	var all []driver.KeyCondition
 	for _, o := range r.filters {
@@ -87,7 +87,7 @@ func (u indexUse) intersections(c conjunction, held []bool, indexes []Index) (al
 }
 
 // intersection returns the keys of the conjunction in an index whose leading fields are held to points and whose
-// further ones are those of what is read, with what is then held.
+// further ones are those of the reads, with the conditions that are then held.
 func (u indexUse) intersection(c conjunction, held []bool, index Index) (o indexFilter, nowHeld []bool, ok bool) {
 	fields, rest := index.fields(), u.fields[u.equal:]
 	equal := len(fields) - len(rest)
@@ -122,7 +122,7 @@ func countTrue(held []bool) (n int) {
 	return n
 }
 
-// unionOfFilters returns what the objects of either of two conjunctions have in common, which share what is read.
+// unionOfFilters returns the filters of the objects of either of two conjunctions, which share a read.
 func unionOfFilters(a, b []indexFilter) []indexFilter {
 	sameParts := func(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 	if slices.EqualFunc(a, b, func(a, b indexFilter) bool {

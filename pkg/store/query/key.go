@@ -122,7 +122,7 @@ func encodeString(value []byte) []byte {
 
 // encodeNumber writes the bits of the greatest float64 that is not above the number, so
 // that bytes compare like numbers: the sign bit inverted, and all others too when it is
-// negative. A number that is no float64 ends with partInexact, so that it differs from
+// negative. A number that is not a float64 ends with partInexact, so that it differs from
 // all that are.
 func encodeNumber(value []byte) []byte {
 	f, exact := floor(value)
@@ -171,8 +171,8 @@ func floor(value []byte) (f float64, exact bool) {
 const maxExactInt = 1 << 53
 
 // Keys are the keys of an encoded object in the declared indexes: one in each, or, in an
-// index with the elements of an array, one for each element.
-// A nil body, that of a tombstone, has none.
+// index with the elements of an array, one for each element. A nil body, that of a
+// tombstone, has no keys.
 func Keys(indexes []Index, body []byte) []driver.Key {
 	if len(indexes) == 0 || body == nil {
 		return nil

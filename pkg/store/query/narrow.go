@@ -14,9 +14,11 @@ import (
 // each is in memory.
 const MaxValueReads = 100
 
-// Narrow returns a plan for the objects of p that have one of the values, in the order of p. It reads possibly more of
-// them. It is nil when there is no index for one of the values. If their number varies, the cursors of the plan are
-// Places, which hold whatever values there are: those of who has this uuid; and there is an errs.Invalid for too many.
+// Narrow returns a plan for the objects of p that have one of the values, in the order of p. It may read more of them.
+// It is nil if one of the values has no index.
+//
+// If needs.Varies, the cursors of the plan are Places, which stay valid when the values of the user with the uuid who
+// change; too many values are errs.Invalid.
 func (p *Plan) Narrow(needs policy.Needs, who string, indexes []Index) (*Plan, error) {
 	n := &Plan{filter: p.filter, sort: p.sort, fingerprint: p.fingerprint, exact: true}
 	if needs.Varies {

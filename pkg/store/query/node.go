@@ -5,7 +5,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// kind is what a node of a filter is.
+// kind is the kind of a node of a filter.
 type kind uint8
 
 const (

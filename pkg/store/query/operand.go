@@ -60,8 +60,8 @@ func (o *operand) beginning(n int) string {
 	return text
 }
 
-// compareNumbers compares two JSON numbers by their exact decimal values. It
-// takes time linear in their text, whatever their exponents are.
+// compareNumbers compares two JSON numbers by their exact decimal values. Its time is
+// linear in their text, and independent of their exponents.
 func compareNumbers(a, b []byte) int {
 	if x, ok := smallInt(a); ok {
 		if y, ok := smallInt(b); ok {

@@ -27,7 +27,7 @@ type part struct {
 	literal []byte   // JSON
 	list    []part
 	isList  bool
-	other   string // what is none of them
+	other   string // an operand of another kind
 	word    string // the word that a literal is: true, false or null
 }
 
@@ -58,7 +58,7 @@ func parseFilter(filter string) (*node, error) {
 	}
 	n, err := whole.condition()
 	if err == nil && n.size() > maxConditions {
-		return nil, errs.New(errs.Invalid, "filter: more than %d conditions; what a field is compared with can be a list, "+
+		return nil, errs.New(errs.Invalid, "filter: more than %d conditions; a field can be compared with a list, "+
 			"as in field in [1, 2]", maxConditions)
 	}
 	return n, err
@@ -118,7 +118,7 @@ func (p *filterParser) or() (part, error) { return p.joined("||", or, p.and) }
 
 func (p *filterParser) and() (part, error) { return p.joined("&&", and, p.relation) }
 
-// joined reads what a symbol joins.
+// joined reads the parts that a symbol joins.
 func (p *filterParser) joined(symbol string, k kind, inner func() (part, error)) (part, error) {
 	first, err := inner()
 	if err != nil || !p.now.is(symbol) {
@@ -141,7 +141,7 @@ func (p *filterParser) joined(symbol string, k kind, inner func() (part, error))
 	}
 }
 
-// operators of comparisons. What is not equal is the negation of what is.
+// comparisons are their operators. != is the negation of ==.
 var comparisons = map[string]operator{"==": equals, "!=": equals, "<": less, "<=": lessOrEqual, ">": greater, ">=": greaterOrEqual}
 
 func (p *filterParser) relation() (part, error) {
@@ -208,7 +208,7 @@ func (p *filterParser) unary() (part, error) {
 	return p.member()
 }
 
-// member reads a value with what is selected of it, or called.
+// member reads a value with its selections and calls.
 func (p *filterParser) member() (part, error) {
 	value, err := p.primary()
 	for err == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Place is a place in the order of a list, between objects: after one with these values and this uuid, whether or not
-// there is one. It does not depend on what is read.
+// there is one. It does not depend on the reads.
 type Place struct {
 	parts [][]byte // of the fields of the order
 	uuid  string
@@ -108,7 +108,7 @@ func (p *Plan) Start(r Read, place Place) Start {
 		case len(at.Key) == len(r.equal):
 			return Start{Whole: c > 0, Ended: c < 0}
 		}
-		// What has the key up to here is after the place, or before it.
+		// All keys with this prefix are after the place, or before it.
 		part, uuid := greatestPart, greatestUUID
 		if (c > 0) != r.descending {
 			part, uuid = leastPart, leastUUID

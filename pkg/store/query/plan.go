@@ -2,23 +2,29 @@
 // the cost of a list is proportional to what these ranges have. A list that no index
 // supports is rejected, never executed by a scan.
 //
-// A filter is in a subset of CEL: comparisons of a field with literals (==, !=, <, <=, >,
-// >=, in), field.startsWith("..."), has(field) and "x" in field for the elements of an
-// array, joined by &&, || and !. A field is a top-level one or one level below: address.city.
-// One whose name is no plain word, or is in, is written object["first-name"]. Literals are
-// the strings and numbers of JSON, as encoders write them, and those of CEL, and true, false and null.
-// The fields created and updated of the object compare as times.
+// A filter is in a subset of CEL. It joins the following conditions by &&, || and !:
+//
+//	a comparison of a field with literals   ==, !=, <, <=, >, >=, in
+//	field.startsWith("...")
+//	has(field)
+//	"x" in field                            for the elements of an array
+//
+// A field is a top-level one or one level below: address.city. A name that is not a plain word, or is
+// in, is written object["first-name"]. Literals are the strings and numbers of JSON, as encoders write
+// them, and those of CEL, and true, false and null. The fields created and updated of the object
+// compare as times.
 //
 // A comparison is true of values of the literal's type only: year > 5 is about numbers,
 // and about no object that lacks the field. Its negation is true of all other objects,
 // also of those that lack the field: year != 5 is !(year == 5).
 //
-// The filter becomes a disjunction of conjunctions. An index supports a conjunction by
-// equalities on its leading fields (several for in), then ranges on the next one, in the order of
-// those that follow. The ranges of all conjunctions are read in one order and merged. A
-// condition that is not in the index that is read is evaluated on the objects, if another
-// index begins with its field. For backends that can do so, what is read of an index is
-// intersected with others: see Plan.Intersecting.
+// The filter becomes a disjunction of conjunctions. An index supports a conjunction by equalities
+// on its leading fields (several for in), then ranges on the next one, in the order of those that
+// follow. The ranges of all conjunctions are read in one order and merged.
+//
+// A condition outside the index that is read is evaluated on the objects, if another index begins
+// with its field. Backends that can do so intersect the read of an index with others: see
+// Plan.Intersecting.
 package query
 
 import (
@@ -38,7 +44,7 @@ type Plan struct {
 	conjunctions   [][]condition
 	sort           order // as it was asked for
 	reads          []Read
-	order          order         // of what is read, then uuids
+	order          order         // of the objects that are read, then uuids
 	descending     bool          // uuids
 	exact          bool          // it has no further order: its indexes have no other fields
 	places         bool          // its cursors are places in the order
@@ -46,10 +52,10 @@ type Plan struct {
 	inTurn         bool          // one read after the other instead: they have no common order
 	readsUnmatched bool          // objects are read that don't match
 	elements       bool          // an index has several keys of an object
-	residual       [][]condition // of each conjunction: the conditions that some of what is read may not meet
+	residual       [][]condition // of each conjunction: the conditions that some objects that are read may not meet
 	withDomains    []conjunction // conjunctions
 	uses           []indexUse    // of each conjunction: that of the index that is read
-	filterIndexes  []Index       // what is read is intersected with these; nil: with none
+	filterIndexes  []Index       // the reads are intersected with these; may be nil
 	fingerprint
 }
 
@@ -63,7 +69,7 @@ func (q Request) Plan(indexes []Index) (*Plan, error) {
 	return p, nil
 }
 
-// Reads returns what the list reads. All reads have its order, and an object may be found by several.
+// Reads returns the reads of the list. All reads have its order, and an object may be found by several.
 func (p *Plan) Reads() []Read { return p.reads }
 
 // ReadsUnmatched reports whether objects are read that may not match the filter, as many as there are.
@@ -80,8 +86,8 @@ func (p *Plan) indexes() []string {
 	return names
 }
 
-// Match reports whether the object meets the filter. What a driver finds must
-// be checked: an index may lag, and its keys have long strings cut off and
+// Match reports whether the object meets the filter. The caller must check the objects
+// that a driver finds: an index may lag, and its keys have long strings cut off and
 // numbers rounded.
 func (p *Plan) Match(o object.Object) bool { return p.filter == nil || p.filter.match(o) }
 

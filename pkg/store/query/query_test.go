@@ -158,7 +158,7 @@ func TestRejectedFiltersAndTheirMessages(t *testing.T) {
 		{`title != "x"`, ``, `one on (title) is needed`},
 		{`!has(title)`, ``, `one on (title) is needed`},
 		{`"x" in tags`, ``, `one on (tags[]) is needed`},
-		{`!("x" in tags)`, ``, `alone`},
+		{`!("x" in tags)`, ``, `by itself`},
 		{`year in [author]`, ``, `not a literal`},
 		{`year in author`, ``, `in needs`},
 		{`1 in [1, 2]`, ``, `in needs a field`},

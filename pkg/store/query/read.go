@@ -18,13 +18,13 @@ type Read struct {
 	fields  order    // of the index
 	span    interval // of the field after the equal ones, if it is ranged
 	ranged  bool
-	filters []indexFilter // of the range, only what has keys in these indexes as well is read
+	filters []indexFilter // of the range, only objects with keys in these indexes as well are read
 
 	uuid   *string // not nil: there is at most the object with this uuid
 	search *Search // not nil: objects are found by words instead
 }
 
-// Query is what to ask the driver, without After and Limit; or, when scan is
+// Query is the query for the driver, without After and Limit; or, when scan is
 // true, that Scan is to be asked instead, or ScanBackward if the query is descending.
 func (r Read) Query() (q driver.Query, scan bool) {
 	if r.index == "" {
@@ -41,7 +41,7 @@ func (r Read) Only() (uuid string, only bool) {
 	return *r.uuid, true
 }
 
-// setReads sets what is read in these uses.
+// setReads sets the reads of these uses.
 func (p *Plan) setReads(all []conjunction, uses []indexUse) error {
 	p.withDomains, p.uses = all, uses
 	shared := make([]bool, len(uses)) // something that is read is for another conjunction, too
@@ -73,7 +73,7 @@ func (p *Plan) setReads(all []conjunction, uses []indexUse) error {
 	}
 	for i := range uses {
 		if shared[i] {
-			held[i] = alone[i] // what others hold is not of all that is read
+			held[i] = alone[i] // conditions that others hold do not apply to all reads
 		}
 		unheld := all[i].residual(held[i])
 		p.residual = append(p.residual, unheld)
@@ -97,7 +97,7 @@ func (r Read) isSameRange(o Read) bool {
 		bytes.Equal(r.from, o.from) && bytes.Equal(r.to, o.to)
 }
 
-// indexConditions reports of each condition whether the keys of what is read meet it.
+// indexConditions reports for each condition whether the keys that are read meet it.
 func (u indexUse) indexConditions(c conjunction) []bool {
 	held := make([]bool, len(c.conditions))
 	if u.index.Name == "" {
@@ -110,7 +110,7 @@ func (u indexUse) indexConditions(c conjunction) []bool {
 	return held
 }
 
-// Countable reports whether the keys in what is read are those of the objects that match, each once: so that they can
+// Countable reports whether the keys that are read are those of the objects that match, each once: so that they can
 // be counted without reading an object.
 func (p *Plan) Countable() bool {
 	if p.readsUnmatched || p.elements && len(p.reads) > 1 {
@@ -133,7 +133,7 @@ func (r Read) overlaps(o Read) bool {
 	return slices.EqualFunc(r.equal, o.equal, bytes.Equal) && !disjoint(r, o) && !disjoint(o, r)
 }
 
-// ranges returns the ranges of an index that have what meets the conjunction.
+// ranges returns the ranges of an index that have the objects of the conjunction.
 func (u indexUse) ranges(c conjunction, most int) ([]Read, error) {
 	switch {
 	case c.isPoints("uuid"):

@@ -2,7 +2,7 @@ package query
 
 import "slices"
 
-// Request is what is asked of a list: a filter and a sort order, before it is known which indexes support them.
+// Request is the request of a list: a filter and a sort order, before it is known which indexes support them.
 type Request struct {
 	filter       *node // nil: none
 	conjunctions [][]condition
@@ -12,7 +12,7 @@ type Request struct {
 }
 
 // Parse reads a filter and a sort order ("year", "-year", "author,year"), each of which may be empty. When both are, or
-// the order is "uuid", objects come in the order of their uuids. Errors are errs.Invalid and say what is not supported.
+// the order is "uuid", objects come in the order of their uuids. Errors are errs.Invalid and name the unsupported part.
 func Parse(filter, sort string) (Request, error) {
 	q := Request{conjunctions: [][]condition{nil}, filterText: filter, sortText: sort}
 	var err error

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// tokenKind is what a token of a filter is.
+// tokenKind is the kind of a token of a filter.
 type tokenKind uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	symbolToken
 )
 
-// token is a part of a filter: text is the name, what a string says, a number as JSON, or the symbol.
+// token is a part of a filter: text is the name, the value of a string, a number as JSON, or the symbol.
 type token struct {
 	kind tokenKind
 	text string
@@ -49,7 +49,7 @@ type lexer struct {
 // symbols are those that tokens have, longer ones first, and those that are written by mistake.
 var symbols = []string{"===", "!==", "==", "!=", "<>", "<=", ">=", "=<", "=>", "&&", "||", "<", ">", "!", "(", ")", "[", "]", ".", ",", "-", "+", "*", "/", "%", "?", ":", "=", "&", "|", "{", "}"}
 
-// meant is what is to be written instead.
+// meant is the correct form.
 var meant = map[string]string{
 	"=": "==", "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", "&": "&&", "|": "||",
 	"“": `"`, "”": `"`, "„": `"`, "«": `"`, "»": `"`, "‘": `"`, "’": `"`, "´": `"`, "–": "-", "−": "-", "≤": "<=", "≥": ">=", "≠": "!=",
@@ -155,10 +155,10 @@ func (l *lexer) number() (token, error) {
 
 const digits = "0123456789"
 
-// span returns the beginning of a text that has these characters alone.
+// span returns the beginning of a text that has only these characters.
 func span(text, of string) string { return text[:len(text)-len(strings.TrimLeft(text, of))] }
 
-// endNumber skips the mark of an unsigned integer, and refuses what makes a number none.
+// endNumber skips the mark of an unsigned integer, and refuses characters that no number has.
 func (l *lexer) endNumber(integer bool) error {
 	if integer && l.at < len(l.in) && (l.in[l.at] == 'u' || l.in[l.at] == 'U') {
 		l.at++

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// quoteAfter returns how many letters say what string begins here, as in r"..."; -1 for no string.
+// quoteAfter returns how many letters are the prefix of the string that begins here, as in r"..."; -1 for no string.
 func quoteAfter(text string) int {
 	for n := range min(3, len(text)) {
 		switch text[n] {
@@ -56,7 +56,7 @@ func (l *lexer) quoted(prefix int) (token, error) {
 	}
 }
 
-// escaped are what the letters after a backslash stand for.
+// escaped are the meanings of the letters after a backslash.
 var escaped = map[byte]rune{
 	'"': '"', '\'': '\'', '\\': '\\', '/': '/', '`': '`', '?': '?',
 	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// canonical appends a form of v that is the same for every value JSON Schema
-// calls equal: numbers by their mathematical value, objects whatever the order of
-// their members. It stops, false, once the form is longer than limit, or when a
-// number cannot be read.
+// canonical appends a form of v that is the same for every value JSON Schema calls equal:
+// numbers by their mathematical value, objects independently of the order of their
+// members. It stops, false, once the form is longer than limit, or when a number cannot
+// be read.
 func canonical(dst []byte, v any, limit int) ([]byte, bool) {
 	var ok bool
 	switch v := v.(type) {

@@ -42,7 +42,7 @@ func (z *normalizer) fillerOf(n *node, known map[*node]*filler) *filler {
 	return f
 }
 
-// collect adds what a schema that holds for the value says of it.
+// collect adds the defaults of a schema that holds for the value.
 func (z *normalizer) collect(f *filler, n *node, known map[*node]*filler, visited map[*node]bool) {
 	if n.kind != objectNode || visited[n] {
 		return
@@ -131,11 +131,11 @@ func (s *Schema) validateBy(target string, v any, size int) error {
 	return i.run.result()
 }
 
-// Fill sets the members that an object lacks and that have a default, in the objects in it as well. It does so with the
-// option Defaults alone. An object that is missing is not made for what would be in it.
+// Fill sets the members that an object lacks and that have a default, and those of the objects in it. It requires the
+// option Defaults. It does not create a missing object for the defaults of its members.
 //
-// A short array of empty objects can become a very long one. What is left to fill in above maxFilled stays as it is: no
-// store takes so large an object.
+// A short array of empty objects can become a very long one. Fill stops at maxFilled: no store accepts so large an
+// object.
 func (s *Schema) Fill(o object.Object) {
 	if s.form.filler != nil {
 		room := maxFilled

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Bounds of a document. They lie beyond what a store takes.
+// Bounds of a document. They exceed the limits of a store.
 const (
 	maxDocumentBytes = 16 << 20
 	maxDocumentDepth = 1000

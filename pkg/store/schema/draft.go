@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// draft is a version of JSON Schema. The zero value is no draft.
+// draft is a version of JSON Schema. The zero value is not a draft.
 type draft uint8
 
 const (

@@ -91,7 +91,7 @@ func (x *index) schema(n *node, owner *resource) {
 	}
 }
 
-// subschemas indexes what a keyword's value holds. A value of the wrong kind is
+// subschemas indexes the schemas in a keyword's value. A value of the wrong kind is
 // reported when the keyword is translated.
 func (x *index) subschemas(m member, where position, owner *resource) {
 	v := m.value

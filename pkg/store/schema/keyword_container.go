@@ -144,7 +144,7 @@ type patternProperty struct {
 type objectAssertion struct {
 	Properties []property         `json:"properties"`
 	Patterns   []patternProperty  `json:"patterns"`
-	Rest       *jsonschema.Schema `json:"rest"`  // for what no other names; may be nil
+	Rest       *jsonschema.Schema `json:"rest"`  // for members that no other names; may be nil
 	Names      *jsonschema.Schema `json:"names"` // for every name; may be nil
 	named      map[string]bool
 }
@@ -216,7 +216,7 @@ func (a *objectAssertion) member(r *run, name string, value any) {
 	}
 }
 
-// requiredAssertion is required, and what dependentRequired requires.
+// requiredAssertion is required, and the requirements of dependentRequired.
 type requiredAssertion []string
 
 func (a requiredAssertion) evaluate(r *run, v any) {
@@ -242,8 +242,8 @@ func (r *run) has(members map[string]any, name string) bool {
 	return r.isDeclaredAlone(name)
 }
 
-// isDeclaredAlone reports whether a member of the object that is being evaluated is judged by what declares it, in
-// properties, and refused by nothing else: it is there whoever writes the object.
+// isDeclaredAlone reports whether a member of the object that is being evaluated is judged only by its declaration
+// in properties, and refused by nothing else: it counts as present for every writer of the object.
 func (r *run) isDeclaredAlone(name string) bool {
 	return len(r.path) == 0 && r.present != nil && r.present(name)
 }

@@ -24,7 +24,7 @@ func (a anyOfAssertion) evaluate(r *run, v any) {
 	fits := false
 	for _, s := range a {
 		fits = r.try(s, v) || fits
-		// What further alternatives evaluate matters only to one who asks.
+		// Further alternatives matter only if their evaluated members are recorded.
 		if fits && r.seen == nil || r.over() {
 			return
 		}

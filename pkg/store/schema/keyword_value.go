@@ -126,7 +126,7 @@ type numberValue struct {
 	ExclusiveMinimum json.Number `json:"exclusiveMinimum,omitempty"`
 }
 
-// numberRule is one bound: what holds(value, bound) must be.
+// numberRule is one bound: holds(value, bound) must be true.
 type numberRule struct {
 	keyword string
 	bound   number
@@ -187,7 +187,7 @@ type stringValue struct {
 	Pattern   *patternValue `json:"pattern,omitempty"`
 	Format    string        `json:"format,omitempty"`
 	Indexes   bool          `json:"indexes,omitempty"` // of a relative JSON pointer may be counted up or down
-	Content   string        `json:"content,omitempty"` // what contentEncoding and contentMediaType assert
+	Content   string        `json:"content,omitempty"` // the assertion of contentEncoding and contentMediaType
 }
 
 type stringsAssertion struct {
@@ -258,7 +258,7 @@ func (m matcher) match(r *run, s string) bool {
 	return !r.over() && m.expression.MatchString(s)
 }
 
-// What the keywords about content can assert.
+// Assertions of the keywords about content.
 const (
 	contentBase64     = "base64"
 	contentJSON       = "json"

@@ -11,7 +11,7 @@ import (
 	"github.com/qri-io/jsonschema"
 )
 
-// assertion is what one of our keywords says of a value. It reports failures to
+// assertion evaluates one of our keywords for a value. It reports failures to
 // the run.
 type assertion interface {
 	evaluate(r *run, v any)
@@ -101,7 +101,7 @@ var registerKeywords = sync.OnceFunc(func() {
 	const afterAllOthers = 5
 	jsonschema.SetKeywordOrder(restItemsKeyword, afterAllOthers)
 	jsonschema.SetKeywordOrder(restPropsKeyword, afterAllOthers)
-	// What is missing changes nothing of what else is reported.
+	// Missing members do not change the other violations.
 	jsonschema.SetKeywordOrder(requiredKeyword, afterAllOthers+1)
 })
 
@@ -114,9 +114,9 @@ type refValue struct {
 
 func (f refValue) evaluate(r *run, v any) { r.follow(f, v) }
 
-// dynamicRefValue is a $dynamicRef or a $recursiveRef. ByResource holds the names
-// of the targets by the resource in the dynamic scope that decides; the outermost
-// one does, and To is the target where the scope has none of them.
+// dynamicRefValue is a $dynamicRef or a $recursiveRef. ByResource has the name of the
+// target by resource in the dynamic scope. The outermost resource decides; To is the
+// target if the scope has no such resource.
 type dynamicRefValue struct {
 	To         refValue          `json:"to"`
 	ByResource map[string]string `json:"byResource,omitempty"`

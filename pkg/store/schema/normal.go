@@ -34,11 +34,11 @@ const (
 // normalForm is a schema as the library gets it, in JSON.
 type normalForm struct {
 	text []byte
-	// tracks says that some schema asks what others have evaluated.
+	// tracks says that some schema depends on the members that others have evaluated.
 	tracks bool
 	filler *filler // of defaults; nil: none are filled in
 	fills  []fill
-	// outline is what the schema says about the members of the document itself.
+	// outline describes the members of the document itself.
 	outline outline
 }
 
@@ -54,7 +54,7 @@ type normalizer struct {
 	tracks  bool
 	formats bool // format is asserted
 	filler  *filler
-	fills   []fill // what filler can set
+	fills   []fill // the defaults that filler can set
 }
 
 // edge says that evaluating one schema evaluates another on the same value.
@@ -115,8 +115,8 @@ func (z *normalizer) refer(n *node) refValue {
 	return v
 }
 
-// schema translates the schema n in place. What others refer to is in $defs, and
-// so is a resource that becomes part of the dynamic scope.
+// schema translates the schema n in place. Targets of references are in $defs, and so is
+// a resource that becomes part of the dynamic scope.
 func (z *normalizer) schema(n *node) any {
 	if owner := z.owners[n]; z.shared[n] || owner.root == n && owner.dynamic != nil {
 		return jsonObject{refKeyword: z.refer(n)}
@@ -197,7 +197,7 @@ func (z *normalizer) dynamicRef(n, k *node) dynamicRefValue {
 	return v
 }
 
-// definitions translates what nothing may refer to, only to check it.
+// definitions translates possibly unreferenced schemas, only to check them.
 func (z *normalizer) definitions(n *node) {
 	for _, keyword := range []string{"$defs", "definitions"} {
 		for _, m := range z.members(n, keyword) {

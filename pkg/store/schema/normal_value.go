@@ -128,7 +128,7 @@ func (z *normalizer) strings(n *node, out jsonObject) {
 	}
 }
 
-// formatAdvice says what to write in place of a format that is not known.
+// formatAdvice suggests a format in place of an unknown one.
 func formatAdvice(name string) string {
 	known := format.Names()
 	if meant := nearest.Of(name, known); meant != "" {

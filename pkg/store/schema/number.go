@@ -10,8 +10,8 @@ import (
 // their numbers as text, so that any other bound than this is exact.
 const maxExponent = 1_000_000
 
-// number is a decimal: ±digits × 10^exponent. digits has neither leading nor
-// trailing zeros, so equal numbers have equal fields; zero has none at all.
+// number is a decimal: ±digits × 10^exponent. digits has neither leading nor trailing
+// zeros, so equal numbers have equal fields; it is empty for zero.
 type number struct {
 	negative bool
 	digits   string

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// outline is what a schema says about the members of the document itself: in its properties, and in those of the
+// outline describes a schema's members of the document itself: in its properties, and in those of the
 // schemas that it applies to the same value.
 type outline struct {
 	names    map[string]bool    // in properties, required and dependentRequired of any
@@ -180,8 +180,8 @@ func (s *Schema) Closed() bool { return s.form.outline.closed }
 // Complete reports whether the schema's own properties are all members that a document is meant to have.
 func (s *Schema) Complete() bool { return s.form.outline.complete }
 
-// Types returns the type of each member of the document itself that the schema's own properties declare; "" if that is
-// none, or several.
+// Types returns the type of each member of the document itself that the schema's own properties declare; "" for a
+// member without a type, or with several.
 func (s *Schema) Types() map[string]string {
 	types := map[string]string{}
 	for _, m := range membersOf(s.form.outline.root.get("properties")) {
@@ -197,7 +197,7 @@ func (s *Schema) Types() map[string]string {
 // the same value.
 func (s *Schema) Declares(name string) bool { return s.form.outline.any[name] }
 
-// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member by its name alone, also
+// MayRefuse reports whether a part of the schema, for the document itself, may refuse a member just by its name, also
 // one that another part declares.
 func (s *Schema) MayRefuse(name string) bool {
 	return slices.ContainsFunc(s.form.outline.parts, func(g closedSchema) bool { return !g.names[name] })

@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// What ECMA 262 means by its shorthands, in Go's syntax, for use inside a class.
+// The shorthands of ECMA 262, in Go's syntax, for use inside a class.
 const (
 	ecmaSpace    = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 	ecmaNotSpace = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}` +
@@ -20,7 +20,7 @@ const (
 )
 
 // patternTranslator writes an ECMA 262 pattern (with the flag u, as JSON Schema
-// wants it) in the syntax of Go's regexp, or says what cannot be written there.
+// wants it) in the syntax of Go's regexp, or names the part that Go's syntax lacks.
 type patternTranslator struct {
 	in  []rune
 	at  int
@@ -47,7 +47,7 @@ func translatePattern(source string) (string, error) {
 	return translated, nil
 }
 
-// programSize measures what a pattern costs for each byte it is matched with.
+// programSize measures the cost of a pattern for each byte it is matched with.
 func programSize(expression string) int {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -60,12 +60,12 @@ func programSize(expression string) int {
 	return len(program.Inst)
 }
 
-// rest is what has not been read yet, at most n runes of it.
+// rest is the unread text, at most n runes of it.
 func (t *patternTranslator) rest(n int) string {
 	return string(t.in[t.at:min(t.at+n, len(t.in))])
 }
 
-// take reads n runes and writes what they mean.
+// take reads n runes and writes their meaning.
 func (t *patternTranslator) take(n int, meaning string, repeatable bool) error {
 	t.at += n
 	t.out.WriteString(meaning)
@@ -160,7 +160,7 @@ func (t *patternTranslator) escape() error {
 	return err
 }
 
-// atom is what an escape means, inside or outside a class: one rune, or a set.
+// atom is the meaning of an escape, inside or outside a class: one rune, or a set.
 type atom struct {
 	text string
 	set  bool
@@ -222,7 +222,7 @@ func (t *patternTranslator) hexDigits(digits int) (rune, error) {
 	return rune(value), nil
 }
 
-// unicode reads what follows \u: four digits, two such halves of a pair, or any
+// unicode reads the text after \u: four digits, two such halves of a pair, or any
 // number of digits in braces.
 func (t *patternTranslator) unicode() (atom, error) {
 	if t.rest(1) == "{" {

@@ -12,13 +12,13 @@ import (
 	"belfry/pkg/object"
 )
 
-// Portable is a schema in the words of draft 2020-12, as a larger document can
-// hold it: nothing in it refers to what is outside that document, and no part
-// has an address of its own. It allows whatever the schema allows; where the
-// newer draft can't say the same it allows more.
+// Portable is a schema in the words of draft 2020-12, as a larger document can hold it.
+// It refers to nothing outside that document, and no part has an address of its own. It
+// allows every document that the schema allows; if the newer draft can't say the same, it
+// allows more.
 type Portable struct {
 	Root  *ordered.Object
-	Parts []Part // what is referred to, the root among them when it is
+	Parts []Part // the targets of references, including the root if it is one
 }
 
 // Part is a schema that others refer to.
@@ -100,7 +100,7 @@ func (p *porter) schema(n *node) (_ *ordered.Object, exact bool) {
 		}
 	}
 	if !exact {
-		// What one keyword does not see any more, these would refuse.
+		// These would refuse members that the changed keyword no longer evaluates.
 		out.Delete("unevaluatedProperties", "unevaluatedItems")
 	}
 	return out, exact
@@ -177,7 +177,7 @@ func (p *porter) nested(name string, v *node, where position, out *ordered.Objec
 	return exact
 }
 
-// items translates what became prefixItems and items.
+// items translates the keywords that became prefixItems and items.
 func (p *porter) items(n *node, m member, out *ordered.Object) bool {
 	first := n.get("items")
 	switch {
@@ -188,10 +188,10 @@ func (p *porter) items(n *node, m member, out *ordered.Object) bool {
 	case first != nil && first.kind == arrayNode:
 		return p.one("items", m.value, out)
 	}
-	return true // additionalItems alone means nothing
+	return true // additionalItems means nothing without items
 }
 
-// dependencies translates what became dependentRequired and dependentSchemas.
+// dependencies translates the keyword that became dependentRequired and dependentSchemas.
 func (p *porter) dependencies(v *node, out *ordered.Object) (exact bool) {
 	exact = true
 	names, schemas := &ordered.Object{}, &ordered.Object{}
@@ -242,7 +242,7 @@ func (p *porter) logic(n *node, m member, out *ordered.Object) (exact bool) {
 			out.Delete("contains")
 		}
 	case "unevaluatedItems":
-		// Since 2020-12 what contains has found counts as evaluated.
+		// Since 2020-12 the items that contains has found count as evaluated.
 		exact = p.one(m.name, m.value, out) && (n.file.draft == draft2020 || n.get("contains") == nil)
 	}
 	return exact

@@ -13,8 +13,8 @@ type Refusal struct {
 	Line    int    // in the file, from 1
 	Pointer string // RFC 6901 pointer to the keyword in the file; "" is the whole file
 	Keyword string // "" when the fault is not one keyword's, such as malformed JSON
-	Problem string // what is wrong
-	Advice  string // what to do instead
+	Problem string // the problem
+	Advice  string // the remedy
 }
 
 // RefusedError says why a schema was refused: every reason found, by line. Its
@@ -49,7 +49,7 @@ func (e *RefusedError) Unwrap() error {
 // maxRefusals bounds a report about a file that is wrong everywhere.
 const maxRefusals = 20
 
-// refusals gathers what is wrong with one schema.
+// refusals collects the problems of one schema.
 type refusals struct {
 	name string
 	list []Refusal

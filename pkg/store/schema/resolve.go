@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// resolve finds what every reference means. It embeds the metaschemas that are
-// referred to, and refuses what is not in the file.
+// resolve finds the target of every reference. It embeds the metaschemas that are
+// referred to, and refuses targets outside the file.
 func (x *index) resolve() map[*node]*node {
 	targets := map[*node]*node{}
 	// A metaschema that is included adds references of its own.

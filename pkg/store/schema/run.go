@@ -23,7 +23,7 @@ const (
 )
 
 // run validates one document. It is the context that the library passes to
-// every keyword, and holds what our keywords have to know of one another.
+// every keyword, and holds the data that our keywords share.
 type run struct {
 	context.Context
 	defs  map[string]*jsonschema.Schema
@@ -33,7 +33,7 @@ type run struct {
 	fields []errs.Field
 	// bad says that the schema being evaluated has failed.
 	bad bool
-	// by is the keyword for which the value is evaluated: what a schema that allows nothing violates.
+	// by is the keyword for which the value is evaluated: a schema that allows nothing reports it as violated.
 	by string
 	// muted counts the trials in progress, of which only the result matters.
 	muted int
@@ -46,7 +46,7 @@ type run struct {
 	steps, budget, nextCheck int
 	nesting                  int
 
-	// seen is what has been evaluated of the value being evaluated; nil when no
+	// seen has the evaluated parts of the value being evaluated; nil when no
 	// schema asks.
 	seen *evaluated
 	// scope is the dynamic scope: the names of the resources with dynamic anchors
@@ -109,8 +109,8 @@ func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// evaluateSame evaluates the value of the schema being evaluated by another one. What that has
-// evaluated counts for this one, unless it failed.
+// evaluateSame evaluates the value of the schema being evaluated by another one. Members that
+// the other one has evaluated count for this one, unless it failed.
 func (r *run) evaluateSame(s *jsonschema.Schema, v any) bool {
 	if r.seen == nil {
 		return r.apply(s, v)
@@ -200,7 +200,7 @@ func (r *run) pointer() string {
 	return b.String()
 }
 
-// result returns what Validate returns.
+// result returns the result of Validate.
 func (r *run) result() error {
 	switch {
 	case r.stop != nil:

@@ -27,7 +27,7 @@ type Schema struct {
 	more sync.Pool
 }
 
-// Option changes what a schema does besides validating.
+// Option enables further work of a schema besides validation.
 type Option uint8
 
 // The options of a schema.
@@ -119,18 +119,21 @@ func (f normalForm) instance() (*instance, error) {
 	return i, nil
 }
 
-// Validate validates a whole JSON document. It returns nil when the document is
-// valid, and otherwise an error that is or wraps an *errs.Error: Invalid when the
-// document does not match, with a pointer, a message and a keyword for each place (at most
-// 100); Invalid too when it is no JSON, or takes too long to validate; TooLarge;
-// Canceled when ctx ends first; Internal, without a result, for a bug.
+// Validate validates a whole JSON document. It returns nil if the document is valid.
+// Otherwise the error is or wraps an *errs.Error:
+//
+//	Invalid    the document does not match, with a pointer, a message and a keyword for each place (at most 100);
+//	           or it is not JSON, or takes too long to validate
+//	TooLarge   the document is too large
+//	Canceled   ctx ended first
+//	Internal   without a result, for a bug
 func (s *Schema) Validate(ctx context.Context, doc []byte) error {
 	return s.ValidatePart(ctx, doc, nil)
 }
 
 // ValidatePart is Validate of an object without some of its members: those for which present holds count as being
-// there, whatever their values. It may hold for members that the object has: properties judge them where they declare
-// them, and they are allowed where they are not. If present is nil, no member is left out.
+// there, with any value. It may hold for members that the object has: properties judge them where they declare them,
+// and otherwise they are allowed. If present is nil, no member is left out.
 func (s *Schema) ValidatePart(ctx context.Context, doc []byte, present func(name string) bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -154,7 +157,7 @@ func (s *Schema) ValidatePart(ctx context.Context, doc []byte, present func(name
 	return err
 }
 
-// Digest identifies what the schema requires: schemas with the same one find the same in any document.
+// Digest identifies the requirements of the schema: schemas with equal digests give equal results for any document.
 func (s *Schema) Digest() string {
 	sum := sha256.Sum256(s.form.text)
 	return hex.EncodeToString(sum[:])

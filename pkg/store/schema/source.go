@@ -86,7 +86,7 @@ func (n *node) get(name string) *node {
 }
 
 // sourceParser makes a node tree of a schema file. It relies on encoding/json for
-// the grammar and adds positions, and what that ignores: duplicate names.
+// the grammar and adds positions, and detects duplicate names, which encoding/json ignores.
 type sourceParser struct {
 	file    *sourceFile
 	decoder *json.Decoder

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Written describes values that are not a client's: what belfry writes into a member of an object.
+// Written describes values that belfry, not a client, writes into a member of an object.
 type Written struct {
 	What    string             // for messages: "the uuid of the owner"
 	Type    string             // as in a schema; "": any
@@ -17,8 +17,8 @@ type Written struct {
 	Judged  bool               // the schema judges it, and each document has one
 }
 
-// Contradictions returns a *RefusedError with what the schema says of a member of the document itself that is not true
-// of what is written there: by type, const and enum, in properties that hold for every document. nil: nothing.
+// Contradictions returns a *RefusedError with the rules of the schema for a member of the document itself that are not
+// true of the written values: by type, const and enum, in properties that hold for every document. nil: nothing.
 func (s *Schema) Contradictions(name string, w Written) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.declared[name] {
@@ -30,9 +30,8 @@ func (s *Schema) Contradictions(name string, w Written) error {
 	return refused.err()
 }
 
-// RefusesObjects returns a *RefusedError if no object matches the schema, as far as that can be seen: it is about
+// RefusesObjects returns a *RefusedError if it can see that no object matches the schema. Then the schema is about
 // values of other types, or false, or requires a member that it refuses. maintained are members that it does not judge.
-// nil: nothing is wrong.
 func (s *Schema) RefusesObjects(maintained func(name string) bool) error {
 	refused := &refusals{name: s.form.outline.name}
 	for _, n := range s.form.outline.always {
@@ -101,7 +100,7 @@ func (w Written) advice() string {
 	return "remove it: belfry maintains the property, and the schema does not judge it"
 }
 
-// allowedBy reports whether const or enum may be true of what is written.
+// allowedBy reports whether const or enum may be true of the written values.
 func (w Written) allowedBy(k *node, keyword string) bool {
 	values := valuesOf(k, keyword)
 	if w.Open {
@@ -161,7 +160,7 @@ func withArticle(kind string) string {
 }
 
 // Limits returns where the schema limits a member of the document itself by more than its type, as pointers in the
-// file: what does not hold where the member is not the client's.
+// file: the rules that do not hold if the member is not the client's.
 func (s *Schema) Limits(name string) (pointers []string) {
 	var visit func(n *node, seen map[*node]bool)
 	visit = func(n *node, seen map[*node]bool) {

@@ -1,6 +1,8 @@
 package prose_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,5 +59,23 @@ func TestLinesAreThoseOfTheSentence(t *testing.T) {
 	}
 	if page.Words() != 10 || page.Paragraphs != 1 || page.Longer(3) != 2 {
 		t.Errorf("%d words, %d paragraphs, %d long sentences", page.Words(), page.Paragraphs, page.Longer(3))
+	}
+}
+
+func TestCommentsAndMessagesOfCode(t *testing.T) {
+	const source = "package p\n\n// F is whatever there is.\n//\n// It has\n// none.\n//\n//\tis none\nfunc F() {\n\tg(`x\n is none of them`, \"is none\", \"a key that is none at all\") // and anew\n}\n"
+	page, err := prose.CheckCode([]byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range page.Findings {
+		found = append(found, fmt.Sprintf("%d %s", f.Line, f.Message[:strings.Index(f.Message, ":")]))
+	}
+	if want := []string{`3 "whatever"`, `5 "has none"`, `11 "anew"`, `11 "is none"`}; !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+	if _, err := prose.CheckCode([]byte("package")); err == nil {
+		t.Error("what is no Go is read")
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"belfry/pkg/event"
 )
 
-// Request requests the mails by which the address of an ident is replaced: one to the new address, to
-// confirm it, and one to the old address, by which the change can be undone. Nothing changes until the new address is
-// confirmed. What it does and returns is the same for an address that belongs to another user, who is informed.
+// Request requests the mails by which the address of an ident is replaced: one to the new address, to confirm it, and
+// one to the old address, by which the change can be undone. Nothing changes until the new address is confirmed. The
+// effect and the reply are the same for an address that belongs to another user, who is informed.
 //
 // Errors: those of RequireFresh; Invalid; NotFound for an ident that is not an address of the user; Denied for a wrong
 // password; Exists for an address of the user's own; Limited.
@@ -70,8 +70,8 @@ func errNoSession() error {
 	return errs.New(errs.Unauthenticated, "log in first, to the account whose address is changed")
 }
 
-// startChange records a change, and requests its mails. Who may undo it is informed first, also of a change that can't
-// be confirmed: who asks learns nothing from that.
+// startChange records a change, and requests its mails. It informs the address that may undo the change first, even of
+// a change that can't be confirmed: the requester learns nothing from that.
 func (s *Flow) startChange(ctx context.Context, me *sessions.Session, c record.AddressChange, why record.Purpose) error {
 	if err := s.Changes.CheckChanges(me.User); err != nil {
 		return err
@@ -92,13 +92,13 @@ func (s *Flow) startChange(ctx context.Context, me *sessions.Session, c record.A
 	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.To, post.ChangeMailbox), Address: c.To, Why: why, With: changes.AboutChange(me.User, c)})
 }
 
-// Finish confirms a change of address by the token that was mailed to the new address, or undoes it by the
-// one that was mailed to the old address. Both can be repeated if they were interrupted.
+// Finish confirms a change of address by the token that was mailed to the new address, or undoes it by the one that was
+// mailed to the old address. Both can be repeated if they were interrupted.
 //
-// Who confirms has to be logged in as the user: otherwise a mistyped address would give the account to its owner. Who
-// undoes need not be: the change may be that of a thief.
+// Confirming requires a session of the user: otherwise a mistyped address would give the account to its owner. Undoing
+// does not, because a thief may have made the change.
 //
-// Errors: Unauthenticated; Denied for a wrong token; Exists for an address that has got another account meanwhile; Limited.
+// Errors: Unauthenticated; Denied for a wrong token; Exists for an address that another account has by now; Limited.
 func (s *Flow) Finish(ctx context.Context, login, token string, from sessions.Client) (undone bool, err error) {
 	if err := s.Post.RequireEmail(); err != nil {
 		return false, err
@@ -155,7 +155,7 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 	if err := s.Links.Link(ctx, users.Identity{Identity: id}, me, changed); err != nil {
 		return err
 	}
-	gone := errs.New(errs.NotFound, "the old address is no login of yours any more")
+	gone := errs.New(errs.NotFound, "the old address is no longer a login of yours")
 	err := s.Links.Remove(record.AsService(ctx, me.User.UUID), links.Removal{
 		User: me.User.UUID, Ident: change.Ident, Other: id.UUID(), Missing: gone, Last: sessions.EndedError(),
 		Check: func(now record.User) error {
@@ -172,7 +172,7 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 		return err
 	}
 	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeAddress, About: id.ID, Always: true}); err != nil {
-		// Who may undo the change was informed when it was requested.
+		// The address that may undo the change was informed when it was requested.
 		s.Log.ErrorContext(ctx, "auth: requesting a notice failed", "user", me.User.UUID, "notice", notices.NoticeAddress, "error", err)
 	}
 	return nil

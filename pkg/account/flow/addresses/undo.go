@@ -16,10 +16,16 @@ import (
 	"belfry/pkg/store"
 )
 
-// undoChange gives the account back to who has the address that was proven longest when the change was requested. One write of the
-// user ends all sessions, removes the password, and ends this change and all others that the address can undo or that came after
-// it, with their tokens: those of a thief's own mailbox too, and a deletion that was planned since. Then the addresses of before are
-// restored, and the idents are removed that were added since the change was requested. What is older than the change stays.
+// undoChange returns the account to the owner of the address that had been proven longest when the change was
+// requested. One write of the user
+//
+//   - ends all sessions and removes the password
+//   - ends this change, all others that the address can undo, and all later ones, with their tokens, even those in a
+//     thief's own mailbox
+//   - ends a deletion that was planned since
+//
+// Then undoChange restores the former addresses, and removes the idents that were added since the change was requested.
+// Idents that are older than the change stay.
 func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.VerifiedToken, from sessions.Client) error {
 	user, err := s.DB.Users.Read(record.AsService(ctx, ""), v.Token.User)
 	if errors.Is(err, errs.NotFound) || err == nil && user.MarkedDisabled {
@@ -38,7 +44,8 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 		if owner.UUID != "" && owner.UUID != user.UUID && ident.Proven {
 			return id.ErrTaken()
 		}
-		// Whoever has the account now may be its owner, and the mailbox a stranger's by now.
+		// The present user may be the owner of the account, and the mailbox may belong to
+		// somebody else by now.
 		may, err := s.mayUndo(ctx, user, all[at], id)
 		if err == nil && may {
 			err = s.Notices.AnnounceToOwner(ctx, user, id)
@@ -61,7 +68,7 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	if err := s.endUndoing(ctx, user.UUID, change.ID, restored); err != nil {
 		return err
 	}
-	// Without the change the token is of no use any more.
+	// Without the change the token is useless.
 	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActUndone, from)); err != nil {
 		s.Log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; it is of no use", "error", err)
 	}
@@ -72,8 +79,9 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	return nil
 }
 
-// mayUndo reports whether an address has the right to undo a change. A release that did not know who has the right gave it to the
-// address that was replaced; of such a change it has the right still if no other address of the account is older than the change.
+// mayUndo reports whether an address has the right to undo a change. An earlier release did not record the holder of
+// the right, and gave it to the address that was replaced. That address keeps it if no other address of the account is
+// older than the change.
 func (s *Flow) mayUndo(ctx context.Context, user record.User, c record.AddressChange, address record.Identity) (bool, error) {
 	switch {
 	case c.Kept:
@@ -178,8 +186,8 @@ func (s *Flow) removeAdded(ctx context.Context, user string, keep []string, c re
 	return nil
 }
 
-// endUndoing removes a change that was undone. Passkeys are no second factor any more if the user has no passkey: a thief may have replaced
-// those of the owner by others, which the undoing has removed.
+// endUndoing removes a change that was undone. If the user has no passkey left, passkeys are no longer a second factor:
+// a thief may have replaced those of the owner by others, which the undoing has removed.
 func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []string) error {
 	_, err := s.DB.Users.Change(ctx, user, func(now *record.User) error {
 		maps.DeleteFunc(now.Unlinked, func(ident string, _ uint64) bool { return slices.Contains(restored, ident) })
@@ -203,8 +211,8 @@ func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []s
 	return record.IgnoreNotFound(err)
 }
 
-// KeepChanges ends the right of an address to undo changes, by the token of a mail about one of them: whoever has the address says that
-// they are right. It needs no session, and ends none. Errors: those of Finish.
+// KeepChanges ends the right of an address to undo changes, by the token of a mail about one of them: the owner of the
+// address confirms that they are right. It needs no session, and ends none. Errors: those of Finish.
 func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessions.Client) error {
 	if err := s.Post.RequireEmail(); err != nil {
 		return err

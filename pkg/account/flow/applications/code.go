@@ -26,7 +26,8 @@ const (
 // codeUUID is the uuid of a code in the store of tokens.
 func codeUUID(code string) string { return record.KindCode + secret.Hex(code) }
 
-// Issue issues a code for a user who has logged in for an application. It is of no use once all sessions of the user were ended.
+// Issue issues a code for a user who has logged in for an application. It is useless once all sessions of the user were
+// ended.
 func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof, app *record.Application) (sessions.Issued, error) {
 	issued, code := sessions.Issued{Application: app}, secret.New()
 	if err := s.Sessions.RequireOpen(user); err != nil {
@@ -41,7 +42,7 @@ func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof, app 
 	return issued, err
 }
 
-// Exchange is what an application exchanges for a session (RFC 6749, section 4.1.3).
+// Exchange is the request of an application for a session (RFC 6749, section 4.1.3).
 type Exchange struct{ Code, Redirect, Verifier, Client string }
 
 // check reports a ProtocolError for an exchange that lacks something. It counts as no use of
@@ -58,7 +59,7 @@ func (e Exchange) check() error {
 	return nil
 }
 
-// errGrant does not say what is wrong with a code.
+// errGrant does not reveal the error of a code.
 func errGrant() error {
 	return protocolError(InvalidGrant, "the code is wrong, has expired or was used, or redirect_uri, client_id or code_verifier is not that of its login: log in again")
 }
@@ -69,11 +70,10 @@ func errNoClient() error {
 	return protocolError(InvalidClient, "client_id is missing: it has to be that of the login, in the body or by HTTP Basic with an empty password")
 }
 
-// Exchange starts the session of an application whose user has logged in. Of several
-// exchanges of one code, in whatever processes, the first alone can succeed; the second ends the
-// session.
+// Exchange starts the session of an application whose user has logged in. Only the first
+// exchange of a code can succeed, in any process; the second ends the session.
 //
-// Errors: a ProtocolError; Denied for a user who is disabled; Limited; Unavailable.
+// Errors: a ProtocolError; Denied for a disabled user; Limited; Unavailable.
 func (s *Flow) Exchange(ctx context.Context, e Exchange, from sessions.Client) (sessions.Issued, error) {
 	if err := e.check(); err != nil {
 		return sessions.Issued{}, err
@@ -102,7 +102,7 @@ func (s *Flow) Exchange(ctx context.Context, e Exchange, from sessions.Client) (
 	return session, nil
 }
 
-// consumeCode marks a code as used and returns what it stands for, with the id of the session to make.
+// consumeCode marks a code as used and returns its data, with the id of the session to make.
 func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token, id string, err error) {
 	replayed := ""
 	_, err = s.DB.Tokens.Change(ctx, codeUUID(e.Code), func(t *record.Token) error {

@@ -54,7 +54,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	}
 	name, ok := s.registered(redirects[0])
 	if !ok {
-		return nil, errs.New(errs.Invalid, "redirect_uri is none of authentication.redirects: an https URL and one with a scheme of its own have to be equal, one of the loopback interface but for its port")
+		return nil, errs.New(errs.Invalid, "redirect_uri is not in authentication.redirects: an https URL, or one with a private-use scheme, must match exactly; one of the loopback interface may have another port")
 	}
 	a := &record.Application{Redirect: redirects[0], Name: name}
 	for _, p := range []struct {
@@ -64,7 +64,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	}{{"state", &a.State, maxState}, {"client_id", &a.Client, maxClient}, {"code_challenge", &a.Challenge, challengeSize}} {
 		values := query[p.name]
 		if len(values) > 1 || len(values) == 1 && (len(values[0]) > p.max || !utf8.ValidString(values[0])) {
-			return a, protocolError(InvalidRequest, p.name+" is given twice, is too long, or is no text")
+			return a, protocolError(InvalidRequest, p.name+" is given twice, is too long, or is not text")
 		}
 		if len(values) == 1 {
 			*p.into = values[0]
@@ -82,7 +82,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 }
 
 // registered returns the configured redirect that allows a redirect. Texts are compared, not
-// URLs: no two parsers can disagree about what is equal.
+// URLs: no two parsers can disagree about equality.
 func (s *Flow) registered(redirect string) (name string, ok bool) {
 	for _, r := range s.Redirects {
 		if redirect == r || matchesLoopback(r, redirect) {

@@ -22,7 +22,7 @@ func (s *Changes) ChangesOf(user record.User) []record.AddressChange {
 	return slices.DeleteFunc(slices.Clone(user.Changes), func(c record.AddressChange) bool { return c.At <= before })
 }
 
-// New returns a change of the address of an ident, with who may undo it.
+// New returns a change of the address of an ident, with the address that may undo it.
 func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (record.AddressChange, error) {
 	found, err := s.DB.StandingsOf(ctx, user)
 	c := record.AddressChange{ID: object.NewUUID(), Ident: ident, To: to, At: record.Timestamp(s.DB.Now()), Holder: found.Owner()}
@@ -35,15 +35,16 @@ func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (
 	return c, err
 }
 
-// AboutChange sets in a mailbox what its mail is about.
+// AboutChange sets in a mailbox the change that its mail is about.
 func AboutChange(user record.User, c record.AddressChange) func(*record.Mailbox) {
 	return func(m *record.Mailbox) {
 		m.Change = &record.PendingChange{Mail: m.Request.ID, User: user.UUID, Epoch: user.Epoch, Change: c.ID, Proven: c.Proven}
 	}
 }
 
-// OfferUndo requests the mail by which a change can be undone, before the change is recorded. Where nobody may undo it, whoever can be
-// reached gets a notice. Limited until the mail of the change before was sent: none takes the place of another.
+// OfferUndo requests the mail by which a change can be undone, before the change is recorded. If no address may undo
+// it, the user gets a notice instead. Limited until the mail of the previous change was sent: a mail never replaces
+// another one.
 func (s *Changes) OfferUndo(ctx context.Context, user record.User, c record.AddressChange) error {
 	if c.Holder == "" {
 		return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeAddress, About: c.To})
@@ -59,9 +60,9 @@ func (s *Changes) OfferUndo(ctx context.Context, user record.User, c record.Addr
 	})
 }
 
-// undoDelay is how long a change has to wait because the mailbox of its holder is full of tokens that undo others. Whoever has made the
-// owner's address free can register it again, in account after account where nobody has proven it: what was mailed first stays, and such
-// a token gives way to that of an address which was proven.
+// undoDelay is how long a change has to wait because the mailbox of its holder is full of tokens that undo changes of
+// other users. A thief who has freed the owner's address can register it again, in account after account where nobody
+// has proven it. So earlier tokens stay, except that the token of a proven address replaces that of an unproven one.
 func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.AddressChange) time.Duration {
 	now, first := s.DB.Now(), ""
 	own, others := 0, 0
@@ -86,7 +87,7 @@ func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.Addres
 }
 
 const (
-	// unsentDelay is after what time a client tries again meanwhile.
+	// unsentDelay is the interval of a client's retries.
 	unsentDelay = 10 * time.Second
 )
 
@@ -99,9 +100,12 @@ func (s *Changes) CheckChanges(user record.User) error {
 	return guess.Limited("too many changes of address", record.Time(all[0].At).Add(s.Post.UndoTTL()).Sub(s.DB.Now()))
 }
 
-// The right to undo a change ends when the address that has it proves itself again: by a login by mail, a recovery, or an undoing.
-// What was not confirmed before can't be confirmed any more then: nobody could undo it. It also ends when who has the address, or an
-// admin, says that the changes are right; what was not confirmed can be confirmed still.
+// The right to undo a change ends in two ways:
+//
+//   - The address that has the right proves itself again: by a login by mail, a recovery, or an undoing. Changes that
+//     were not confirmed before can no longer be confirmed then: nobody could undo them.
+//   - The owner of the address, or an admin, says that the changes are right. Unconfirmed changes can still be
+//     confirmed.
 
 // WithoutRightsOf returns changes without those that an address can undo.
 func WithoutRightsOf(all []record.AddressChange, address record.Identity) []record.AddressChange {
@@ -123,7 +127,7 @@ func (s *Changes) EndRights(ctx context.Context, user record.User, address recor
 type Undoable struct {
 	At   string `json:"at"`
 	By   string `json:"by"`           // the address that can undo it
-	From string `json:"from"`         // what is restored then
+	From string `json:"from"`         // restored by an undoing
 	To   string `json:"to,omitempty"` // absent for a removal
 }
 

@@ -1,4 +1,4 @@
-// Package changes records changes of the addresses of accounts, and who may undo them.
+// Package changes records changes of the addresses of accounts, and of the rights to undo them.
 package changes
 
 import (

@@ -16,9 +16,9 @@ import (
 )
 
 // Users plan the deletion of their accounts. The plan is in the user's record, and the write that makes it ends all
-// sessions and API keys. Until the time of the plan the user can log in and take it back. After that nobody can, and
-// DeleteDue deletes the user at the revision at which it has read the plan: of a deletion and whatever else happens to the
-// user at once, one is first.
+// sessions and API keys. Until the time of the plan the user can log in and take it back. Then DeleteDue deletes the
+// user at the revision at which it has read the plan: every concurrent write of the user happens either before or after
+// the deletion.
 
 // Config says how users may delete their accounts.
 type Config struct {
@@ -30,7 +30,7 @@ const DeletionIndex = record.FieldDeleteAt
 
 const (
 	// overdueAfter is how long after its time a planned deletion is deferred. Nothing has been executed for so long, or the
-	// users are those of a backup: who has taken a plan back since then has to do so again, and needs time for it.
+	// users are those of a backup: a user who has taken a plan back since then has to do so again, and needs time for it.
 	overdueAfter = 24 * time.Hour
 
 	// minDeferral is how long a deletion is deferred at least.
@@ -51,7 +51,7 @@ func NoPlanError() error {
 // Enabled reports whether users can plan the deletion of their accounts.
 func (s *Flow) Enabled() bool { return s.Config != nil }
 
-// Plan plans the deletion of the account of the user who is logged in, and returns when that will be. A user with a
+// Plan plans the deletion of the account of the logged-in user, and returns when that will be. A user with a
 // password has to give it. All other sessions and all API keys end with the write of the plan; the session that is returned
 // replaces that of the request. It has no token if the account is deleted at once, or if the deletion was planned before:
 // then nothing changes.
@@ -150,7 +150,7 @@ func (s *Flow) writePlan(ctx context.Context, me *sessions.Session) (plan Plan, 
 	return plan, user, err
 }
 
-// Planned returns the plan to delete the account of the user who is logged in. NotFound without a plan.
+// Planned returns the plan to delete the account of the logged-in user. NotFound without a plan.
 func (s *Flow) Planned(me *sessions.Session) (Plan, error) {
 	if err := sessions.RequireLogin(me); err != nil {
 		return Plan{}, err
@@ -161,8 +161,8 @@ func (s *Flow) Planned(me *sessions.Session) (Plan, error) {
 	return Plan{}, NoPlanError()
 }
 
-// Undo takes back the plan of the user who is logged in. What the plan has ended stays so. Errors: NotFound when there
-// is no plan; Unauthenticated once its time has passed; Denied for an API key.
+// Undo takes back the plan of the logged-in user. Sessions and keys that the plan has ended stay so. Errors: NotFound
+// without a plan; Unauthenticated once its time has passed; Denied for an API key.
 func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
 	if err := sessions.RequireLogin(me); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package deletion deletes the accounts of users who ask for it.
+// Package deletion deletes accounts on their users' request.
 //
 //	Plan ──► planned, sessions end ──┬─ Undo ──► not planned
 //	                                 └─ due: the account is closed ── DeleteDue ──► deleted

@@ -10,11 +10,11 @@ import (
 	"belfry/pkg/store"
 )
 
-// DeleteDue deletes the users who have planned that for a time that has passed, at most limit, and reports how many. Their
-// idents, sessions and whatever else cascades are deleted because of the event of each deletion. It may run in several
-// processes at once, and continues after a crash with what is left.
+// DeleteDue deletes the users whose planned deletion is due, at most limit, and reports how many. The event of each
+// deletion deletes their idents, sessions and other cascades. It may run in several processes at once, and continues
+// after a crash with the remaining users.
 //
-// A plan whose time passed long ago is deferred, once; a user who has become an admin stays, and has no plan any more.
+// A plan whose time passed long ago is deferred, once; a user who has become an admin stays, and loses the plan.
 func (s *Flow) DeleteDue(ctx context.Context, limit int) (deleted int, err error) {
 	ctx = record.AsService(ctx, "")
 	o := store.ListOptions{Filter: record.FieldDeleteAt + ` <= "` + record.Timestamp(s.DB.Now()) + `"`, Limit: min(limit, store.MaxPage)}
@@ -68,7 +68,7 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 		if admin {
 			return false, s.keepAdmin(ctx, user)
 		}
-		// At the revision at which the plan was read: who takes it back at the same time succeeds, or gets NotFound.
+		// At the revision at which the plan was read: a user who takes it back at the same time succeeds, or gets NotFound.
 		err = s.DB.Users.Store.Delete(ctx, uuid, user.Revision)
 		if err == nil {
 			s.Log.InfoContext(ctx, "auth: a user was deleted, as they had asked", "user", uuid, "planned", user.Plan().Planned)

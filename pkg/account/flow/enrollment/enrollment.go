@@ -32,7 +32,7 @@ type Factors struct {
 	RecoveryCodes int          `json:"recoveryCodes"` // that were not used
 }
 
-// Factors returns the second factors of the user who is logged in.
+// Factors returns the second factors of the logged-in user.
 func (s *Flow) Factors(ctx context.Context, me *sessions.Session) Factors {
 	return s.FactorsInfo(ctx, me.User, me.Visible)
 }
@@ -51,7 +51,7 @@ func errFactorExists(factor string) error {
 	return errs.New(errs.Exists, "there is a second factor of the type %s already: remove it first", factor)
 }
 
-// requireEnrollable returns a method that the user who is logged in may add as a second factor.
+// requireEnrollable returns a method that the logged-in user may add as a second factor.
 func (s *Flow) requireEnrollable(ctx context.Context, me *sessions.Session, name string) (method.Factor, error) {
 	m := s.Methods.Factor(name)
 	if m == nil {
@@ -69,8 +69,9 @@ func (s *Flow) requireEnrollable(ctx context.Context, me *sessions.Session, name
 	return m, m.Allow(me)
 }
 
-// Begin begins to add a second factor to the user who is logged in, and returns what is shown once: it is of no use before Confirm.
-// One that needs no confirmation is added by Confirm alone. Errors: those of RequireFresh; Exists; Conflict; those of the method's Setup.
+// Begin begins to add a second factor to the logged-in user, and returns data that is shown once: the factor counts
+// after Confirm. A factor without a setup needs only Confirm. Errors: those of RequireFresh; Exists; Conflict; those of
+// the method's Setup.
 func (s *Flow) Begin(ctx context.Context, me *sessions.Session, name string) (method.Setup, error) {
 	m, err := s.requireEnrollable(ctx, me, name)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *Flow) keep(ctx context.Context, me *sessions.Session, name, made string
 	return err
 }
 
-// kept returns what a session has set up, and its secret.
+// kept returns the setup of a session, and its secret.
 func (s *Flow) kept(ctx context.Context, me *sessions.Session, m about.Method) (t record.Token, made string, err error) {
 	t, err = s.DB.Tokens.Read(record.AsService(ctx, me.User.UUID), setupUUID(me, m.Name))
 	switch {
@@ -132,9 +133,9 @@ func errNoSetup(m about.Method) error {
 	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: begin again", strings.ToLower(m.Title))
 }
 
-// Confirm adds a second factor, by the code to what the same session has begun. The session is replaced by one with the second factor. With
-// the first factor there are recovery codes, which are shown once. A limited session stays, and the factor counts after EnrollDelay; so does
-// that of a factor which needs no confirmation: nothing was proven.
+// Confirm adds a second factor, by the code for the setup of the same session. The session is replaced by one with the
+// second factor. With the first factor there are recovery codes, which are shown once. A limited session stays, and the
+// factor counts after EnrollDelay; so does that of a factor which needs no confirmation: nothing was proven.
 //
 // Errors: those of RequireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
 func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
@@ -183,9 +184,9 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	return session, codes, err
 }
 
-// Add adds a second factor to the user who is logged in. With the first one they get recovery codes, which are
-// returned and stored nowhere; in a limited session there are none, and the factor counts from a later time. Of two that add a factor
-// of the same type at once, one does. check is asked with the user as of the write; nil: nothing.
+// Add adds a second factor to the logged-in user. With the first one they get recovery codes, which are returned and
+// stored nowhere. A limited session returns no codes, and its factor counts from a later time. Of two concurrent calls
+// for a factor of the same type, one succeeds. check is called with the user as of the write; nil checks nothing.
 func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Factor, check func(now record.User) error) (codes []string, err error) {
 	factor.Created = record.Timestamp(s.DB.Now())
 	if me.Limited {
@@ -217,7 +218,7 @@ func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Fact
 	return codes, nil
 }
 
-// changeFactors changes the second factors of the user who is logged in, unless the session has ended.
+// changeFactors changes the second factors of the logged-in user, unless the session has ended.
 func (s *Flow) changeFactors(ctx context.Context, me *sessions.Session, change func(*record.User) error) error {
 	if err := s.Sessions.CheckActive(record.AsService(ctx, me.User.UUID), me); err != nil {
 		return err
@@ -226,8 +227,8 @@ func (s *Flow) changeFactors(ctx context.Context, me *sessions.Session, change f
 	return err
 }
 
-// Remove removes a second factor of the user who is logged in. With the last one the recovery codes end. NotFound
-// when they have none of the type; Conflict when it is the last one and the configuration requires one.
+// Remove removes a second factor of the logged-in user. With the last one the recovery codes end. NotFound if
+// they lack a factor of the type; Conflict if it is the last one and the configuration requires one.
 func (s *Flow) Remove(ctx context.Context, me *sessions.Session, kind string) error {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return err
@@ -256,7 +257,7 @@ func errNoSuchFactor(kind string) error {
 	return errs.New(errs.NotFound, "you have no second factor of the type %q", kind)
 }
 
-// RenewRecoveryCodes replaces the recovery codes of the user who is logged in, and returns the new ones, which are stored
+// RenewRecoveryCodes replaces the recovery codes of the logged-in user, and returns the new ones, which are stored
 // nowhere. Conflict without a second factor.
 func (s *Flow) RenewRecoveryCodes(ctx context.Context, me *sessions.Session) (codes []string, err error) {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {

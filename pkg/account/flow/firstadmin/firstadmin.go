@@ -40,8 +40,8 @@ func (s *Flow) Offer(ctx context.Context) (token string, expires time.Time, err 
 	if err := s.storeLink(ctx, link, TTL); err != nil {
 		return "", time.Time{}, err
 	}
-	// Somebody else may have made an admin, and removed the links there were, between the look
-	// at the users and the write.
+	// Somebody else may have made an admin, and removed the links there were, between the check of the users and the
+	// write.
 	if some, err := s.hasUsers(ctx); some || err != nil {
 		return "", time.Time{}, errors.Join(err, s.Users.EndFirstAdmin(ctx))
 	}
@@ -57,8 +57,8 @@ func (s *Flow) Needed(ctx context.Context) (bool, error) {
 	return !some && err == nil, err
 }
 
-// marksMakeAdmins reports whether a user who is marked as an admin is one by the rule of the
-// configuration, whatever other fields they have.
+// marksMakeAdmins reports whether the rule of the configuration accepts every user who is
+// marked as an admin, without other fields.
 func (s *Flow) marksMakeAdmins(ctx context.Context) bool {
 	user := object.Object{}
 	user.Set("uuid", object.NewUUID())
@@ -81,7 +81,7 @@ func (s *Flow) storeLink(ctx context.Context, link record.MailedToken, ttl time.
 	})
 }
 
-// errFirstAdmin does not say what is wrong with the link.
+// errFirstAdmin does not reveal the error of the link.
 func errFirstAdmin() error {
 	return errs.New(errs.Denied, "the link is wrong, was used, or has expired, or there is an admin already: a restart of belfry on data without users prints another one; "+
 		"`belfry user create ADDRESS --admin` makes an admin at any time")
@@ -164,10 +164,10 @@ func (s *Flow) checkNoAdmin(ctx context.Context) error {
 	return nil
 }
 
-// Create creates the first admin by the token of a link, and logs them in. Of several
-// calls, in whatever process and by whatever link, one succeeds. If the user can't be created,
-// the link stays valid. Errors: Denied for a token that is not valid (any more); Invalid for an
-// address, a password or a user that can't be; Exists for an address that is taken; Limited.
+// Create creates the first admin by the token of a link, and logs them in. Of several calls, in
+// any process and by any link, one succeeds. If the user can't be created, the link stays
+// valid. Errors: Denied for an invalid or expired token; Invalid for an invalid address,
+// password or user; Exists for an address that is taken; Limited.
 func (s *Flow) Create(ctx context.Context, token string, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
 	link, err := s.verifyFirstAdmin(ctx, token, from)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Flow) Create(ctx context.Context, token string, c passwords.Credentials
 	return s.Login.LogIn(ctx, user, s.Sessions.ProofBy(record.Email, record.MethodPassword, 1), from)
 }
 
-// firstAdmin returns the registration of the first admin. It finds what can be wrong with it before
+// firstAdmin returns the registration of the first admin. It finds errors before
 // the link is used.
 func (s *Flow) firstAdmin(ctx context.Context, c passwords.Credentials) (users.New, error) {
 	if err := c.Validate(); err != nil {

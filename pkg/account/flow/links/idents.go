@@ -112,7 +112,7 @@ func (s *Flow) Restore(ctx context.Context, user string, id record.Identity, sin
 }
 
 // RemoveYounger removes an ident if it is of a user, and was added at a time or after it, however often it is written meanwhile. One that
-// was restored is as old as what it restores.
+// was restored is as old as the ident that it restores.
 func (s *Flow) RemoveYounger(ctx context.Context, user, ident, than string) error {
 	for range record.Attempts {
 		i, err := s.DB.Idents.Read(ctx, ident)

@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Link adds an identity to the account of the user who is logged in. An
-// identity that is theirs already is no error, unless it can be linked once; Exists when it is another's. also are events of its creation.
+// Link adds an identity to the account of the logged-in user. An identity that is theirs already is not an error,
+// unless it can be linked once; Exists when it is another's. also are events of its creation.
 func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session, also ...store.ExtraEvent) error {
 	user := me.User
 	ctx = record.AsService(ctx, user.UUID)
@@ -103,12 +103,11 @@ func (s *Flow) raiseEpoch(ctx context.Context, ident string, to uint64) (record.
 	})
 }
 
-// confirmLink deletes an ident that was linked by a session that has ended: what
-// ended the session may have listed the user's idents just before this one was
-// created.
+// confirmLink deletes an ident that was linked by a session that has ended: the act that ended the session may have
+// listed the user's idents just before this one was created.
 //
-// Another request may have written the ident since. If all sessions of the user were ended, and none that began later has linked
-// it, it is deleted all the same: the other request has found it only because this one has created it.
+// Another request may have written the ident since. If all sessions of the user were ended, and no later one has linked
+// it, confirmLink still deletes it: the other request has found it only because this one has created it.
 func (s *Flow) confirmLink(ctx context.Context, me *sessions.Session, ident record.Ident) error {
 	ended := s.Sessions.CheckActive(ctx, me)
 	if !errors.Is(ended, errs.Unauthenticated) {

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// CheckOwnAddress reports NotFound for an ident that is no address of the user who is logged in.
+// CheckOwnAddress reports NotFound for an ident that is not an address of the logged-in user.
 func (s *Flow) CheckOwnAddress(ctx context.Context, me *sessions.Session, ident string) error {
 	missing := errs.New(errs.NotFound, "you have no e-mail address with this uuid")
 	if !object.ValidUUID(ident) {

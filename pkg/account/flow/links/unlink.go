@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Unlink removes an ident of the user who is logged in. The removal of an address that was proven can be undone as a change of
+// Unlink removes an ident of the logged-in user. The removal of an address that was proven can be undone as a change of
 // address is. NotFound when the ident is not theirs; Conflict when it is their last one; the errors of RequireFresh; Limited.
 func (s *Flow) Unlink(ctx context.Context, me *sessions.Session, ident string) error {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
@@ -22,7 +22,7 @@ func (s *Flow) Unlink(ctx context.Context, me *sessions.Session, ident string) e
 	return s.UnlinkOwn(ctx, me.User, ident, false)
 }
 
-// UnlinkOwn removes an ident of a user who asks for it. always is as in an announcement.
+// UnlinkOwn removes an ident of a user on their own request. always is as in an announcement.
 func (s *Flow) UnlinkOwn(ctx context.Context, user record.User, ident string, always bool) error {
 	return s.Remove(record.AsService(ctx, user.UUID), Removal{
 		User: user.UUID, Ident: ident, Missing: errs.New(errs.NotFound, "you have no ident with this uuid"),
@@ -34,7 +34,7 @@ func (s *Flow) UnlinkOwn(ctx context.Context, user record.User, ident string, al
 // Removal is the removal of an ident of a user.
 type Removal struct {
 	User, Ident   string
-	Missing, Last error // what is reported for an ident that is not of the user, and for their last one
+	Missing, Last error // errors for another user's ident, and for the user's last one
 
 	Other string                       // an ident that the user may have, which an index need not find yet; "" for none
 	Check func(user record.User) error // asked with the user as of the write that marks the ident; nil: nothing
@@ -177,8 +177,8 @@ type leftIdents struct {
 	proven map[string]bool
 }
 
-// carry reports Conflict if nobody could prove a second factor any more without an ident of a kind: there is no passkey, or no
-// address to which codes go, as standings.forCodes finds it.
+// carry reports Conflict if the user could no longer prove a second factor without an ident of a kind: no passkey, or
+// no address for codes (see standings.forCodes), would be left.
 func (l leftIdents) carry(f record.Factors, without string) error {
 	passkeys, addresses, proven := 0, 0, 0
 	for _, uuid := range l.uuids {

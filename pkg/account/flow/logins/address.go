@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// byAddress identifies the user of an address by what they answer, within the limits of an account. It does the same work where there is no
-// such user.
+// byAddress identifies the user of an address by their answer, within the limits of an account. It does the same work
+// where there is no such user.
 func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a method.Answer, adminsOnly bool) (who method.Identified, err error) {
 	id, name := record.AddressIdentity(login), m.About().Name
 	user, ident, err := s.DB.FindOwner(ctx, id)
@@ -27,7 +27,7 @@ func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a m
 		right, err = false, nil // it counts as wrong
 	}
 	if f, has := user.Factors.Get(name); has && f.From > record.Timestamp(s.DB.Now()) {
-		right = false // else whoever has added it in a limited session would not wait
+		right = false // otherwise a thief who has added it in a limited session would not wait
 	}
 	reason := name
 	if right && err == nil && adminsOnly {

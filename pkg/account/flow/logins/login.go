@@ -24,10 +24,10 @@ func (s *Flow) Login(ctx context.Context, c passwords.Credentials, from sessions
 }
 
 // LoginAdmin logs in an admin by address and password, also where login by e-mail is not configured:
-// so does who was made an admin by the link for the first one, or by a command.
+// so does an admin who was created by the link for the first one, or by a command.
 //
 // Errors: Invalid without a login or a password; Denied, the same for an unknown login, a wrong password
-// and a user who is no admin; Limited; Unavailable.
+// and a user who is not an admin; Limited; Unavailable.
 func (s *Flow) LoginAdmin(ctx context.Context, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
 	return s.byPassword(ctx, c, true, from)
 }
@@ -41,8 +41,9 @@ func (s *Flow) byPassword(ctx context.Context, c passwords.Credentials, adminsOn
 	})
 }
 
-// LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. Who has it has the address: an
-// account whose address nobody had proven is taken from whoever else has access to it, as by a recovery.
+// LoginByMail logs in by the code, or the token of the link, of a mail, with the Binding of the request. The code
+// proves the address. If nobody had proven the account's address before, all others lose access to the account, as by a
+// recovery.
 //
 // Errors: Invalid without a login or a code; those of mails.Method.Identify; Unavailable.
 func (s *Flow) LoginByMail(ctx context.Context, login, code string, from sessions.Client) (sessions.Issued, error) {
@@ -80,7 +81,7 @@ func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer,
 	})
 }
 
-// by logs in who was identified. Every login but that through a provider, which has begun elsewhere, is one of these.
+// by logs in an identified user. Every login but that through a provider, which has begun elsewhere, is one of these.
 func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx context.Context) (method.Identified, error)) (session sessions.Issued, err error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return session, err
@@ -117,9 +118,9 @@ func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx c
 	return session, nil
 }
 
-// proveAddress returns the account of somebody who has proven to have its address. If nobody had before, the password,
-// sessions and other idents of the account may be those of a stranger who registered the address, unless it is in the
-// client's session: then the client has both the address and the account.
+// proveAddress returns the account whose address was just proven. If nobody had proven it before, a stranger may have
+// registered the address, and may own the password, sessions and other idents. If the account is in the client's
+// session, the client has both the address and the account.
 func (s *Flow) proveAddress(ctx context.Context, who method.Identified, from sessions.Client) (record.User, error) {
 	id, user := record.AddressIdentity(who.Ident.ID), who.User
 	switch {

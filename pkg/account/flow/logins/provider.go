@@ -14,16 +14,16 @@ import (
 	"belfry/pkg/object"
 )
 
-// FinishProvider handles the callback of a provider, with the secret in the flow's
-// cookie. It logs in the user of the identity, who is created if necessary. A
-// flow that links an identity keeps the session and issues no token: another
-// flow may be in progress in it. A flow for an application issues a code, and leaves
-// the session of the browser alone.
+// FinishProvider handles the callback of a provider, with the secret in the flow's cookie. It logs in the user of
+// the identity, and creates the user if necessary. A flow that links an identity keeps the session and issues no
+// token: another flow may be in progress in it. A flow for an application issues a code, and leaves the session of
+// the browser unchanged.
 //
-// Errors: Mismatch when the flow is not this browser's, is finished, with a Repetition if it has succeeded, or has
-// expired; Denied when the user refused, or the identity cannot be distinguished
-// from another; Exists when it belongs to another user; Invalid when the
-// provider's reply can't be used or the user schema refuses the user; Unavailable.
+//	Mismatch   the flow belongs to another browser, has expired, or is finished, with a Repetition if it has succeeded
+//	Denied     the user refused, or the identity can't be distinguished from another
+//	Exists     the identity belongs to another user
+//	Invalid    the provider's reply can't be used, or the user schema refuses the user
+//	Unavailable
 func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser string, from sessions.Client) (session sessions.Issued, provider string, err error) {
 	uuid, flow, err := s.Providers.ConsumeFlow(ctx, query, browser, from)
 	if r := once.Repeated(err); r != nil {
@@ -37,7 +37,7 @@ func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser str
 	return session, provider, err
 }
 
-// finishFlow does what a flow was begun for.
+// finishFlow completes a flow by its purpose.
 func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string, flow record.Token, from sessions.Client) (session sessions.Issued, provider string, err error) {
 	provider = flow.FlowProvider
 	if from.Application, err = s.Applications.For(flow); err != nil {
@@ -87,8 +87,7 @@ func (s *Flow) linkProvider(ctx context.Context, id users.Identity, user string,
 	return sessions.Issued{Session: *from.Session}, s.Links.Link(ctx, id, from.Session)
 }
 
-// loginOrRegister logs in the user of an identity, who is created if there is
-// none.
+// loginOrRegister logs in the user of an identity, and creates the user if necessary.
 func (s *Flow) loginOrRegister(ctx context.Context, id users.Identity, from sessions.Client) (sessions.Issued, error) {
 	for range record.Attempts {
 		user, ident, err := s.DB.FindOwner(record.AsService(ctx, ""), id.Identity)
@@ -105,7 +104,7 @@ func (s *Flow) loginOrRegister(ctx context.Context, id users.Identity, from sess
 				return record.IgnoreNotFound(err)
 			}
 			if id.Must {
-				// They are what was logged in for: a login whose tokens are lost has not succeeded.
+				// They are the purpose of the login: a login whose tokens are lost has not succeeded.
 				if err := recordUse(record.AsService(ctx, user.UUID)); err != nil {
 					return sessions.Issued{}, err
 				}

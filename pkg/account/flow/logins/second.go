@@ -16,8 +16,8 @@ import (
 )
 
 // A login whose second factor is missing is an object in the store of tokens, found by the hash of a secret that the
-// client has: a browser in a cookie. It holds what the first factor has proven. It is consumed before the session begins, so one login
-// begins one session, and it ends with all sessions of its user.
+// client has: a browser in a cookie. It holds the proof of the first factor. It is consumed before the session begins,
+// so one login begins one session, and it ends with all sessions of its user.
 
 // PendingTTL is how long somebody has for their second factor.
 const PendingTTL = 10 * time.Minute
@@ -40,8 +40,8 @@ func Pending(err error) *PendingLogin {
 	return p
 }
 
-// LogIn logs in a user who has proven who they are. Who has a second factor has to prove that as well, unless
-// the proof is two factors: the error then has a PendingLogin. Every login ends here.
+// LogIn logs in an identified user. A user with a second factor must prove that as well, unless the proof is
+// two factors: the error then has a PendingLogin. Every login ends here.
 func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
 	if p.AAL >= 2 || !user.Factors.Any() {
 		return s.enter(ctx, user, p, c)
@@ -70,8 +70,8 @@ func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c se
 	return sessions.Issued{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
 }
 
-// enter starts the session of somebody who has proven all that is asked for, or issues a code if the login is for an application, and
-// records the device.
+// enter starts the session of a user who has proven all required factors, or issues a code if the login is for an
+// application, and records the device.
 func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (issued sessions.Issued, err error) {
 	if c.Application != nil {
 		issued, err = s.Applications.Issue(ctx, user, p, c.Application)
@@ -92,8 +92,8 @@ func errPending() error {
 // CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
 // returns a code, as the login would have.
 //
-// Errors: Denied for what does not prove the factor, or a user who is disabled; Unauthenticated when the login has to begin again, with a
-// Repetition where it was completed by the same; Invalid; Limited.
+// Errors: Denied for an answer that does not prove the factor, or a disabled user; Unauthenticated when the login has
+// to begin again, with a Repetition where it was completed by the same; Invalid; Limited.
 func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return sessions.Issued{}, err
@@ -107,7 +107,7 @@ func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answe
 		}
 		return sessions.Issued{}, once.Recognize(err, from)
 	}
-	session, err := s.completePending(ctx, login, answer, a, from) // settles what it uses up
+	session, err := s.completePending(ctx, login, answer, a, from) // settles the attempts that it takes
 	if err != nil {
 		s.endTry(record.AsService(ctx, ""), login.UUID, answer)
 	}
@@ -157,7 +157,8 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 	return session, err
 }
 
-// ReturnAttempts gives back what a proof by a method has taken: one that answers a challenge that of its challenge as well.
+// ReturnAttempts gives back the attempts that a proof by a method has taken: one that answers a challenge that of its
+// challenge as well.
 func (s *Flow) ReturnAttempts(from sessions.Client, name string) {
 	s.Guesses.Return(from.Address)
 	if s.Methods.About(name).Script {
@@ -238,11 +239,11 @@ func (s *Flow) Ask(ctx context.Context, name, secret string, from sessions.Clien
 	if m == nil || (secret != "" || !again) && !slices.Contains(s.Usable(user, methods), name) {
 		return c, errNoFactor()
 	}
-	return m.Begin(ctx, user, flow) // whoever answers a challenge gets the attempt back
+	return m.Begin(ctx, user, flow) // an answer to the challenge returns the attempt
 }
 
-// whoProves returns the user of a pending login, or of the session of the client, the methods by which they have logged in, and
-// what a second factor is proven for.
+// whoProves returns the user of a pending login, or of the session of the client, the methods of their login, and the
+// flow that needs the second factor.
 func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Client) (user record.User, methods []string, flow string, err error) {
 	if secret == "" && from.Session != nil {
 		return from.Session.User, from.Session.Methods, sessions.SessionFlow(from.Session), sessions.RequireLogin(from.Session)
@@ -260,10 +261,10 @@ func errNoFactor() error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
 }
 
-// What a page shows that asks for a second factor.
+// The data of a page that asks for a second factor.
 
 // PendingFactors returns the types of second factors with which a pending login can be completed. Errors: Unauthenticated
-// when the login has to begin again; Denied for a user who is disabled.
+// when the login has to begin again; Denied for a disabled user.
 func (s *Flow) PendingFactors(ctx context.Context, secret string) ([]string, error) {
 	login, err := s.pendingLogin(ctx, secret)
 	if err != nil {

@@ -19,7 +19,7 @@ var errInFlight = errors.New("auth: the same second factor is being verified")
 const tryTimeout = 10 * time.Second
 
 // beginTry returns a pending login after it has counted a try of its second factor. The same answer, sent again while the first is being
-// verified, is no try of its own: it waits for how that ends.
+// verified, is not a separate try: it waits for how that ends.
 func (s *Flow) beginTry(ctx context.Context, pending, answer string) (login record.Token, err error) {
 	if pending == "" {
 		return login, errPending()
@@ -80,7 +80,7 @@ func (s *Flow) countTry(ctx context.Context, uuid, answer string) (login record.
 	return login, err
 }
 
-// endTry records that a try has failed. If that fails, who sends the same again waits for it in vain, for tryTimeout at most.
+// endTry records that a try has failed. If that fails, a repetition waits for it in vain, for tryTimeout at most.
 func (s *Flow) endTry(ctx context.Context, uuid, answer string) {
 	_, err := s.DB.Tokens.Change(context.WithoutCancel(ctx), uuid, func(t *record.Token) error {
 		if t.Use != nil {

@@ -1,4 +1,4 @@
-// Package recovery gives accounts back to who has an address of theirs.
+// Package recovery gives accounts back to the owners of their addresses.
 //
 //	Request ──► mail requested ──► delivered ──► link: OpenRecovery
 //	                                                  │ token

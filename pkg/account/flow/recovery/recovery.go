@@ -31,7 +31,7 @@ func (s *Flow) Request(ctx context.Context, login string, from sessions.Client) 
 // BindRecovery binds the token of a recovery mail to the account as it is now.
 func (s *Flow) BindRecovery(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error {
 	user, _, err := s.DB.FindOwner(ctx, record.AddressIdentity(mailbox.Address))
-	if err == nil && !user.MarkedDisabled { // else the token is of no use: the account was deleted or disabled since
+	if err == nil && !user.MarkedDisabled { // else the token is useless: the account was deleted or disabled since
 		t.User, t.Epoch = user.UUID, user.Epoch
 	}
 	return err
@@ -39,8 +39,8 @@ func (s *Flow) BindRecovery(ctx context.Context, t *record.MailedToken, mailbox 
 
 // Recover sets a new password by the token of a recovery mail, and ends all
 // sessions of the user. A token is for the password that the account had when it
-// was mailed: who changes the password because a stranger read their mails is safe
-// from the tokens in these.
+// was mailed: after a stranger has read the user's mails, a new password makes
+// the tokens in them useless.
 //
 // Where addresses are validated afterwards, somebody may have registered an
 // address of somebody else. They must not keep access to the account: as long as
@@ -101,8 +101,8 @@ func (s *Flow) Recover(ctx context.Context, c passwords.Credentials, from sessio
 	return nil
 }
 
-// announceRecovery requests the notice of a recovery. Who recovers an account by its owner address, or one that nobody had proven, is
-// never refused for the notices that others have caused.
+// announceRecovery requests the notice of a recovery. Notices that others have caused never prevent a recovery by the
+// owner address, or by an address that nobody had proven.
 func (s *Flow) announceRecovery(ctx context.Context, id record.Identity, user record.User, ident record.Ident) error {
 	to := id.ID
 	if ident.Proven {
@@ -184,9 +184,10 @@ func (s *Flow) moveToOwnAccount(ctx context.Context, id record.Identity, user re
 	return s.Users.Create(ctx, reg)
 }
 
-// setPassword sets a hash for who has proven to have an address, or removes that of the user if it is "", and ends all sessions, and a
-// deletion that was planned, atomically. Where the address had been proven before, the second factors are the owner's, and its own rights
-// to undo end alone. Denied when the password has changed since the user was read.
+// setPassword sets a hash for the proven owner of an address, or removes that of the user if it is "", and ends all
+// sessions, and a deletion that was planned, atomically. Where the address had been proven before, the second factors
+// are the owner's, and its own rights to undo are the only ones that end. Denied when the password has changed since
+// the user was read.
 func (s *Flow) setPassword(ctx context.Context, user record.User, hash string, address record.Identity, provenBefore bool) (record.User, error) {
 	return s.DB.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
 		if !now.SameEpoch(user) {
@@ -214,7 +215,7 @@ const (
 	fieldNewPassword = "newPassword"
 )
 
-// ChangePassword sets a new password for the user who is logged in, ends all
+// ChangePassword sets a new password for the logged-in user, ends all
 // sessions and starts a new one. A user with a password has to give it.
 func (s *Flow) ChangePassword(ctx context.Context, current, next string, from sessions.Client) (sessions.Issued, error) {
 	if err := sessions.RequireLogin(from.Session); err != nil {

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/account/users"
 )
 
-// linkAddress adds an address to the account of the user who is logged in. A
+// linkAddress adds an address to the account of the logged-in user. A
 // user with a password has to give it: a stolen session must not become a
 // permanent login.
 func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
@@ -73,8 +73,8 @@ func (s *Flow) verifyOrHashPassword(ctx context.Context, me *sessions.Session, p
 	return s.Passwords.Hash(ctx, password)
 }
 
-// HasAddress reports whether an address is one of the user who is logged in, who has a password: a form that adds it, or that has
-// registered it, does nothing more.
+// HasAddress reports whether an address is one of the logged-in user, who has a password: a form that adds it, or that
+// has registered it, does nothing more.
 func (s *Flow) HasAddress(ctx context.Context, me *sessions.Session, address string) (bool, error) {
 	if !sessions.HasPassword(me) {
 		return false, nil

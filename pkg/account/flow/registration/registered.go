@@ -11,15 +11,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A registration without a token uses up no secret. So that its form can be sent twice all the same, a browser that has a cookie before
-// it sends it leaves a record, which is found by that cookie and the address.
+// A registration without a token uses up no secret. Its form can still be sent twice: a browser that has a cookie
+// leaves a record, which is found by that cookie and the address.
 
 func registrationUUID(id record.Identity, from sessions.Client) string {
 	return record.KindRegistration + secret.Hex(from.Browser+"\n"+id.UUID())
 }
 
-// beginRegistration records that a browser is registering an address, and returns what records how that has ended. Of two at once
-// the first one does both.
+// beginRegistration records that a browser is registering an address, and returns a function that records the outcome.
+// Of two at once the first one does both.
 func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token string, from sessions.Client) (ended func(done bool), err error) {
 	ended = func(bool) {}
 	if token != "" || from.Browser == "" {

@@ -37,7 +37,7 @@ func (s *Flow) Register(ctx context.Context, c passwords.Credentials, from sessi
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return session, false, err
 	}
-	// Who adds an address to an account with a password gives that one.
+	// A user who adds an address to an account with a password enters that password.
 	if !sessions.HasPassword(from.Session) {
 		own := c.Own()
 		if from.Session != nil {
@@ -173,8 +173,8 @@ func (s *Flow) requestRegistrationMail(ctx context.Context, id record.Identity) 
 	return s.Post.Enqueue(ctx, id.ID, post.ValidationMailbox, record.PurposeValidate)
 }
 
-// requestValidation requests the validation of an address that is in use
-// already. An error does not undo the registration: there is ResendValidation.
+// requestValidation requests the validation of an address that is in use already. The
+// registration survives an error: the user can call ResendValidation.
 func (s *Flow) requestValidation(ctx context.Context, id record.Identity) {
 	if !s.Email.PostValidation || s.Email.SkipValidation {
 		return

@@ -35,7 +35,7 @@ func (s *Flow) ResendValidation(ctx context.Context, login string, from sessions
 // is not consumed. Denied for a wrong token; with a Repetition for one that was used.
 //
 // Programs that scan mails follow links too, and so do people who never
-// registered: only a user who is logged in proves that the account is theirs.
+// registered: only a logged-in user proves that the account is theirs.
 func (s *Flow) FollowLink(ctx context.Context, login, token string, from sessions.Client) (post.Outcome, error) {
 	outcome, err := s.followLink(ctx, login, token, from)
 	return outcome, once.Recognize(err, from)
@@ -84,7 +84,8 @@ func (s *Flow) followLink(ctx context.Context, login, token string, from session
 	return post.AddressValidated, s.Links.MarkValidated(ctx, ident.UUID, proven)
 }
 
-// whetherStill returns the error of a link that was used unless what it has led to is not the case, or not any more.
+// whetherStill returns the error of a used link if its effect still holds, and the error of an invalid token
+// otherwise.
 func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated error) error {
 	r := once.Repeated(repeated)
 	is, err := s.Uses.Await(ctx, r.At, func() (is, final bool, err error) {

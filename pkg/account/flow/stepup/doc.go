@@ -1,4 +1,4 @@
-// Package stepup authenticates users again who are logged in.
+// Package stepup authenticates logged-in users again.
 //
 //	session ── StepUp ──┬─ has a second factor ──► that one
 //	                    └─ has none ──► password, or another method.Again ──► another session in its place

@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// StepUp authenticates the user who is logged in again: by their second factor if they have one, else by their password, or by a
-// passkey. The session is replaced, so that a copy of its token that somebody has stolen is of no use.
+// StepUp authenticates the logged-in user again: by their second factor if they have one, else by their password, or by
+// a passkey. The session is replaced, so that a copy of its token that somebody has stolen is useless.
 //
 // Errors: Denied; Invalid; Conflict for a user who has neither: they log in again; Limited.
 func (s *Flow) StepUp(ctx context.Context, password string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
@@ -39,7 +39,7 @@ func (s *Flow) StepUp(ctx context.Context, password string, a method.Answer, fro
 	return session, err
 }
 
-// proveAgain returns the method by which a user has proven again who they are.
+// proveAgain returns the method by which a user has proven their identity again.
 func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer, from sessions.Client) (by string, err error) {
 	me := from.Session
 	if s.Sessions.AsksForSecond(ctx, me) {
@@ -62,8 +62,8 @@ func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer,
 	}
 }
 
-// StepUpBy returns by what StepUp authenticates the user who is logged in: the types of their second factors if they have one,
-// else their password, and the methods that prove a session again. With neither they log in again.
+// StepUpBy returns the methods by which StepUp authenticates the logged-in user: the types of their second factors if
+// they have one, else their password, and the methods that prove a session again. With neither they log in again.
 func (s *Flow) StepUpBy(ctx context.Context, me *sessions.Session) (factors []string, password bool, err error) {
 	if s.Sessions.AsksForSecond(ctx, me) {
 		return s.Login.Usable(me.User, me.Methods), false, nil

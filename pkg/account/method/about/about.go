@@ -1,4 +1,4 @@
-// Package about has what routes, documents, pages and the console need to know of a method by which somebody proves who they are.
+// Package about describes methods of authentication for routes, documents, pages and the console.
 package about
 
 import "cmp"
@@ -8,34 +8,35 @@ type Method struct {
 	Name  string // in routes, sessions, events and records
 	Title string // for people, in a list of second factors
 
-	// Login says that it begins a login: by what a script answers, or with an address and a code. Such a code is as hard to guess as a
-	// password, and may be sent again: wrong ones are counted by account and by network address, as those of passwords.
+	// Login says that it begins a login: by the answer of a script, or with an address and a code. Such a code is as hard
+	// to guess as a password, and may be sent again: wrong ones are counted by account and by network address, as those of
+	// passwords.
 	Login bool
 
-	AAL    int  // of a login by it alone: 1, or 2 for one that is two factors
+	AAL    int  // of a login by only this method: 1, or 2 for one that is two factors
 	Factor bool // users can add it as a second factor
 	Secret bool // it has a secret, which is shown once while it is set up
 	Once   bool // it is added by one request: there is nothing to confirm
 	Spare  bool // it takes the place of a second factor
 
-	Mailbox bool // what it proves is that somebody has a mailbox
+	Mailbox bool // it proves access to a mailbox
 	Script  bool // its answer is that of an authenticator, which a script asks; that of others is a code
 
-	// Asked is the last part of the route that asks for what is answered, for methods whose answer depends on that: it sends a
-	// code, or makes a challenge. "" for others.
+	// Asked is the last part of the route that asks for the challenge, for methods whose answer depends on that: it sends
+	// a code, or makes a challenge. "" for others.
 	Asked string
 
 	Texts
 	API API
 }
 
-// Texts are what pages and the console say.
+// Texts are shown by pages and the console.
 type Texts struct {
 	Add           string // the button that adds the second factor, or the summary of one that takes the place of others
-	Setup         string // what to do with what is shown once while it is added
+	Setup         string // instructions for the data that is shown once while it is added
 	SetupCode     string // the label of the field below that
 	SetupAdd      string // and its button
-	Confirm       string // the label of the field for its code while it is added, on the page without what was shown
+	Confirm       string // the label of the field for its code while it is added, on the page without that data
 	Answer        string // the label of the field for its code, or the button that asks the script
 	Ask, AskAgain string // the buttons that send a code
 	Hint          string // below the field
@@ -44,7 +45,7 @@ type Texts struct {
 	Digits        bool   // the code is of digits
 }
 
-// API is what the documents say of the routes of a second factor.
+// API documents the routes of a second factor.
 type API struct {
 	Begin, Put Operation // POST and PUT of /auth/factors/{name}
 	Ask        Operation // POST of /auth/second-factor/{asked}
@@ -60,7 +61,8 @@ func (m Method) FieldID() string { return cmp.Or(m.Field, m.Name) }
 // Sent reports whether its code is sent when it is asked for.
 func (m Method) Sent() bool { return m.Asked != "" && !m.Script }
 
-// Configured is a method, and whether it is configured. Users can remove a second factor that is not any more.
+// Configured is a method, and whether it is configured. Users can remove a second factor that is no longer
+// configured.
 type Configured struct {
 	Method
 	Enabled bool

@@ -41,7 +41,7 @@ func (s *Method) IsValid(l record.MailLogin) bool {
 	return record.Timestamp(s.DB.Now()) < l.Until && l.Tries < MaxTries
 }
 
-// hashOfCode is what is stored of a code.
+// hashOfCode is the stored form of a code.
 func hashOfCode(l record.MailLogin, code string) string { return secret.Digest(l.Binding + ":" + code) }
 
 // MatchesCode reports whether a code, or the token of a link, is that of a login.
@@ -67,8 +67,8 @@ func (s *Method) addMailLogin(l record.MailLogin, replaced string) func(*record.
 	}
 }
 
-// orderLogin requests the mail of a login. ErrMailAsked is the cause of its error only where the mail that is on its way is for whoever
-// has the binding replaced: to others it is of no use.
+// orderLogin requests the mail of a login. ErrMailAsked is the cause of its error only if the pending mail belongs to
+// the client with the binding replaced: others can't use it.
 func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.MailLogin, replaced string) error {
 	o.With = s.addMailLogin(asked, replaced)
 	err := s.Post.Order(ctx, o)
@@ -85,11 +85,12 @@ func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.Mail
 	return post.AskedByOthers(err)
 }
 
-// TryMailLogin compares a code with that of the login that has a binding, and uses the login up if it is right. The
-// write of the mailbox's record counts a wrong code, so that the tries are those of all processes together: against
-// the login, which ends after MaxTries of them, and against the mailbox, which has to wait after
-// Limits.Account of them, longer after each further one, so that it is of no use to ask for mail after mail. As
-// many reads and writes are made for a login that is for nobody. A code that was used is no try: its error has a Repetition.
+// TryMailLogin compares a code with that of the login that has a binding, and uses the login up if the code is right. A
+// used code is not a try: its error has a Repetition. A login for an unknown address causes as many reads and writes.
+//
+// The write of the mailbox's record counts a wrong code, for all processes together. It counts against the login, which
+// ends after MaxTries of them, and against the mailbox. After Limits.Account of them the mailbox has to wait, longer
+// after each further one. So requesting mail after mail does not help an attacker.
 func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string, act record.Act, from sessions.Client) (login record.MailLogin, right bool, err error) {
 	_, err = s.DB.Mailboxes.Change(ctx, mailbox, func(m *record.Mailbox) error {
 		login, right = record.MailLogin{}, false

@@ -1,4 +1,4 @@
-// Package mails is the method by which the code or the link of a mail proves who somebody is.
+// Package mails is the method by which the code or the link of a mail proves a user's identity.
 package mails
 
 import (

@@ -48,8 +48,8 @@ func (s *Method) Allow(me *sessions.Session) error {
 	return nil
 }
 
-// Setup sends a code to the address of the user who is logged in, by which they add codes of mails. Errors: Conflict without an address;
-// Limited.
+// Setup sends a code to the address of the logged-in user, by which they add codes of mails. Errors: Conflict without
+// an address; Limited.
 func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
 	return method.Setup{}, s.SendSecondCode(ctx, me.User, method.SetupUUID(me.ID))
 }
@@ -64,13 +64,14 @@ func (s *Method) Enroll(ctx context.Context, me *sessions.Session, _, code strin
 	}); err != nil {
 		return nil, err
 	}
-	// The user has the address and the account: codes go there whatever other addresses they add.
+	// The user has the address and the account. Codes go there even if the user adds other
+	// addresses.
 	own, ident := record.AsService(ctx, me.User.UUID), record.AddressIdentity(address).UUID()
 	if err = s.Links.CheckOwnAddress(own, me, ident); err == nil {
 		err = s.Links.MarkValidated(own, ident, true)
 	}
 	if errors.Is(err, errs.NotFound) {
-		err = errs.New(errs.Conflict, "the address to which the code was sent is not yours any more: begin again")
+		err = errs.New(errs.Conflict, "the address to which the code was sent is no longer yours: start again")
 	}
 	return nil, err
 }

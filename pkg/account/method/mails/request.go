@@ -20,19 +20,19 @@ func (s *Method) Logins() (code, link bool) {
 }
 
 // LoginMailbox is the kind of the mailbox of logins by mail. That of a second factor has another one, so that
-// nobody who does not know the password can delay it.
+// only a client with the password can delay it.
 const LoginMailbox = "login"
 
-// RequestedLogin is what a client needs to continue a login by mail.
+// RequestedLogin is the data for a client to continue a login by mail.
 type RequestedLogin struct {
 	Binding string // a secret; it has to come with the code or the token of the mail
 	Expires time.Time
 	TTL     time.Duration // until Expires
 }
 
-// RequestLogin requests the mail with which somebody logs in: with a code or with a link, as kind says (MethodCode,
-// MethodLink; "" is the one that is configured). What it does and returns is the same for an address without a user.
-// Of one client, by its Binding, and one address the latest request alone is valid.
+// RequestLogin requests the mail of a login, with a code or a link, as kind says (MethodCode, MethodLink; "" is the
+// configured one). The effect and the reply are the same for an address without a user. Only the latest request of a
+// client (by its Binding) for an address is valid.
 //
 // Errors: Invalid; Limited, with post.ErrMailAsked where the mail that is on its way is for this client.
 func (s *Method) RequestLogin(ctx context.Context, login, kind string, from sessions.Client) (RequestedLogin, error) {
@@ -71,7 +71,7 @@ func (s *Method) MailMethod(kind string) (string, error) {
 		Fields: []errs.Field{{Pointer: "/kind", Message: "expected code or link, one that is configured"}}}
 }
 
-// CodeError does not say what is wrong with a code.
+// CodeError does not reveal the error of a code.
 func CodeError() error {
 	return errs.Wrap(post.ErrToken, errs.Denied, "the code is wrong, was used, has expired, or was asked for elsewhere: request another mail")
 }
@@ -110,5 +110,5 @@ func (s *Method) CheckSecondCode(ctx context.Context, user record.User, login, c
 // SecondMailbox is the uuid of the mailbox for codes that are a user's second factor.
 func SecondMailbox(user string) string { return "second-" + secret.Hex(user) }
 
-// secondBinding binds a code to a pending login, and is no binding of a browser.
+// secondBinding binds a code to a pending login, and is not the binding of a browser.
 func secondBinding(login string) string { return secret.Digest("second factor:" + login) }

@@ -16,10 +16,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// passkeyPurpose is what a challenge was made for: the answer to it is of no use for anything else.
+// passkeyPurpose is the purpose of a challenge: its answer is valid only for that purpose.
 type passkeyPurpose string
 
-// ForLogin is the purpose of a login by a passkey alone.
+// ForLogin is the purpose of a login with only a passkey.
 const ForLogin passkeyPurpose = "login"
 
 // ForRegistration is the purpose of adding a passkey to the account of a session.
@@ -33,7 +33,7 @@ func ForSecondFactor(pending string) passkeyPurpose {
 	return passkeyPurpose("second factor " + pending)
 }
 
-// AnswerName is the name of the challenge that an answer is to, as in Challenge; "" for what is no answer.
+// AnswerName is the name of the challenge that an answer is to, as in Challenge; "" for a malformed one.
 func AnswerName(credential json.RawMessage) string {
 	var answer struct {
 		Response struct {
@@ -122,7 +122,7 @@ func (s *Method) repeatedAnswer(ctx context.Context, a method.Signed) error {
 	return repeated
 }
 
-// Options makes a challenge for a purpose. With a user, who is known already, only their passkeys answer it;
+// Options makes a challenge for a purpose. For a known user, only their passkeys answer it;
 // without one any does, so that the options depend on nobody.
 func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurpose) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {

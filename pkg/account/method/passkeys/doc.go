@@ -1,4 +1,4 @@
-// Package passkeys is the method by which a WebAuthn credential proves who somebody is.
+// Package passkeys is the method by which a WebAuthn credential proves a user's identity.
 package passkeys
 
 import (

@@ -38,10 +38,10 @@ func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error)
 	return method.Setup{}, nil
 }
 
-// Enroll makes the passkeys of the user who is logged in their second factor. Conflict without a passkey.
+// Enroll makes the passkeys of the logged-in user their second factor. Conflict without a passkey.
 func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _, _ string, _ method.Try) (check func(now record.User) error, err error) {
 	return func(now record.User) error {
-		// Whoever removes a passkey marks it in the record of this write before: of the two, one sees the other.
+		// The removal of a passkey first marks it in the record of this write: of the two, one sees the other.
 		has, err := s.Links.HasPasskey(record.AsService(ctx, now.UUID), now)
 		if err == nil && !has {
 			err = errs.New(errs.Conflict, "your account has no passkey: add one first")

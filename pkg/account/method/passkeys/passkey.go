@@ -22,8 +22,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// A passkey is an ident whose id is that of a WebAuthn credential. Its public key and what an authenticator reports
-// besides are in an internal field; its name and its last use are for people.
+// A passkey is an ident whose id is that of a WebAuthn credential. Its public key and the data that an authenticator
+// reports besides are in an internal field; its name and its last use are for people.
 const (
 	// maxPasskeys is how many passkeys a user can have.
 	maxPasskeys = 50
@@ -37,7 +37,7 @@ const (
 // Config configure logins by passkey.
 type Config struct {
 	RPID    string   // the domain that passkeys are bound to: it can't be changed later
-	RPName  string   // what authenticators show
+	RPName  string   // shown by authenticators
 	Origins []string // of the pages that may use them
 }
 
@@ -48,7 +48,7 @@ type Info struct {
 	Name     string `json:"name"`
 	Created  string `json:"created"`
 	LastUsed string `json:"lastUsed,omitempty"` // absent before the first login with it
-	BackedUp bool   `json:"backedUp"`           // to an account of its user elsewhere, by what the authenticator said last
+	BackedUp bool   `json:"backedUp"`           // to an account of its user elsewhere, as the authenticator reported last
 
 	// CloneSuspected is when its signature counter last went back: somebody may have a copy. Absent: never.
 	CloneSuspected string `json:"cloneSuspected,omitempty"`
@@ -82,7 +82,7 @@ func passkeyAlgorithms() []protocol.CredentialParameter {
 	return all
 }
 
-// userHandle is what authenticators know a user by. It is a hash, because a uuid may be an address, and
+// userHandle identifies a user to authenticators. It is a hash, because a uuid may be an address, and
 // longer than the 64 bytes that a handle may have.
 func userHandle(user string) string { return secret.Digest("user handle:" + user) }
 
@@ -91,7 +91,7 @@ func passkeyIdentity(credential []byte) users.Identity {
 	return users.Identity{Identity: record.Identity{ID: secret.B64.EncodeToString(credential), Provider: record.PasskeyType, Profile: object.Object{}, Validated: true}}
 }
 
-// List returns the passkeys of the user who is logged in, the oldest first.
+// List returns the passkeys of the logged-in user, the oldest first.
 func (s *Method) List(ctx context.Context, me *sessions.Session) ([]Info, error) {
 	list := []Info{}
 	for ident, err := range s.Links.PasskeysOf(record.AsService(ctx, me.User.UUID), me.User.UUID) {
@@ -126,7 +126,7 @@ func (s *Method) Descriptors(ctx context.Context, user string) (all []protocol.C
 // errNoPasskey is for a passkey that is not of the user.
 func errNoPasskey() error { return errs.New(errs.NotFound, "you have no passkey with this uuid") }
 
-// Rename renames a passkey of the user who is logged in. NotFound when it is not theirs; Invalid.
+// Rename renames a passkey of the logged-in user. NotFound when it is not theirs; Invalid.
 func (s *Method) Rename(ctx context.Context, me *sessions.Session, uuid, name string) (Info, error) {
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err

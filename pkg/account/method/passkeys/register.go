@@ -19,7 +19,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// BeginRegistration makes the challenge for adding a passkey to the account of the user who is logged in. Errors: those of RequireFresh; Conflict when there are too many.
+// BeginRegistration makes the challenge for adding a passkey to the account of the logged-in user. Errors: those of
+// RequireFresh; Conflict when there are too many.
 func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
 		return method.Challenge{}, err
@@ -66,11 +67,12 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 	return method.Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
-// Add adds a passkey to the account of the user who is logged in, by the answer to BeginRegistration.
+// Add adds a passkey to the account of the logged-in user, by the answer to BeginRegistration.
 //
-// Errors: Invalid for an answer that can't be read, or a name that a passkey can't have; Denied for one that does not
-// fit to the challenge, the origin or what was asked for; Exists when the credential is registered already;
-// Unauthenticated when the session has ended, or has to prove a second factor.
+//	Invalid           the answer can't be read, or a passkey can't have the name
+//	Denied            the answer does not match the challenge, the origin or the requested options
+//	Exists            the credential is registered already
+//	Unauthenticated   the session has ended, or has to prove a second factor
 func (s *Method) Add(ctx context.Context, name string, a method.Signed, me *sessions.Session) (Info, error) {
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err
@@ -117,14 +119,15 @@ func (s *Method) addVerified(ctx context.Context, name string, a method.Signed, 
 	return passkeyInfo(ident), nil
 }
 
-// errCredential is for what is no answer of an authenticator.
+// errCredential is for a malformed answer of an authenticator.
 func errCredential(err error) error {
-	return errs.Wrap(err, errs.Invalid, "credential is not what an authenticator replies, as PublicKeyCredential.toJSON has it")
+	return errs.Wrap(err, errs.Invalid, "credential is not the reply of an authenticator in the form of PublicKeyCredential.toJSON")
 }
 
 // VerifyRegistration returns the credential of an answer to a challenge.
 func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationData, challenge string) (record.Credential, error) {
-	// What was not asked for is not parsed: other formats of attestation are for deployments that choose authenticators.
+	// Other formats of attestation are not requested, so they are not parsed: they are for deployments that choose
+	// authenticators.
 	switch format := protocol.AttestationFormat(parsed.Response.AttestationObject.Format); format {
 	case protocol.AttestationFormatNone, protocol.AttestationFormatPacked:
 	default:
@@ -133,7 +136,7 @@ func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationDat
 	_, err := parsed.Verify(challenge, s.Config.RPID, s.Config.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,
 		false, true, true, nil, passkeyAlgorithms(), protocol.AttestationPolicy{}, protocol.SignaturePolicy{})
 	if err != nil {
-		return record.Credential{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not fit to the challenge, to the origin of this service, or to what was asked for, which is that the authenticator verifies its user")
+		return record.Credential{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not match the challenge or the origin of this service, or the authenticator has not verified its user")
 	}
 	data := parsed.Response.AttestationObject.AuthData
 	if err := checkBackup(data.Flags); err != nil {
@@ -153,7 +156,7 @@ func checkBackup(flags protocol.AuthenticatorFlags) error {
 	return nil
 }
 
-// Bounds of what a client says about how an authenticator is reached.
+// Limits of a client's description of how an authenticator is reached.
 const (
 	maxTransports = 8
 	maxTransport  = 32

@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// errPasskey does not say what is wrong with a passkey.
+// errPasskey does not reveal the error of a passkey.
 func errPasskey(cause error) error {
 	const message = "the passkey is not known here, or its answer is wrong"
 	if cause == nil {

@@ -1,4 +1,4 @@
-// Package passwords is the method by which a password proves who somebody is.
+// Package passwords is the method by which a password proves a user's identity.
 package passwords
 
 import (

@@ -11,8 +11,8 @@ import (
 // PasswordForm returns a password in the one form in which it is hashed: Unicode's NFC, with a plain space for every other one. So it
 // is the same from a Mac, whose é may be two characters, and from a phone, whose keyboard may write a no-break space.
 //
-// These are the mappings of the profile OpaqueString (RFC 8265). What else that profile says is left out, since it would refuse
-// what people have as passwords: characters that are newer than the tables of this program, emoji that are joined, control characters.
+// These are the mappings of the profile OpaqueString (RFC 8265). The profile's other rules would refuse passwords in
+// use: characters that are newer than the tables of this program, joined emoji, and control characters.
 func PasswordForm(password string) string {
 	if !utf8.ValidString(password) {
 		return password

@@ -49,7 +49,7 @@ type Hasher struct {
 	Wait   time.Duration // most that a request waits for a slot
 	Derive func(p HashParams, password string, salt []byte, size int) []byte
 
-	dummy string // compared with where there is no hash
+	dummy string // replaces a missing hash in comparisons
 }
 
 // NewHasher makes a Hasher, which derives keys by argon2id.
@@ -86,10 +86,10 @@ func (h *Hasher) hash(ctx context.Context, password string) (string, error) {
 	return encodeHash(h.Params, salt, h.Derive(h.Params, PasswordForm(password), salt, keySize)), nil
 }
 
-// matches reports whether an encoded hash is of a password, and whether the hash
-// should be replaced: it is weaker than a new one would be, or of the password as it was sent, as hashes were made
-// once. For "", which means no hash, it does
-// the same work as for a hash that is of neither form: how many hashes are computed for a wrong password depends on that alone.
+// matches reports whether an encoded hash is of a password, and whether the hash should be replaced: it is weaker than
+// a new one would be, or of the password as it was sent, as hashes were made once. For "", which means no hash, it does
+// the same work as for a hash that is of neither form: only that determines how many hashes are computed for a wrong
+// password.
 func (h *Hasher) matches(ctx context.Context, encoded, password string) (ok, weak bool, err error) {
 	known := encoded != ""
 	if !known {

@@ -29,10 +29,12 @@ func CheckLength(field, password string) error {
 	return nil
 }
 
-// CheckNew reports Invalid for a password that must not be set: one of a wrong length, or a weak one; Limited where too many wait.
-// own are texts of the user, which are guessed first. Callers that anybody can reach call it before they read anything of an account, so
-// that the reply is the same for every account and for none; and check the length and take an attempt of the network address before,
-// since this check takes time, and may ask another server.
+// CheckNew reports Invalid for a password of a wrong length or a weak one; Limited if too many calls wait. own are
+// texts of the user, which are guessed first.
+//
+// This check takes time, and may ask another server. So public callers check the length and take an attempt of the
+// network address first. They call CheckNew before they read an account, so that the reply does not depend on whether
+// one exists.
 func (s *Method) CheckNew(ctx context.Context, field, password string, own []string) error {
 	if err := CheckLength(field, password); err != nil {
 		return err
@@ -51,7 +53,7 @@ func (s *Method) CheckNew(ctx context.Context, field, password string, own []str
 	return nil
 }
 
-// Own returns texts of the user whom a form is about.
+// Own returns texts of the user of a form.
 func (c Credentials) Own() []string { return append([]string{c.Login}, Names(c.Fields)...) }
 
 // Names returns texts by which somebody is called: those of the fields name, firstName, nickname and the like.
@@ -64,7 +66,8 @@ func Names(fields object.Object) (texts []string) {
 	return texts
 }
 
-// OwnOf returns texts of a user: names and addresses, those of their idents as well. They are read where they are used alone.
+// OwnOf returns texts of a user: names and addresses, those of their idents as well. They are read only if they are
+// used.
 func (s *Method) OwnOf(ctx context.Context, user record.User) (texts []string, err error) {
 	if s.weak.MinScore == 0 {
 		return nil, nil

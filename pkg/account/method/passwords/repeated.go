@@ -10,12 +10,12 @@ import (
 	"belfry/pkg/account/sessions"
 )
 
-// RepeatedForm returns the error of a form with a password that was sent before. It was another form if the password was: whoever
-// has chosen another one by then learns that it was not set. Where the act has not succeeded after all, the token is of no use. taken is
-// the error of a form without a token that is another one.
+// RepeatedForm returns the error of a form that was sent before. A different password makes it another form, so the
+// user learns that it was not set. If the act has not succeeded, the token is useless. taken is the error of another
+// form without a token.
 //
-// The reply to the browser of the first use says whether the password is that of the account. So another one is a guess: whoever finds
-// the form in the history of a browser has no more of them than at a login.
+// The reply to the browser of the first use says whether the password is that of the account. So another password is a
+// guess. An attacker who finds the form in the history of a browser gets as few guesses as at a login.
 func (s *Method) RepeatedForm(ctx context.Context, id record.Identity, password string, repeated, taken error, from sessions.Client) error {
 	ctx = record.AsService(ctx, "")
 	r := once.Repeated(once.Recognize(repeated, from))

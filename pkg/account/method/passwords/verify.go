@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Credentials are what somebody logs in or registers with.
+// Credentials are those of a login or a registration.
 type Credentials struct {
 	Login    string // an e-mail address
 	Password string
@@ -96,8 +96,8 @@ func (s *Method) auditWrongPassword(ctx context.Context, me *sessions.Session) e
 	return record.IgnoreNotFound(err)
 }
 
-// RequireProof verifies the password of the user who is logged in; who has none, or has a second factor that the session is
-// without, needs what RequireFresh asks for.
+// RequireProof verifies the password of the logged-in user. RequireFresh applies instead to a user without a password,
+// or with a second factor that the session lacks.
 func (s *Method) RequireProof(ctx context.Context, me *sessions.Session, password string) error {
 	return s.RequireProofOr(ctx, me, password, "")
 }

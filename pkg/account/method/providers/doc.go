@@ -1,4 +1,4 @@
-// Package providers is the method by which an OAuth provider proves who somebody is.
+// Package providers is the method by which an OAuth provider proves a user's identity.
 //
 //	Begin ──► flow stored, bound to the browser ──► redirect to the provider ── callback ──► ConsumeFlow, Identify
 //
@@ -18,7 +18,7 @@ import (
 	"belfry/pkg/account/sessions"
 )
 
-// Method sends browsers to providers, and verifies with what they come back.
+// Method sends browsers to providers, and verifies their callbacks.
 type Method struct {
 	DB        *record.Stores
 	Guesses   *guess.Guesses

@@ -98,7 +98,7 @@ func flowKey(query url.Values) string {
 	return ""
 }
 
-// Identify returns who the user of a callback is to the provider.
+// Identify returns the provider's identity of the user of a callback.
 func (s *Method) Identify(ctx context.Context, query url.Values, browser string, flow record.Token) (id users.Identity, err error) {
 	p := s.Providers[flow.FlowProvider]
 	if p == nil {
@@ -128,8 +128,8 @@ func fewChanges(all []string) []string {
 	return append(slices.Clone(all[:most]), fmt.Sprintf("and %d more", len(all)-most))
 }
 
-// ConsumeFlow returns a flow and uses it up: a callback is valid once. Who has the callback without the secret of its browser learns
-// from it alone whether it was finished.
+// ConsumeFlow returns a flow and uses it up: a callback is valid once. A client with the callback but without the
+// secret of its browser learns only whether the flow was finished.
 func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser string, from sessions.Client) (uuid string, flow record.Token, err error) {
 	ctx = record.AsService(ctx, "")
 	key := flowKey(query)
@@ -190,7 +190,7 @@ func (s *Method) repeatedFlow(ctx context.Context, uuid, browser string) error {
 
 // Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid counts. The functions
 // here return which of some secrets that is: the one of what the request is about. If none is, they return the first, whose use fails as
-// that of one alone does; "" of none.
+// that of a single one does; "" without any.
 
 // FlowSecret returns the secret of the flow of a callback.
 func (s *Method) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {

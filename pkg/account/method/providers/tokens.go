@@ -37,7 +37,7 @@ type ProviderToken struct {
 	Scope       string    // separated by spaces
 }
 
-// storedTokens is what is sealed.
+// storedTokens are the tokens that are sealed.
 type storedTokens struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
@@ -48,9 +48,9 @@ type storedTokens struct {
 // purposeOf binds sealed tokens to their ident: in another one they can't be opened.
 func purposeOf(ident string) string { return "provider tokens of " + ident }
 
-// setTokens sets the tokens of an identity in the fields of its ident, or removes those of before where the
-// provider does not keep them any more. A provider that issues a refresh token at the first consent alone returns none
-// later: then the one of before stays.
+// setTokens sets the tokens of an identity in the fields of its ident, or removes the previous ones if the provider no
+// longer keeps tokens. A provider that issues a refresh token only at the first consent returns none later: then the
+// previous one stays.
 func (s *Method) setTokens(i *record.Ident, uuid string, got *oauth.Tokens) {
 	if got == nil || s.Sealer == nil {
 		if i.Tokens != "" {
@@ -94,11 +94,16 @@ func errNoToken() error {
 	return errs.New(errs.NotFound, "you have no ident with this uuid whose provider's tokens are kept and valid: log in through the provider again")
 }
 
-// ProviderToken returns an access token of an ident of the user who is logged in. One that has expired, or is about to, is
-// refreshed, by one process at a time; others wait for it.
+// ProviderToken returns an access token of an ident of the logged-in user. It refreshes a token that has expired, or is
+// about to, in one process at a time; others wait for it.
 //
-// Errors: NotFound when the ident is not theirs, or has no token that the provider accepts; Denied for an API key;
-// Unauthenticated when the session has ended meanwhile, and those of RequireComplete; Unavailable when the provider is; Internal when it refuses belfry.
+// Errors:
+//
+//   - NotFound: the ident is not theirs, or has no token that the provider accepts
+//   - Denied: for an API key
+//   - Unauthenticated: the session has ended, and the errors of RequireComplete
+//   - Unavailable: the provider can't be reached
+//   - Internal: the provider refuses belfry
 func (s *Method) ProviderToken(ctx context.Context, me *sessions.Session, ident string) (ProviderToken, error) {
 	if err := errors.Join(sessions.RequireLogin(me), sessions.RequireComplete(me)); err != nil {
 		return ProviderToken{}, err
@@ -139,7 +144,7 @@ func refreshLease(i *record.Ident) store.Lease {
 	return store.Lease{Holder: &i.Lease.Holder, Until: &i.Lease.Until, Lasts: leaseTTL}
 }
 
-// leaseStep is what an ident has at a moment.
+// leaseStep is the state of an ident's tokens at a moment.
 type leaseStep struct {
 	keeper oauth.Keeper
 	tokens storedTokens
@@ -153,10 +158,10 @@ func (l leaseStep) token() ProviderToken {
 	return ProviderToken{AccessToken: l.tokens.Access, Expires: l.tokens.Expires, Scope: l.tokens.Scope}
 }
 
-// lease returns a valid token of an ident, or takes the lease to refresh it. With neither, somebody else is refreshing. The
-// record is read and written at one revision, so that one caller at most has the lease. Tokens of an earlier key are
-// sealed with the present one. After a refresh whatever is stored is valid: a provider that issues tokens for less than
-// expiryMargin is not asked for ever.
+// lease returns a valid token of an ident, or takes the lease to refresh it. With neither, another caller is
+// refreshing. The record is read and written at one revision, so that at most one caller has the lease. Tokens of an
+// earlier key are sealed with the present one. After a refresh, any stored token is valid: otherwise a provider whose
+// tokens expire within expiryMargin would be asked forever.
 func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string, refreshed bool) (step leaseStep, err error) {
 	_, err = s.DB.Idents.Change(record.AsService(ctx, me.User.UUID), ident, func(i *record.Ident) error {
 		var err error
@@ -233,7 +238,7 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	refused := errs.KindOf(failure) == errs.Denied
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		changed := refreshLease(i).Release(step.holder)
-		// A login stores other tokens, and so does who takes the lease when it has expired: these are newer, or another user's.
+		// A login stores other tokens, and so does a process that takes an expired lease: these are newer, or another user's.
 		if now, ok := s.tokensOf(ident, *i); i.Tokens == step.sealed || ok && now.Refresh == step.tokens.Refresh {
 			switch {
 			case failure == nil:
@@ -252,7 +257,7 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	case record.IgnoreNotFound(err) != nil:
 		return err
 	case failure == nil || refused:
-		return nil // what is stored says it
+		return nil // the stored record says it
 	case errs.KindOf(failure) == errs.Internal, errs.KindOf(failure) == errs.Unavailable:
 		return failure
 	default:

@@ -19,7 +19,7 @@ const (
 
 var base32Code = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// newRecoveryCodes makes recovery codes of a user, such as ABCD-EFGH-IJKL-MNOP, and what is stored of them.
+// newRecoveryCodes makes recovery codes of a user, such as ABCD-EFGH-IJKL-MNOP, and their stored form.
 func newRecoveryCodes(user string) (codes, digests []string) {
 	for range recoveryCodes {
 		raw := make([]byte, recoveryCodeSize)
@@ -37,7 +37,7 @@ func Renew(user *record.User) (codes []string) {
 	return codes
 }
 
-// recoveryDigest is what is stored of a code. Each user has other digests of the same code.
+// recoveryDigest is the stored form of a code. Each user has other digests of the same code.
 func recoveryDigest(user, code string) string { return secret.Digest(user + " " + code) }
 
 // normalizeRecoveryCode returns a code as it was made, however somebody has typed it.

@@ -1,4 +1,4 @@
-// Package totp is the method by which an authenticator app proves who somebody is.
+// Package totp is the method by which an authenticator app proves a user's identity.
 package totp
 
 import (

@@ -42,7 +42,7 @@ func (s *Method) About() about.Method {
 			},
 			Put: about.Operation{
 				ID: "confirmTOTP", Summary: "Confirm an authenticator app",
-				Description: "The session is replaced by one with the second factor. Recovery codes are in the reply if there were none.",
+				Description: "The session is replaced by one with the second factor. With the first factor, the reply has recovery codes.",
 			},
 			Code: "Six digits that the app shows.",
 		},
@@ -55,7 +55,7 @@ func (s *Method) Enabled() bool { return true }
 // Allow implements method.Factor.
 func (s *Method) Allow(*sessions.Session) error { return nil }
 
-// Setup makes the secret of an authenticator app for the user who is logged in.
+// Setup makes the secret of an authenticator app for the logged-in user.
 func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
 	account, err := s.Users.Address(ctx, me.User.UUID)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup,
 	return method.Setup{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, nil
 }
 
-// issuer is what authenticator apps show beside the account: the host of belfry.
+// issuer is shown by authenticator apps beside the account: the host of belfry.
 func (s *Method) issuer() string {
 	u, err := url.Parse(s.Base.String())
 	if err != nil || u.Hostname() == "" {

@@ -25,7 +25,7 @@ func setOf(chars string) (s set) {
 
 func (s set) has(c byte) bool { return c < utf8.RuneSelf && s[c>>6]&(1<<(c&63)) != 0 }
 
-// only reports whether the string has characters of the set alone.
+// only reports whether the string has only characters of the set.
 func (s set) only(text string) bool {
 	for i := range len(text) {
 		if !s.has(text[i]) {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// What RFC 5892, section 2.6, decides for single characters.
+// Decisions of RFC 5892, section 2.6, for single characters.
 var (
 	alwaysValid = []rune{0x00DF, 0x03C2, 0x06FD, 0x06FE, 0x0F0B, 0x3007}
 	neverValid  = []rune{0x0640, 0x07FA, 0x302E, 0x302F, 0x3031, 0x3032, 0x3033, 0x3034, 0x3035, 0x303B}

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The limits of RFC 5321, section 4.5.3.1, in bytes: of what precedes the @, and of a path without its angle brackets.
+// The limits of RFC 5321, section 4.5.3.1, in bytes: of the part before the @, and of a path without its angle
+// brackets.
 const (
 	maxLocal   = 64
 	maxMailbox = 254
@@ -28,7 +29,7 @@ func printable() (s set) {
 	return s
 }
 
-// isEmail is Mailbox of RFC 5321, with what RFC 6531 adds to it for an internationalized one.
+// isEmail is Mailbox of RFC 5321, with the additions of RFC 6531 for an internationalized one.
 func isEmail(s string, international bool) bool {
 	if len(s) > maxMailbox || !utf8.ValidString(s) {
 		return false
@@ -43,7 +44,7 @@ func isEmail(s string, international bool) bool {
 	return isMailDomain(domain, international)
 }
 
-// cutLocal returns what precedes the @, where it is valid, and what follows.
+// cutLocal returns the parts before the @, if it is valid, and after it.
 func cutLocal(s string, international bool) (local, domain string, ok bool) {
 	beyond := func(c byte) bool { return international && c >= utf8.RuneSelf }
 	if !strings.HasPrefix(s, `"`) {
@@ -72,7 +73,7 @@ func cutLocal(s string, international bool) (local, domain string, ok bool) {
 	return "", "", false
 }
 
-// isMailDomain does not judge what an A-label encodes, of which RFC 5321 says nothing. RFC 6531 has U-labels, which
+// isMailDomain does not judge the content of an A-label, of which RFC 5321 says nothing. RFC 6531 has U-labels, which
 // the receiver of an address looks up, and so brings into their normal form first.
 func isMailDomain(s string, international bool) bool {
 	if international && !isASCII(s) {

@@ -1,10 +1,18 @@
 // Package format reports whether strings have the formats that JSON Schema defines for its keyword format.
 //
-// Each check follows the document that JSON Schema names: RFC 3339 for times, RFC 5321 and 6531 for e-mail addresses,
-// RFC 1123 and 5890 for host names, RFC 3986 and 3987 for URIs and IRIs, RFC 6570 for templates, RFC 6901 for pointers,
-// ECMA 262 for regular expressions. The official test suite judges them (../suite_test.go). What a library gets right
-// is left to it: net/netip, google/uuid, and of host names golang.org/x/net/idna. The grammars of the others are short,
-// and no maintained library is exact: net/url and net/mail accept more than their RFCs do.
+// Each check follows the document that JSON Schema names:
+//
+//	times                 RFC 3339
+//	e-mail addresses      RFC 5321 and 6531
+//	host names            RFC 1123 and 5890
+//	URIs and IRIs         RFC 3986 and 3987
+//	templates             RFC 6570
+//	pointers              RFC 6901
+//	regular expressions   ECMA 262
+//
+// The official test suite judges them (../suite_test.go). The checks use libraries that are exact: net/netip,
+// google/uuid, and golang.org/x/net/idna for host names. The grammars of the others are short, and no maintained
+// library is exact: net/url and net/mail accept more than their RFCs do.
 //
 // A client chooses the strings. Each check takes time and memory in proportion to the string's length, or to a
 // greatest length that the format has.
@@ -22,7 +30,7 @@ import (
 // relativePointer is the one format that depends on the draft.
 const relativePointer = "relative-json-pointer"
 
-// checks are what has each format, by its name.
+// checks are the checks of the formats, by name.
 var checks = map[string]func(s string) bool{
 	"date":          isDate,
 	"date-time":     isDateTime,
@@ -54,7 +62,7 @@ func Known(name string) bool { return checks[name] != nil }
 // DependsOnDraft reports whether it depends on the draft which strings have the format.
 func DependsOnDraft(name string) bool { return name == relativePointer }
 
-// Of returns what reports whether a string has a format; nil if it is not known. Since draft 2020-12 a
+// Of returns the check of a format; nil if it is not known. Since draft 2020-12 a
 // relative JSON pointer may count an index up or down, which indexes says.
 func Of(name string, indexes bool) func(s string) bool {
 	if name == relativePointer && indexes {
@@ -88,7 +96,7 @@ func isIPv6(s string) bool {
 	return err == nil && address.Is6() && address.Zone() == ""
 }
 
-// parseAddress is netip.ParseAddr for at most what an address has: its errors repeat the string.
+// parseAddress is netip.ParseAddr for texts of an address's length: its errors repeat the string.
 func parseAddress(s string) (netip.Addr, error) {
 	const longest = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 	return netip.ParseAddr(s[:min(len(s), longest+1)])

@@ -101,7 +101,7 @@ func decodeALabel(s string) (string, bool) {
 	return decoded, err == nil && encoded == s
 }
 
-// registration is what the library knows of RFC 5891 and 5892: normal form, hyphens, marks at the start, joiners, and
+// registration has the library's rules of RFC 5891 and 5892: normal form, hyphens, marks at the start, joiners, and
 // which characters have another one in their place.
 var registration = idna.New(idna.ValidateForRegistration(), idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true), idna.StrictDomainName(true))
 

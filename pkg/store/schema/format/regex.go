@@ -8,7 +8,7 @@ import (
 )
 
 // isRegex is Pattern of ECMA 262 (2025) with the flag u, as JSON Schema wants expressions: they are read, and not run.
-// There is no recursion, so that an expression of any depth costs only what its length does.
+// There is no recursion, so that an expression of any depth costs only in proportion to its length.
 func isRegex(s string) bool {
 	p := expression{rest: s}
 	p.groups = []group{{}}
@@ -96,7 +96,7 @@ func (p *expression) term() bool {
 	}
 }
 
-// open reads what follows a parenthesis.
+// open reads the text after a parenthesis.
 func (p *expression) open() bool {
 	added := group{}
 	switch {
@@ -319,7 +319,7 @@ func (p *expression) hex(length int) (value rune, ok bool) {
 	return value, true
 }
 
-// codePoint reads what follows \u: four digits, two such halves of a surrogate pair, or digits in braces.
+// codePoint reads the text after \u: four digits, two such halves of a surrogate pair, or digits in braces.
 func (p *expression) codePoint() (rune, bool) {
 	if p.take("{") {
 		r, ok := p.hex(strings.IndexByte(p.rest, '}'))

@@ -30,7 +30,7 @@ func isTemplate(s string) bool {
 	}
 }
 
-// isExpression is what braces enclose.
+// isExpression reports whether braces may enclose a text.
 func isExpression(s string) bool {
 	if s != "" && operators.has(s[0]) {
 		s = s[1:]

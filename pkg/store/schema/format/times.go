@@ -40,8 +40,8 @@ func isTime(s string) bool {
 	return ok && (!leap || (minute+minutesOfDay)%minutesOfDay == lastMinute)
 }
 
-// parseTime returns the minute in UTC, counted from the start of the day where it was written (so it may be negative,
-// or one of the next day), and whether the second is one that only a leap second can be.
+// parseTime returns the minute in UTC, and whether the second can only be a leap second. It counts the minute from
+// the start of the local day, so it may be negative, or on the next day.
 func parseTime(s string) (minute int, leap, ok bool) {
 	m := timeForm.FindStringSubmatch(s)
 	if m == nil {

@@ -104,7 +104,7 @@ func isRelativePointer(s string, indexes bool) bool {
 	return ok && (rest == "#" || isPointer(rest))
 }
 
-// cutInteger returns what follows an integer without leading zeros.
+// cutInteger returns the text after an integer without leading zeros.
 func cutInteger(s string) (rest string, ok bool) {
 	rest = strings.TrimLeft(s, "0123456789")
 	digits := s[:len(s)-len(rest)]

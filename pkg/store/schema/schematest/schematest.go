@@ -1,5 +1,5 @@
 // Package schematest compiles schemas with another implementation of JSON Schema, by which tests
-// judge what this project makes of them.
+// judge this project's implementation of them.
 package schematest
 
 import (
