@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-
-	"belfry/config/decode"
-)
+import "belfry/config/decode"
 
 // ReloadPolicy says what a reload does with a changed value. The tag reload of its key has it.
 type ReloadPolicy = decode.Policy
@@ -80,13 +76,4 @@ func (c *Config) trustsAtStart() bool {
 // comes or goes: the next connection to an external bus uses another token, but no other way to authenticate.
 func changesMethod(before, now *Bus) bool {
 	return len(before.URL) == 0 || (before.Token == "") != (now.Token == "")
-}
-
-// Compared returns what a change of a store is found in: without the index of the owner, which belfry adds. As the
-// index of a rule, it is used if it is there, and named if it is not.
-func (s Store) Compared() any {
-	s.Indexes = slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool {
-		return slices.Equal(fields, []string{s.Owner})
-	})
-	return s
 }
