@@ -261,7 +261,7 @@ type Store interface {
 //     makes it complete. The first Reindex must not begin before every handle that may write, in all processes, lists
 //     the index.
 //   - The store never trusts the previous entries of an incomplete index: Reindex removes or replaces them.
-//   - After a crash, an index is complete or incomplete, never undefined.
+//   - After a crash, each index is either complete or incomplete.
 type Indexes interface {
 	// Building returns the indexes of the handle that are not complete, as of a moment during the call: in all
 	// processes, the handles that wrote until then listed the others.
