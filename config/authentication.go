@@ -47,10 +47,10 @@ type Authentication struct {
 	Passkeys *Passkeys `key:"passkeys"` // nil when not enabled
 }
 
-// MFA says who needs a second factor.
+// MFA selects the users that need a second factor.
 type MFA struct {
 	Policy   string `key:"policy" word:"true" is:"one off optional required" default:"optional"`
-	Required string `key:"required" is:"nonempty"` // CEL over user: for whom one is required whatever the policy is; "" for nobody
+	Required string `key:"required" is:"nonempty"` // CEL over user: true requires one under any policy; "": nobody
 }
 
 // Limits are the rate limits of authentication; 0 is no limit.

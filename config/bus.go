@@ -11,7 +11,7 @@ import (
 // set, to an external cluster. The credentials apply to a cluster, and to an
 // embedded server whose configuration file defines users.
 type Bus struct {
-	// host:port of the embedded server for other programs; "" is none, or as in Config
+	// host:port of the embedded server for other programs; "": no listener, or as in Config
 	Listen string `key:"listen" is:"addressOrNone" default:"127.0.0.1:4222"`
 	// servers of an external cluster
 	URL []string `key:"url" list:"words" is:"url nats tls ws wss"`

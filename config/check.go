@@ -36,7 +36,7 @@ func (c *Config) check() {
 
 const notLoopback = "is not an address of loopback, such as 127.0.0.1:8080, as `development: true` needs: replies show the rules"
 
-// checkDevelopment refuses whatever lets others than programs on this machine send requests.
+// checkDevelopment refuses settings that let programs on other machines send requests.
 func (c *Config) checkDevelopment() {
 	if !isLoopback(c.Listen) {
 		c.doc.Problem("listen", notLoopback)

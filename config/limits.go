@@ -12,8 +12,8 @@ type RequestLimits struct {
 	Loopback bool `key:"loopback"` // clients at loopback addresses are limited as well
 }
 
-// Rates are the limits of a client over HTTP: requests, and bytes of lists and uploads. What a client may ask for at once, a page of
-// the largest size or a part of an upload, must not exceed what it may ask for a second.
+// Rates are the limits of a client over HTTP per second: requests, and bytes of lists and uploads. The largest request,
+// a full page or a part of an upload, must not exceed them.
 type Rates struct {
 	Reads       int `key:"reads" is:"number 0 1000000"`
 	Lists       int `key:"lists" is:"number 0 1000000"`

@@ -63,8 +63,8 @@ func (e *Email) SetDefaults() {
 	}
 	e.Undo = MailText{
 		Subject: "The address of your account is to be changed",
-		HTML:    `<p>Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, <a href="{{.Link}}">undo it</a>; if it was, say so there, so that nobody can undo it any more.</p>`,
-		Text:    "Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, undo it; if it was, say so there, so that nobody can undo it any more: {{.Link}}",
+		HTML:    `<p>Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, <a href="{{.Link}}">undo it</a>; if it was, say so there, so that nobody can undo it later.</p>`,
+		Text:    "Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, undo it; if it was, say so there, so that nobody can undo it later: {{.Link}}",
 	}
 	e.Login.CodeMail = MailText{
 		Subject: "Your code to log in",

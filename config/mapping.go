@@ -72,8 +72,9 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	}
 }
 
-// checkSameOwner refuses a mapping by owners between stores of which one has none. The owner of a target
-// must be in its events: by it a cascade decides what to delete. An entry tells that both owners are the same.
+// checkSameOwner refuses a mapping by owners if the objects of either store have no owner. The events of a target must
+// contain its owner, because a cascade selects the objects to delete by it. An entry reveals that both owners are
+// equal.
 func (c *Config) checkSameOwner(source, target, at, array string) {
 	for _, name := range slices.Compact([]string{source, target}) {
 		switch owner := c.OwnerField(name); {
@@ -81,7 +82,7 @@ func (c *Config) checkSameOwner(source, target, at, array string) {
 			c.doc.Problem(at, "the objects of %s have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key", name)
 		case name == target && c.Stores[name].NeverRead(owner): // below
 		case c.Stores[name].Hides(owner) && c.Stores[target].Fields[array].Read == "":
-			c.doc.Problem(at, "not everyone may read %s in %s, and an entry tells it; say who may read the entries: add a read rule for %s to stores.%s.fields", owner, name, array, target)
+			c.doc.Problem(at, "not everyone may read %s in %s, and an entry reveals it; say who may read the entries: add a read rule for %s to stores.%s.fields", owner, name, array, target)
 		}
 	}
 	if owner := c.OwnerField(target); owner != "" && c.Stores[target].NeverRead(owner) {

@@ -18,7 +18,7 @@ const (
 	SecondPage   = "second-factor"
 	MailPage     = "mail"    // of a login by mail
 	AddressPage  = "address" // of a change of address
-	AccountPage  = "account" // of who is logged in
+	AccountPage  = "account" // of the logged-in user
 )
 
 // Pages says which pages belfry serves, and where.

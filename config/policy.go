@@ -15,7 +15,8 @@ type Policy struct {
 	_ struct{} `key:"default" is:"one deny allow" default:"deny"`
 }
 
-// LeftOut is the expression of an operation that a policy does not name: it denies everyone. Whoever is shown it reads why.
+// LeftOut is the expression of an operation that a policy does not name: it denies everyone. Its comment explains why
+// to readers of the expression.
 const LeftOut = "false // the policy does not name this operation"
 
 // LeftOut returns the operations that are denied because the policy does not name them.

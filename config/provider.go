@@ -42,7 +42,7 @@ type Site struct {
 	TokenURL     string   `key:"tokenURL" is:"url https http"`
 	KeysURL      string   `key:"keysURL" is:"url https http"`
 	Issuer       string   `key:"issuer" is:"url https http"`
-	ClientSecret Secret   `key:"clientSecret"` // Apple has none
+	ClientSecret Secret   `key:"clientSecret"` // not for Apple
 }
 
 // Apple is "Sign in with Apple". The key is text or a file.

@@ -136,7 +136,7 @@ func TestRulesForFields(t *testing.T) {
 			"1:77: stores.A.unique: a has a read rule in A; that a value is refused would reveal it to those who may not read it: remove the rule, or the property here",
 			"1:77: stores.A.unique: b is private in A; that a value is refused would reveal it"}},
 		{"owners", "stores:\n  A: {owner: o, fields: {o: {read: x}}, map: {B: {key: k, target: t, sameOwner: true}}}\n  B: {owner: p}\n", []string{
-			"2:70: stores.A.map.B.sameOwner: not everyone may read o in A, and an entry tells it; say who may read the entries: add a read rule for t to stores.B.fields"}},
+			"2:70: stores.A.map.B.sameOwner: not everyone may read o in A, and an entry reveals it; say who may read the entries: add a read rule for t to stores.B.fields"}},
 	})
 	mustParse(t, "stores:\n  A: {fields: {s: {read: x}}, map: {B: {key: k, target: t, fields: s}}}\n  B: {fields: {t: {read: x}}}\n")
 }

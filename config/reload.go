@@ -5,11 +5,11 @@ import "belfry/config/decode"
 // ReloadPolicy says what a reload does with a changed value. The tag reload of its key has it.
 type ReloadPolicy = decode.Policy
 
-// What a reload does.
+// The policies of a reload.
 const (
-	Live    = decode.Live    // it applies the value
-	Restart = decode.Restart // it is refused; the next start applies the value
-	Refused = decode.Refused // it is refused, since other data would be shown: Change.Command says how to move it
+	Live    = decode.Live    // a reload applies the value
+	Restart = decode.Restart // a reload is refused; the next start applies the value
+	Refused = decode.Refused // a reload is refused, since other data would be served: Change.Command moves the data
 )
 
 // Changed returns the keys that are not the same in two files, sorted, without their values: of a section that one of
@@ -72,8 +72,8 @@ func (c *Config) trustsAtStart() bool {
 		len(c.Bus.URL) > 0 && c.Bus.TLS.CA == "" || c.HTTP.ACME != nil && c.HTTP.ACME.CA == ""
 }
 
-// changesMethod reports whether a token of the bus is for an embedded server, which reads its file at a start alone, or
-// comes or goes: the next connection to an external bus uses another token, but no other way to authenticate.
+// changesMethod reports whether a new token of the bus needs a restart. The embedded server reads its file only when it
+// starts. The next connection to an external bus uses another token, but it can't add or drop one.
 func changesMethod(before, now *Bus) bool {
 	return len(before.URL) == 0 || (before.Token == "") != (now.Token == "")
 }

@@ -41,8 +41,8 @@ func (c *Config) checkRoutes() {
 	c.checkBasePath(taken)
 }
 
-// checkBasePath refuses a path of baseURL that is the beginning of another path as well: a request is served with the path of
-// baseURL, as some proxies pass it on, and without, as others do, so it would have two meanings.
+// checkBasePath refuses a path of baseURL that begins another path, too. Some proxies pass the path of baseURL on, and
+// others remove it. belfry serves both, so a request would have two meanings.
 func (c *Config) checkBasePath(taken []route) {
 	prefix := baseurl.Parse(c.BaseURL).Path()
 	if prefix == "" {

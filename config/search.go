@@ -2,13 +2,13 @@ package config
 
 import "belfry/config/decode"
 
-// Search is what lists find objects by the words of.
+// Search selects the text in which lists search for words.
 type Search struct {
 	// none: the store has no index of its text
 	Fields []string `key:"fields" list:"names" is:"textField" required:"the properties whose text is searched"`
 	// of the text, whose words are found by their stems; "" for words as they are
 	Language string `key:"language" is:"one ar cjk da de en es fi fr hu it nl no pt ro ru sv tr"`
-	// what is found is ranked by how rare its words are in all texts, whoever may read these
+	// results are ranked by how rare their words are in all texts, including those that the caller may not read
 	Shared bool `key:"statistics" is:"either own shared"`
 }
 

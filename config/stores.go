@@ -138,8 +138,8 @@ func (c *Config) setLoginDefaults(st *Store, path string) {
 	}
 }
 
-// restrictIdents removes the routes by which idents would be written, which the policy of the owner allows nobody. Who says in the file
-// that there are some expects to be able to.
+// restrictIdents removes the routes that write idents, because the policy allows nobody to use them. It refuses a file
+// that enables one, because its author expects the route to work.
 func (c *Config) restrictIdents(e *Expose, path string) {
 	for _, of := range []struct {
 		key        string

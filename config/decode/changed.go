@@ -42,7 +42,7 @@ func changed(path string, before, now *yaml.Node, keys []string) []string {
 	return keys
 }
 
-// changedIn is changed for mappings; a file without content has none, and no keys.
+// changedIn is changed for mappings; a file without content has no mapping and no keys.
 func changedIn(path string, before, now *yaml.Node, keys []string) []string {
 	was, is := byKey(before), byKey(now)
 	for key, node := range is {

@@ -107,7 +107,7 @@ func (d *Document) NewProblem(path, format string, args ...any) Problem {
 	return p
 }
 
-// Err returns the problems in the order of the file, nil when there are none.
+// Err returns the problems in the order of the file, or nil.
 func (d *Document) Err() error {
 	if len(d.problems) == 0 {
 		return nil
@@ -201,8 +201,8 @@ func mark(marked map[string]bool, path string) {
 	}
 }
 
-// butGot quotes the wrong value after what is expected, unless it is secret. A URL
-// with a user may contain a password, whatever its key.
+// butGot quotes the wrong value for the end of a message, unless it is secret. Under any
+// key, a URL with a user may contain a password.
 func (d *Document) butGot(path, text string) string {
 	if d.isSecret(path) || strings.Contains(text, "://") && strings.Contains(text, "@") {
 		return ""

@@ -25,8 +25,8 @@ var (
 // fileReference begins a reference to a file.
 const fileReference = "file:"
 
-// expand replaces ${NAME}, ${NAME:-default} and ${file:/path} in text by what lookup returns for what is in the braces, and reports
-// whether it replaced any. What it returns is not expanded again.
+// expand replaces ${NAME}, ${NAME:-default} and ${file:/path} in text with the value that lookup returns for the text
+// in the braces, and reports whether it replaced any. It does not expand the values again.
 func expand(text string, lookup func(reference string) (string, error)) (result string, replaced bool, err error) {
 	var b strings.Builder
 	for {

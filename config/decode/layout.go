@@ -145,7 +145,7 @@ func (k *Key) isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && k.Format.Parse == nil
 }
 
-// parseInitial returns the default that the tag of a key has; nil if there is none, or it depends on other values.
+// parseInitial returns the default in the tag of a key; nil without one, or if it depends on other values.
 func (k *Key) parseInitial(folder string) any {
 	if k.initial == "" || strings.HasPrefix(k.initial, "{") {
 		return nil
@@ -157,7 +157,7 @@ func (k *Key) parseInitial(folder string) any {
 	return initial
 }
 
-// newVariant sets the field of a struct that is for a value of the key type, and returns it; invalid if there is none.
+// newVariant sets the field of a struct for a value of the key type, and returns it; invalid without such a field.
 func newVariant(of reflect.Value, kind string) reflect.Value {
 	for i := range of.NumField() {
 		if of.Type().Field(i).Tag.Get("variant") == kind && kind != "" {

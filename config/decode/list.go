@@ -124,7 +124,7 @@ func (s *Section) words(key string) []text {
 	return v.split()
 }
 
-// split returns the words of a comma-separated string; an empty one has none.
+// split returns the words of a comma-separated string; nil for an empty one.
 func (v text) split() []text {
 	if strings.TrimSpace(v.value) == "" {
 		return nil
@@ -136,7 +136,7 @@ func (v text) split() []text {
 	return all
 }
 
-// readMap reads a map whose entries are the keys of a section. They are fixed, or are chosen by whoever writes the file.
+// readMap reads a map whose entries are the keys of a section. Its keys are fixed or up to the author of the file.
 func (s *Section) readMap(k *Key, into reflect.Value) {
 	if into.IsNil() && (k.isSection(into.Type().Elem()) || len(s.keys) > 0 || len(k.fixed) > 0) {
 		into.Set(reflect.MakeMap(into.Type()))

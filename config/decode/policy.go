@@ -9,11 +9,11 @@ import (
 // has it: "live", "restart", "live unless CONDITION", where a Condition makes it "restart", or "refused=COMMAND".
 type Policy string
 
-// What a reload does.
+// The policies of a reload.
 const (
-	Live    Policy = "live"    // it applies the value
-	Restart Policy = "restart" // it is refused; the next start applies the value
-	Refused Policy = "refused" // it is refused, and a start does not suffice: Change.Command does it
+	Live    Policy = "live"    // a reload applies the value
+	Restart Policy = "restart" // a reload is refused; the next start applies the value
+	Refused Policy = "refused" // a reload is refused, and a restart does not suffice: run Change.Command first
 )
 
 // Condition reports, about a key that two configurations have different values of, whether the change needs a restart.

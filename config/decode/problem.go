@@ -9,15 +9,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Problem is one thing that is wrong with a configuration. File is the path
-// the configuration was loaded from, Line and Column (from 1; 0 is unknown)
-// are the position of the key, Key is its dotted path, such as
-// stores.Books.map.Authors.key or stores.Books.indexes[0]; it is empty when the
-// problem does not concern a key. Message says what is expected and never holds a
-// value that is secret or came from the environment.
+// Problem is an error in a configuration.
 type Problem struct {
-	File         string
-	Line, Column int
+	File         string // the path that the configuration was loaded from
+	Line, Column int    // the position of the key, from 1; 0 if unknown
+
+	// Key is the dotted path of the key, such as stores.Books.map.Authors.key or
+	// stores.Books.indexes[0]; "" if the problem does not concern a key.
+	// Message says what is expected. It never holds a value that is secret or
+	// came from the environment.
 	Key, Message string
 }
 

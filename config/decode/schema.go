@@ -8,7 +8,7 @@ import (
 	"belfry/config/value"
 )
 
-// AnyKey stands for the keys that are chosen by whoever writes the file, such as names of stores.
+// AnyKey stands for the keys that the author of the file chooses, such as names of stores.
 const AnyKey = "Any"
 
 // Fragment is a part of a JSON Schema.

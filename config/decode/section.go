@@ -15,7 +15,7 @@ type Section struct {
 	path     string // "" is the root
 	name     string // the key that has it
 	set      bool   // it is in the file
-	optional bool   // it may be without the keys that it requires if it has none
+	optional bool   // without keys, it may lack those that it requires
 	suffix   string // completes "unknown key", for instance "of a mailer of type smtp"
 	keys     []string
 	values   map[string]*yaml.Node

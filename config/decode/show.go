@@ -7,9 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Shown is the file as it was read, as YAML for people: without comments, and with "[secret]" in place of what
-// messages must not quote either: values of keys that are secret, what a tag has marked, what comes from the
-// environment, and URLs that may have a password.
+// Shown returns the file as YAML for people, without comments. "[secret]" replaces the values that messages must not
+// quote either: of secret or tagged keys, from the environment, and URLs that may have a password.
 func (d *Document) Shown() string {
 	if d.root == nil {
 		return ""
@@ -43,8 +42,8 @@ func (d *Document) shown(path string, n *yaml.Node) *yaml.Node {
 	return out
 }
 
-// hides reports whether a value must not be shown: of a key that is secret, or in one that is marked; or a URL
-// that may have a password.
+// hides reports whether a value must not be shown: its key is secret, a key above it is marked, or it is a URL that may
+// have a password.
 func (d *Document) hides(path, text string) bool {
 	for at := path; at != ""; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
 		if d.secret[at] {

@@ -73,7 +73,8 @@ var formats = map[string]func(p []string) Format{
 	"tenant": plain(parseTenant), "key32": plain(parseKey), "metricsToken": plain(parseMetricsToken),
 }
 
-// FormatOf returns a format by its name and its parameters, as in "duration 1s 1h". It panics where there is none: the text is in code.
+// FormatOf returns a format by its name and its parameters, as in "duration 1s 1h". It panics for an unknown name,
+// because the text is in code.
 func FormatOf(is string) Format {
 	words := strings.Fields(is)
 	make, known := formats[words[0]]
@@ -103,10 +104,10 @@ func numberFormat(p []string) Format {
 // IsFlag reports whether values are true and false.
 func (f *Format) IsFlag() bool { return f.base == flagBase }
 
-// fromEnvironment is in texts that get another value when they are read, so any value can be one.
+// fromEnvironment matches references, which reading replaces, so any value can be one.
 const fromEnvironment = `\$\{`
 
-// Schema returns what a JSON Schema says about a value. YAML has numbers and booleans for what is written without quotes.
+// Schema returns the JSON Schema of a value. YAML reads unquoted text as numbers and booleans.
 func (f *Format) Schema() Fragment {
 	if f.Choices != nil {
 		return Fragment{"anyOf": []Fragment{{"enum": f.Choices}, {"type": "string", "pattern": fromEnvironment}}}
@@ -127,7 +128,7 @@ func (f *Format) Schema() Fragment {
 	return schema
 }
 
-// Default returns a value as a file and a schema have it; nil for what is none by default, such as 0 or an empty text.
+// Default returns a value in the form of a file and a schema; nil for a zero value, such as 0 or an empty text.
 func (f *Format) Default(value any) any {
 	switch v := value.(type) {
 	case time.Duration:

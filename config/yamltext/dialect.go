@@ -88,8 +88,8 @@ func codeUnit(text []byte) rune {
 
 var versionDirective = regexp.MustCompile(`^%YAML[ \t]+1\.([2-9])[ \t\r]*(#.*)?$`)
 
-// withVersion11 replaces the version 1.2 of a directive, which is before the document, by 1.1. What belfry reads, texts as they are written,
-// is the same in both.
+// withVersion11 replaces version 1.2 in a directive before the document with 1.1. belfry reads texts as they are
+// written, which is the same in both.
 func withVersion11(data []byte) []byte {
 	for at := 0; at < len(data); {
 		line, _, _ := bytes.Cut(data[at:], []byte("\n"))
@@ -109,8 +109,8 @@ func withVersion11(data []byte) []byte {
 
 var reference = regexp.MustCompile(`\$\{[^}\n]*\}`)
 
-// unquotedReference returns the line of a ${NAME} because of which data is not valid YAML: between braces and brackets it begins another
-// mapping. 0: there is none.
+// unquotedReference returns the line of a ${NAME} that makes data invalid YAML, or 0. Between braces and brackets it
+// begins another mapping.
 func unquotedReference(data []byte) int {
 	const maxSize, maxTries = 128 << 10, 100
 	found := reference.FindAllIndex(data, maxTries+1)

@@ -1,13 +1,14 @@
-// Package missed notices that events have left the log before a listener had handled
+// Package missed detects that events have left the log before a listener had handled
 // them: because the log was lost and is another one, or because its retention is
 // shorter than the listener's absence or lag.
 //
-// The bus can't tell: with its folder it loses what it knew of listeners. So a Watch
-// remembers in a store which log there is and up to where each consumer has handled
-// it, and compares that with the bus at the start and every Interval. It notices
-// every loss; it may report one that was none where a listener is within two Intervals
-// of the log's beginning. What belfry's own listeners maintain is then repaired, by
-// one process at a time; others are reported.
+// The bus can't report that: with its folder it loses the positions of listeners. So a
+// Watch stores the identity of the log and each consumer's position in it. It compares
+// them with the bus at the start and every Interval. It detects every loss. It may
+// report a false one if a listener is within two Intervals of the log's beginning.
+//
+// After a loss, one process at a time repairs the data that belfry's own listeners
+// maintain. The losses of other listeners are reported.
 package missed
 
 import (
@@ -59,8 +60,8 @@ type Options struct {
 	Interval time.Duration // 0: Interval
 }
 
-// Repair corrects whatever events that consumers have missed would have changed. One process at a time does. loss identifies what they
-// have missed: it is the same for a process that continues after a crash, and another one once they have missed more.
+// Repair corrects the data that missed events would have changed. One process at a time does. loss identifies the
+// missed events: a process that continues after a crash gets the same loss. It changes once consumers have missed more.
 type Repair struct {
 	Consumers []string
 	Do        func(ctx context.Context, loss string) error
@@ -118,7 +119,7 @@ func (w *Watch) Close() {
 // Status is what a consumer has missed.
 type Status struct {
 	Consumer string `json:"consumer"`
-	Gone     bool   `json:"gone,omitempty"` // it does not exist any more, or not again yet
+	Gone     bool   `json:"gone,omitempty"` // the consumer does not exist
 	Missed
 }
 

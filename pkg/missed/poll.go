@@ -201,8 +201,8 @@ func shared(s *store.Store) store.Shared[state] {
 
 func (w *Watch) shared() store.Shared[state] { return shared(w.opts.Store) }
 
-// keep makes a state, which is not changed any more, the current one of this process, unless it has a later one: a comparison
-// may end after a confirmation that it has not seen.
+// keep makes an immutable state the current one of this process, unless the process has a later one: a comparison may
+// end after a confirmation that it did not see.
 func (w *Watch) keep(s state, revision uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

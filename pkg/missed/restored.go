@@ -6,10 +6,10 @@ import (
 	"belfry/pkg/store"
 )
 
-// Restored adapts what is stored of a log to one that a restore has created in its
-// place, with other sequences. next has the sequence of the first event that each
-// consumer receives. What was handled before is no loss, and what consumers have missed
-// before stays. Nothing else may use the store.
+// Restored adapts the stored positions to a log that a restore has created, with other
+// sequences. next has the sequence of the first event that each consumer receives.
+// Events that were handled before do not count as a loss, and previous losses stay.
+// Nothing else may use the store.
 func Restored(ctx context.Context, s *store.Store, next map[string]uint64) error {
 	remembered, revision, err := shared(s).Get(ctx)
 	if err != nil || revision == 0 {

@@ -110,15 +110,15 @@ func (l *language) divide(words []word) {
 		words[0].part = article
 	case l.possessive && words[last-1].next == "'" && words[last].text == "s":
 		words[last].part = nothing
-	case l.suffixes && words[0].next == "'" && len([]rune(words[0].text)) > 1: // O'Brien has none
+	case l.suffixes && words[0].next == "'" && len([]rune(words[0].text)) > 1: // not O'Brien
 		for i := range words[1:] {
 			words[i+1].part = suffix
 		}
 	}
 }
 
-// terms returns what an index has of a text: the terms of each position. What is searched for has fewer: no word that the language
-// leaves out, and of characters that follow each other, pairs alone.
+// terms returns the terms of each position of a text for an index. A searched text has fewer: it omits words that the
+// language leaves out, and has only pairs of adjacent characters.
 func (l *language) terms(words []word, searched bool) (positions [][]string) {
 	if len(words) > 0 {
 		positions = make([][]string, words[len(words)-1].at)

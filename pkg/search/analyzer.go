@@ -70,7 +70,7 @@ func (a analyzer) Analyze(text []byte) analysis.TokenStream {
 type stream struct {
 	tokens analysis.TokenStream
 	unused []analysis.Token
-	bytes  []byte // of terms; what is there does not change any more
+	bytes  []byte // of terms; append-only
 }
 
 func newStream(words int) stream {

@@ -8,7 +8,7 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis"
 )
 
-// wordForm is what a language makes of a word, whatever text it is in.
+// wordForm has the forms of a word in a language; they do not depend on the text.
 type wordForm struct {
 	text   string // its case is folded
 	listed bool   // the language leaves it out

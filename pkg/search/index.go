@@ -40,7 +40,7 @@ type state struct {
 	position
 }
 
-// stateKey is where an index has its state: one that was not built to the end has none.
+// stateKey is the key of the state of an index. An index whose build is incomplete lacks it.
 var stateKey = []byte("belfry")
 
 // textIndex is an index on disk.
@@ -65,7 +65,8 @@ func newIndex(folder string, s Settings) (*textIndex, error) {
 	return &textIndex{bleve: b, folder: folder, form: form, settings: s}, nil
 }
 
-// openIndex opens an index that was built to the end and can answer until one of these settings is there; false if there is none such.
+// openIndex opens an index that was built to the end and may answer until an index of these settings exists. Else it
+// returns false.
 func openIndex(folder string, s Settings) (*textIndex, bool) {
 	b, ok := openBleve(folder)
 	if !ok {
@@ -82,7 +83,7 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	return x, true
 }
 
-// openBleve opens an index, whatever it has; false if there is none that can be read.
+// openBleve opens an index with any content; false if it can't be read.
 func openBleve(folder string) (b bleve.Index, ok bool) {
 	config := writing()
 	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
@@ -95,19 +96,19 @@ func openBleve(folder string) (b bleve.Index, ok bool) {
 	return b, err == nil
 }
 
-// answer reports whether an index with these settings may answer until one with others is there: it has the same objects, found under
-// the same rule, and all fields that may be asked for.
+// answer reports whether an index with these settings may answer until one with others exists: it has the same objects
+// under the same rule, and all fields that a search may name.
 func (s Settings) answer(others Settings) bool {
 	lacks := func(field string) bool { return !slices.Contains(s.Fields, field) }
 	return s.Backend == others.Backend && s.Rule == others.Rule && !slices.ContainsFunc(others.Fields, lacks)
 }
 
-// is reports whether the index is what these settings need.
+// is reports whether the index has these settings.
 func (x *textIndex) is(s Settings) bool { return x.form == form && reflect.DeepEqual(x.settings, s) }
 
-// writing configures how bleve writes: in the background, again and again while that fails, several writes at once. What is
-// not on disk when the process ends is followed again, as the position is written with it. If writes waited for the disk,
-// bleve would remove one that fails from what is being searched, which then panics.
+// writing configures how bleve writes: several writes at once in the background, with retries. After a crash, the index
+// follows the lost writes again, because they contain the position. If writes waited for the disk, bleve would remove a
+// failed one from the data that is being searched, and the search would panic.
 func writing() map[string]any {
 	return map[string]any{"unsafe_batch": true, "scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": 50, "PersisterNapUnderNumFiles": 1000}}
 }

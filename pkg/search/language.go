@@ -45,7 +45,7 @@ const (
 	danish  = "æøå"
 )
 
-// specs has what is known of each language; "" is none.
+// specs has the spec of each language; "" stands for no language: words as they are.
 var specs = map[string]spec{
 	"":               {},
 	ar.AnalyzerName:  {stop: ar.StopName, normalizer: ar.NormalizeName, stemmer: ar.StemmerName},

@@ -73,7 +73,7 @@ func (l *sharedLog) state(ctx context.Context) (eventlog.State, error) {
 	return state, err
 }
 
-// note keeps the end of the log at a time. A log that was replaced begins anew.
+// note keeps the end of the log at a time. It drops the ends of a log that was replaced.
 func (l *sharedLog) note(sequence uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,11 +101,11 @@ func (l *sharedLog) behind(followed uint64) (events uint64, late bool) {
 	return events, events > lateEvents || first.sequence > followed && last.at.Sub(first.at) >= lateAfter
 }
 
-// watch reads the end of the log now and then, whatever the indexes do.
+// watch reads the end of the log at intervals, independently of the indexes.
 func (l *sharedLog) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
-		_, _ = l.state(limited) // what is wrong with it, the indexes say
+		_, _ = l.state(limited) // the indexes report errors of the log
 		cancel()
 		_ = backoff.Sleep(ctx, checkInterval) // ends with ctx
 	}

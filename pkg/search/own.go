@@ -150,7 +150,7 @@ func readAll(s *segmentOf, in []place) (all []*reading, err error) {
 	return all, nil
 }
 
-// scoreOf returns how well a document matches; 0 if it has not all that is to be found, or has what it is not to have.
+// scoreOf returns how well a document matches; 0 if it lacks a searched part, or has an excluded one.
 func scoreOf(document uint64, found, not [][]*reading) (total float64, err error) {
 	for _, in := range not {
 		if score, err := sumOf(document, in); err != nil || score > 0 {

@@ -15,7 +15,8 @@ type place struct {
 	length float64 // that a text of average length has
 }
 
-// Lengths of texts that count as the average, in words: a fixed one, because that of a store tells of all its texts.
+// Average lengths of texts, in words. They are fixed, because the real average of a store would reveal something about
+// texts that the caller may not read.
 const (
 	averageWords      = 100
 	averageBeginnings = 6 * averageWords

@@ -3,16 +3,18 @@
 // A process with the role search has an index of its own, made by bleve, for each store that has one configured, in a
 // folder of its data folder. It answers requests on the bus, and of several such processes one answers each.
 //
-// # Why an index has what the store has
+// # Why an index matches its store
 //
-// An index is built by reading the store, and then follows the log: for each event the object is read as it is now, and the
-// index has that. So an event may be old, or come again: after the last event of an object the index has the object as it
-// was after that write, or after a later one. What the index has and its position in the log are written in one batch, after
-// the objects were read: a crash between reading and writing repeats both. The end of the log is read before a build begins:
-// a write whose event was in the log by then is found in the store, and each later event is followed.
+// A build reads the store. Then the index follows the log: for each event it reads the current object, and writes that.
+// So an event may be old, or be redelivered: after the last event of an object the index has the object as of that
+// write, or of a later one.
 //
-// An index whose position is not in the log any more, because the log was replaced, lost its newest events in a power cut, or removed
-// events that were not followed, is built again. It answers meanwhile with what it has.
+// After reading the objects, the index writes them and its position in the log in one batch: a crash between reading
+// and writing repeats both. A build reads the end of the log before it begins: the store has the writes of all events
+// up to there, and the index follows each later event.
+//
+// An index is built again if the log no longer has its position. The log was replaced, lost its newest events in a
+// power cut, or removed events before the index followed them. Meanwhile the old index answers.
 package search
 
 import (
@@ -132,8 +134,8 @@ func (s *Service) end(x *storeIndex) {
 	x.current.Store(nil)
 }
 
-// Reload has the indexes have what another configuration says. What another rule needs is built beside what there is, as at a start.
-// The index of a store that is not searched any more stays in its folder.
+// Reload applies another configuration to the indexes. As at a start, an index with other settings is built beside the
+// current one. The index of a store that is no longer searched stays in its folder.
 func (s *Service) Reload(stores []Indexed) error {
 	var failed error
 	var kept, ended []*storeIndex
@@ -202,8 +204,8 @@ func (s *Service) run(ctx context.Context, x *storeIndex) {
 	}
 }
 
-// advance has an index follow a page of the log, and waits if there is none. While an index of other settings, or of this version, is
-// built, the one that there is continues; one that can't follow the log waits for the build.
+// advance has an index follow a page of the log, or waits for one. While its successor is built, an index continues;
+// one that can't follow the log waits for the build.
 func (s *Service) advance(ctx context.Context, x *storeIndex, checked *time.Time) error {
 	if x.take(ctx, false) {
 		*checked = time.Time{}

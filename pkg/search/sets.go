@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// segmentOf is a segment of an index, whose documents have numbers. What is found in it is a set of these: sets are
-// intersected without going through what only one of them has.
+// segmentOf is a segment of an index, whose documents have numbers. A result in a segment is a set of these numbers:
+// sets are intersected without iterating over the numbers that only one of them has.
 type segmentOf struct {
 	*scorch.SegmentSnapshot
 	words map[string]segment.TermDictionary // by field

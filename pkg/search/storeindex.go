@@ -34,22 +34,22 @@ type storeIndex struct {
 	folder string                  // of the index, which is in a folder with a number, and of its successor while that is built
 	log    *slog.Logger
 	rate   *walk.Rate                               // of builds
-	walk   atomic.Pointer[walk.Walk[driver.Record]] // of the build in progress, or the last one; nil: there was none
-	failed string                                   // why the last build failed, so that it is logged once; used by run alone
+	walk   atomic.Pointer[walk.Walk[driver.Record]] // of the build in progress, or the last one; nil: no build yet
+	failed string                                   // why the last build failed, so that it is logged once; used only by run
 	retry  time.Time                                // before which no build begins, as one has failed
 	stuck  string                                   // why the index can't follow the log, in the same way
 
 	using   sync.RWMutex              // held for reading while current is searched
-	current atomic.Pointer[textIndex] // nil: there is none yet
+	current atomic.Pointer[textIndex] // nil: no index yet
 
-	unfinished string // the folder of an index whose build has ended early, and can be continued; "": none. Used by run alone
+	unfinished string // the folder of an index whose build has ended early, and can be continued; "": no such build. Used only by run
 
 	sub    *nats.Subscription
 	cancel context.CancelFunc // of what follows the log
 	done   chan struct{}      // closed when that has ended
 
 	busy     atomic.Bool // a build is in progress
-	built    chan built  // by the build in progress; nil: there is none. Used by run alone
+	built    chan built  // by the build in progress, else nil. Used only by run
 	building sync.WaitGroup
 }
 
@@ -86,9 +86,9 @@ func (x *storeIndex) removeFolder(folder string) {
 	}
 }
 
-// numbers returns those of the folders that there are, the lowest first.
+// numbers returns the numbers of the existing folders, the lowest first.
 func (x *storeIndex) numbers() (all []int) {
-	entries, _ := os.ReadDir(x.folder) // there may be none
+	entries, _ := os.ReadDir(x.folder) // the folder may not exist yet
 	for _, e := range entries {
 		if n, err := strconv.Atoi(e.Name()); err == nil {
 			all = append(all, n)
@@ -206,7 +206,7 @@ func (x *storeIndex) status() Status {
 	return s
 }
 
-// close closes the index, and one that has just been built: the next start finds it. Nothing else uses the index any more.
+// close closes the index, and one that has just been built: the next start finds it. Nothing else may use the index.
 func (x *storeIndex) close() {
 	x.building.Wait()
 	if x.built != nil {

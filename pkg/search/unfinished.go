@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/walk"
 )
 
-// buildKey is where an index that is being built has how far that is. It is written in one batch with the documents, so whatever a crash
-// leaves of them, the place is no further. One that is complete has none.
+// buildKey is the key of the progress of a build. Each batch writes it with its documents, so after a crash the place
+// is never beyond the documents that are left. A complete index lacks it.
 var buildKey = []byte("belfry-build")
 
 // unfinished is how far a build is.
@@ -95,7 +95,7 @@ func endOf(ctx context.Context, conn *nats.Conn, log eventlog.State) (position, 
 	return at, err
 }
 
-// forget removes an index whose build ended early, and which nobody needs any more.
+// forget removes an index whose build ended early, and that is no longer needed.
 func (x *storeIndex) forget() {
 	if x.unfinished != "" {
 		x.removeFolder(x.unfinished)

@@ -97,7 +97,8 @@ func parseWords(text string) (all []term, err error) {
 	return all, nil
 }
 
-// quoted returns what is searched for with ordinary quotation marks, as keyboards write others on their own. One without another is none.
+// quoted returns a searched text with ordinary quotation marks, as keyboards insert others by themselves. It returns a
+// text with an odd number of them unchanged.
 func quoted(text string) string {
 	n := 0
 	ordinary := strings.Map(func(r rune) rune {
@@ -201,7 +202,7 @@ func partOf(not bool, words [][]string) []part {
 	return []part{{not, []pattern{{words: words}}}}
 }
 
-// phrase returns the terms of positions without those at both ends that have none.
+// phrase returns the terms of positions without the empty positions at both ends.
 func phrase(positions [][]string) [][]string {
 	for len(positions) > 0 && len(positions[0]) == 0 {
 		positions = positions[1:]
@@ -212,8 +213,9 @@ func phrase(positions [][]string) [][]string {
 	return positions
 }
 
-// begin returns what begins like words that are joined, or one; nil for too few characters. What is found by the whole word is also found by
-// it as a beginning: by its stem, although no other word begins so.
+// begin returns patterns for words that begin like one word, or like several joined words; nil for too few characters.
+// A text that the whole word finds is also found by the word as a beginning: by its stem, although no word begins like
+// it.
 func (x *textIndex) begin(l *language, words []word) (oneOf []pattern) {
 	var all []string
 	for i, w := range words {

@@ -89,7 +89,7 @@ func (s *Store) Miscomputed(o Stored) (fields []string, err error) { return s.wr
 // Schema returns the schema of the store, nil for none.
 func (s *Store) Schema() Validator { return s.opts.Schema }
 
-// SchemaDigest identifies what the schema of the store requires; "" for no schema, and for one that has none.
+// SchemaDigest identifies the requirements of the store's schema; "" without a schema, or for one without a digest.
 func (s *Store) SchemaDigest() string { return s.checks.digest() }
 
 // SchemaMismatch returns what the schema of the store finds in an object as it is stored; nil if it matches, or there

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/store/access"
 )
 
-// checks are what an object must meet to be written, whoever writes it: the limits of its size and its keys, values
-// that can be unique and copied, and the schema.
+// checks are the requirements of a write by any caller: the limits of the size and the keys of an object, values that
+// can be unique and copied, and the schema.
 type checks struct {
 	name     string // of the store
 	rules    *access.Rules
@@ -61,8 +61,8 @@ func (c *checks) check(ctx context.Context, stored, next object.Object) error {
 	return c.validate(ctx, c.schema, next)
 }
 
-// checkMutation is check for a change of some fields. What the schema sees is as before where belfry changes what it
-// maintains alone: an object that a later schema does not accept must not keep a user from being disabled.
+// checkMutation is check for a change of some fields. If belfry itself maintains all of them, limits do not apply, and
+// the schema sees no change: a user must be disabled even if a later schema rejects the object.
 func (c *checks) checkMutation(ctx context.Context, stored, next, changed object.Object) error {
 	if !c.ownsAll(changed) {
 		if err := c.checkLimits(stored, next); err != nil {
@@ -85,9 +85,8 @@ func (c *checks) ownsAll(fields object.Object) bool {
 	return true
 }
 
-// checkLimits checks the size of an object, and what of it is indexed, unique or copied. A value that is as it was is
-// never too much, whatever has been configured since it was written: a write that has nothing to do with it must not
-// fail.
+// checkLimits checks the size of an object, and its values that are indexed, unique or copied. An unchanged value never
+// exceeds a limit, even one that was configured after it was written: a write of other values must not fail.
 func (c *checks) checkLimits(stored, next object.Object) error {
 	if err := c.indexing.check(stored, next); err != nil {
 		return err
@@ -144,8 +143,8 @@ func isUnchanged(stored, next object.Object, name string) bool {
 	return stored[name] != nil && object.SameValue(stored[name], next[name])
 }
 
-// withDefaults returns a new object with the defaults of what its caller has left out. What the store maintains has
-// none.
+// withDefaults returns a new object with the defaults of the fields that its caller has left out. Fields that the store
+// maintains have no default.
 func (c *checks) withDefaults(input object.Object) object.Object {
 	if c.defaults == nil {
 		return input

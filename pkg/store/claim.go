@@ -12,19 +12,19 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// A value that must be unique is held by a claim: a record beside those of the objects, named by a hash of the value,
-// with the uuid of the object that owns it. A driver writes one record atomically, so a claim can be wrong: its owner
-// may not have the value yet, or no more. docs/unique.md shows that no two objects have the value all the same. What
-// it builds on:
+// A claim reserves a unique value for an object. It is a record beside those of the objects, named by a hash of the
+// value, with the uuid of the owner. A driver writes one record atomically, so a claim can be wrong: its owner may not
+// have the value yet, or may no longer have it. docs/unique.md shows that the value still belongs to one object at
+// most. The proof uses these rules:
 //
 //   - A write that gives an object a value first writes the claim, with a new version of it, and the revision that the
 //     object will have. An object that has the value already claims nothing.
 //   - A claim is taken from its owner only after the owner was read without the value, at the revision of the claim or
-//     a later one. Then the write that the claim was made for has failed, or will: a driver writes no revision that is
-//     not above that of the record. An owner at a lower revision is fenced: written unchanged, at that revision.
-//   - The new owner writes the claim on the condition that it has the version that was read before its owner was.
-//   - A claim is released after its value was removed from its owner, on the condition that it has the version from
-//     before, and that the owner is at the revision of the claim at least.
+//     a later one. Then the write that the claim was made for has failed or will fail: a driver only writes revisions
+//     above that of the record. An owner at a lower revision is fenced: written unchanged, at the claim's revision.
+//   - The new owner writes the claim only if the claim still has the version that was read before the old owner was.
+//   - A claim is released after its value was removed from its owner. The claim must still have the version that was
+//     read before, and the owner must be at the revision of the claim or a later one.
 
 // Claims keep the values of unique fields unique. Every write of an object that changes such a value passes through
 // them.

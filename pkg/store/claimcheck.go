@@ -163,12 +163,11 @@ func (c *Claims) newFinding(on *constraint, uuid, other string) *UniqueFinding {
 	return &UniqueFinding{Store: c.name, Fields: on.fields, UUID: uuid, Other: other}
 }
 
-// staleAfter is after how long a claim whose owner has not its value is no more that of a write in progress.
+// staleAfter is the age from which a claim whose owner lacks the value does not belong to a write in progress.
 const staleAfter = time.Minute
 
-// Sweep reads all claims, and returns how many there are, and how many of them are stale: those of writes that a
-// crash interrupted, and of constraints that are configured no more. With remove they are freed; a claim that changes
-// meanwhile stays.
+// Sweep reads all claims and counts them, and the stale ones: those of writes that a crash interrupted, and of
+// constraints that are no longer configured. With remove it frees these, except a claim that changes meanwhile.
 func (c *Claims) Sweep(ctx context.Context, remove bool) (all, stale int64, err error) {
 	const pageSize = 500
 	for record, err := range driver.Records(ctx, c.records.driver, pageSize) {

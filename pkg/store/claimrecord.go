@@ -56,7 +56,7 @@ func newGeneration() string { return `"` + object.NewUUID() + `"` }
 // claim is the right of an object to a value.
 type claim struct {
 	id      string
-	version uint64 // the revision of its record; 0: there is none
+	version uint64 // the revision of its record; 0: no record
 
 	content claimContent
 }

@@ -38,8 +38,8 @@ func differingFields(names []string, a, b object.Object) (fields []string) {
 	return fields
 }
 
-// Recompute writes an object again if its computed fields are not what its other fields make them, and reports
-// whether it did. What follows from the change follows from its event, as from that of any write.
+// Recompute writes an object again if its computed fields do not match its other fields, and reports whether it did.
+// Like any write, the change has an event, which updates the data derived from it.
 //
 // Errors: Mismatch when the object has another revision; Unavailable.
 func (w Worker) Recompute(ctx context.Context, base Stored) (bool, error) {

@@ -22,7 +22,7 @@ type core struct {
 	log    *slog.Logger
 }
 
-// find returns the record of an object: NotFound when there is none.
+// find returns the record of an object. It returns NotFound for a missing or deleted one.
 func (c *core) find(ctx context.Context, uuid string) (driver.Record, error) {
 	record, found, err := c.driver.Get(ctx, uuid)
 	if err == nil && (!found || record.Deleted) {
@@ -50,9 +50,9 @@ func (c *core) contended(uuid string) error {
 // writeGrace is how long a write continues after its caller has given up.
 const writeGrace = 5 * time.Second
 
-// put writes a record. A write that has begun is completed when its caller gives up, as a client does that
-// disconnects: ended half way, nobody would know whether it was made, and if it was, its event would
-// wait in the record for the next sweep, while later events of the object are published.
+// put writes a record. It completes a write that has begun even if its caller gives up, as a client does that
+// disconnects. Otherwise nobody would know whether the write was made. Its event would wait in the record for
+// the next sweep, while later events of the object are published.
 func (c *core) put(ctx context.Context, w driver.Write) error {
 	if ctx.Done() == nil || ctx.Err() != nil {
 		return c.driver.Put(ctx, w)
@@ -79,8 +79,8 @@ type Tombstone struct {
 	Owner    string // of the object, in a store with owners
 }
 
-// fenceMark begins the owner of a tombstone that a fence wrote, and separates what follows: the revision of the
-// deletion, 0 if there was none, and the owner of the deleted object. No uuid has it.
+// fenceMark begins the owner of a tombstone that a fence wrote, and separates the fields after it: the revision of the
+// deletion, or 0, and the owner of the deleted object. No uuid contains it.
 const fenceMark = "\x01"
 
 // fencedOwner is the owner that a fence writes into a tombstone, so that the deletion before it is still known.

@@ -62,8 +62,8 @@ func (p *listPage) counting() *listScan {
 	return c
 }
 
-// count counts what the list has. Under a rule that is evaluated for each object only objects are counted for which it
-// holds, whatever the mode: any other number would tell of objects that the caller may not see.
+// count counts the objects of the list. If the rule is evaluated for each object, every mode counts only the objects
+// for which it holds: any other number would reveal objects that the caller may not see.
 func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
 	if l.rule.perObject() {
 		return l.countObjects(ctx)

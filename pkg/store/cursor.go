@@ -43,8 +43,8 @@ func placeAt(encoded []byte) []byte {
 	return append([]byte{atPlace}, encoded...)
 }
 
-// reversePlace returns where a list in the other direction, whose ranges are in the reverse order, has what comes
-// before the next objects of the ranges. first has the first one of these; nil: there is none.
+// reversePlace returns the place before the next objects of the ranges in a list in the other direction, whose ranges
+// are in the reverse order. first has the first of these objects; nil: no range has one.
 func (l *listScan) reversePlace(first *rangeScan) []byte {
 	if l.plan.HasPlaces() {
 		if first == nil {

@@ -12,15 +12,16 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Expansion is a field whose values name objects of another store, which are returned with the objects of a page. In
-// the field expandedField of an object they have the name of the field: the object that it names, or an array of those.
-// The name begins with an underscore as those of all fields that no object of a client has, and that are ignored in
-// what clients send back.
+// Expansion is a field whose values name objects of another store, which are returned with the objects of a page. The
+// field expandedField of an object has them under the name of the field: the object that it names, or an array of
+// those. Its name begins with an underscore, like all fields that clients can't write. belfry ignores such fields in
+// requests.
 type Expansion struct {
 	Field string
 	From  *Store
 
-	// Allow returns the error of an object that the caller may not get, whatever the rules of From say; nil: none is so.
+	// Allow returns the error of an object that the caller may not get, even if the rules of From allow it; nil: no
+	// such object exists.
 	Allow func(uuid string) error
 }
 
@@ -268,7 +269,7 @@ func (p *listPage) expand(ctx context.Context) error {
 		}
 		for ; next < end; next++ {
 			o, of := &objects[next], p.unexpanded[next]
-			alone := len(o.Body) > e.limit // it is a page alone, whatever its size
+			alone := len(o.Body) > e.limit // an object of any size may be a page by itself
 			o.Body, o.Viewed = e.appendExpanded(o.Body, of.references, of.whole), true
 			if !e.isComplete(of.references) || !size.add(*o) || len(o.Body) > e.limit && !alone {
 				return p.endBefore(next, e.tooLarge(o.UUID))

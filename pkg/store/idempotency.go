@@ -41,7 +41,7 @@ type Idempotency struct {
 	// NewUUID says that the caller of Save did not choose the uuid.
 	NewUUID bool
 
-	// Completed reports whether the write with an ID is not repeated any more, so
+	// Completed reports whether the write with an ID is never repeated again, so
 	// that the object can drop the ID.
 	Completed func(ctx context.Context, id string) (bool, error)
 }
@@ -106,7 +106,7 @@ func (o *Idempotency) IsTombstone(revision uint64) bool {
 }
 
 // check reports whether a record shows that an Update or a Delete was applied, or
-// why it can't be applied any more.
+// why it can no longer be applied.
 func (o *Idempotency) check(store, uuid string, record driver.Record, found bool) (done bool, err error) {
 	switch {
 	case found && record.Deleted && o.IsTombstone(tombstoneOf(record).Revision):

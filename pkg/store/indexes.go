@@ -39,7 +39,7 @@ type Indexes struct {
 	young, old atomic.Bool
 }
 
-// indexBuilds is what the driver has said.
+// indexBuilds is an answer of the driver.
 type indexBuilds struct {
 	asked  time.Time
 	builds []driver.Build
@@ -67,17 +67,16 @@ func newIndexes(d driver.Store, spec *driver.Spec, young bool) *Indexes {
 	return x
 }
 
-// Succeed says that the stores of another configuration, whose indexes are next, serve from now on. Lists that have
-// begun before are answered by the indexes that were complete then: what is written from now on they need not have.
-// Both may be the same.
+// Succeed records that the stores of another configuration, whose indexes are next, serve from now on. Both may be the
+// same. Lists that began before use the indexes that were complete then, which may lack later writes.
 func (x *Indexes) Succeed(next *Indexes) {
 	if x != next {
 		x.old.Store(true)
 	}
 }
 
-// Settle says that the configuration before is not in use any more. Until then it may write without an index at any
-// time, so each list asks the backend which are complete.
+// Settle records that no process uses the previous configuration. Until then a write under it may lack the keys of an
+// index at any time, so each list asks the backend which indexes are complete.
 func (x *Indexes) Settle() { x.young.Store(false) }
 
 // Names returns the names of all indexes, sorted.
@@ -106,8 +105,8 @@ func (x *Indexes) Reindex(ctx context.Context, uuids []string) error {
 	return x.driver.Reindex(ctx, uuids)
 }
 
-// Complete makes indexes complete once all objects are reindexed. Mismatch when something without them has written
-// meanwhile: then they are to be built again.
+// Complete makes indexes complete once all objects are reindexed. It returns Mismatch if a process without these
+// indexes has written meanwhile: then they must be built again.
 func (x *Indexes) Complete(ctx context.Context, builds []driver.Build) error {
 	if err := x.driver.Complete(ctx, builds); err != nil {
 		return err
@@ -116,11 +115,10 @@ func (x *Indexes) Complete(ctx context.Context, builds []driver.Build) error {
 	return err
 }
 
-// Release removes what is left of indexes that the store does not have any more. Nothing reads them any more, in any
-// process.
+// Release removes the data of indexes that the store no longer has. Call it once no process reads them.
 func (x *Indexes) Release(ctx context.Context) error { return x.driver.Release(ctx) }
 
-// SetProgress says which part of the objects is reindexed, in percent, for those who wait for that.
+// SetProgress sets the percentage of objects that are reindexed. Errors of requests that wait for the index show it.
 func (x *Indexes) SetProgress(percent int) { x.percent.Store(int64(percent)) }
 
 // ofLists returns what the driver has said lately, for lists.
@@ -168,7 +166,8 @@ func (x *Indexes) since(ctx context.Context, at time.Time) (*indexBuilds, error)
 	return known, nil
 }
 
-// errBuilding is the error of who needs an index that is being built. then says what is possible when it is complete.
+// errBuilding is the error of a request that needs an index that is being built. then names the request that is
+// possible once the index is complete.
 func (x *Indexes) errBuilding(what, then string) error {
 	part := ""
 	if percent := x.percent.Load(); percent > 0 {

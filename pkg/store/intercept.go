@@ -14,9 +14,9 @@ type InterceptRequest struct {
 	Store  string
 	UUID   string
 	Object []byte   // as it would be stored, for get as it would be returned; nil for a deletion
-	Stored []byte   // as it is stored; nil when there is none
+	Stored []byte   // as it is stored; nil for a new one
 	Datas  []byte   // for register: the form, or the provider's profile
-	Arrays []string // the store's mapped arrays, which can be left out where they are too large
+	Arrays []string // the store's mapped arrays, which can be left out if they are too large
 	Call   Call
 }
 

@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// Lease is the right to do what one holder at a time does. It is kept in fields of a record that is written conditionally, so that of
-// several who claim it at once one has it. A Lease is a view of these fields.
+// Lease is a right that one holder has at a time. It is kept in fields of a record that is written conditionally, so
+// only one of several concurrent claims succeeds. A Lease is a view of these fields.
 //
 //	none ── Claim ──► held ──┬─ Renew, before it ends ──► held
 //	                         ├─ Release ──► none
 //	                         └─ not renewed for as long as it lasts ──► claimed by another: lost
 //
-// A holder that has stalled works on until it notices. So what it does is either harmless twice, or it is fenced: its write is of the
-// record of the lease, in a change in which Renew reports true, or is made after such a change and can be taken back.
+// A holder that has stalled continues until it notices. So its work must be idempotent or fenced. A fenced write
+// changes the record of the lease in the change in which Renew reports true, or follows such a change and can be
+// reverted.
 //
-// Each holder has a clock of its own. A lease has to last longer than the time between two renewals and the difference of two clocks
-// together. A time that is ahead by more than the lease lasts is that of a clock which was set back since: nobody waits for it.
+// Each holder has its own clock. A lease must last longer than the interval of renewals plus the difference of two
+// clocks. A time that is ahead by more than the lease lasts is from a clock that was set back: nobody waits for it.
 type Lease struct {
 	Holder *string // unique, of a process or of what it does; "": nobody has the lease
 
-	// One of these says how long the lease lasts: since when it was Renewed, Until when, or by a Beat that each renewal counts up. No
-	// two clocks are compared where whoever waits sees whether it is counted up; Ended says so then.
+	// One of these says how long the lease lasts: since when it was Renewed, Until when, or by a Beat that each renewal
+	// increments. With a Beat, no clocks are compared: a waiting process observes it, and Ended reports the result.
 	Renewed, Until *time.Time
 	Beat           *uint64
 	Lasts          time.Duration // since it was renewed
 
-	// Ended reports that the holder has ended, where that is not known by the time alone; nil: it is.
+	// Ended reports that the holder has ended, if the times alone do not show it; nil: they do.
 	Ended func() bool
 }
 

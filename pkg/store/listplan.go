@@ -36,8 +36,8 @@ func (l *lister) parse(ctx context.Context, o ListOptions) (*listRequest, error)
 
 func (r *listRequest) searches() bool { return strings.TrimSpace(r.Words) != "" }
 
-// plan makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for
-// the caller whatever the object is; an index that has another such field orders by it, and is not used.
+// plan makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for the
+// caller and every object. It does not use an index with another such field, because the index orders by that field.
 func (l *lister) plan(ctx context.Context, r *listRequest) (*query.Plan, error) {
 	if r.searches() {
 		return l.planSearch(ctx, r)

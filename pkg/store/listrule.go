@@ -57,7 +57,7 @@ func (l *listScan) narrow(ctx context.Context) (err error) {
 		return err
 	}
 	if l.plan.Searches() {
-		// A search has no index of values. But whoever may see nothing makes nobody search.
+		// A search has no index of values. But a caller who may see nothing needs no search.
 		if len(needs.Values) == 0 {
 			l.rule.scope = allowsNone
 		}

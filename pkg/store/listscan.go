@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// What one list reads at most to fill its page: a rule, or a filter by more of a text than its index has, can leave out
-// many objects.
+// Limits of the reads of one list to fill its page: a rule, or a filter by more of a text than its index has, can leave
+// out many objects.
 const (
 	maxListReads = 5000
 	maxReadBytes = MaxPageBytes

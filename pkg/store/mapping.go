@@ -21,9 +21,9 @@ type Mapping struct {
 	Limit   int      // most entries of an array
 
 	MaxBytes int // most bytes of an array; 0: any number
-	MaxEntry int // most bytes of an entry: an object whose entry is larger has none; 0: any number
+	MaxEntry int // most bytes of an entry; a larger one is left out; 0: any number
 
-	When Condition // an object for which it does not hold has no entry; nil: it holds for all
+	When Condition // only objects for which it holds have an entry; nil: all
 
 	// FollowsWorkers says that an entry depends on computed fields, which change with the writes of workers too.
 	FollowsWorkers bool
@@ -33,13 +33,13 @@ type Mapping struct {
 	SourceOwner, TargetOwner string
 }
 
-// Target is what an entry depends on of the target.
+// Target is the part of a target that its entries depend on.
 type Target struct {
 	UUID  string
-	Owner string // "" when it has none, or the mapping does not ask
+	Owner string // "" without an owner, or if the mapping does not need it
 }
 
-// TargetOf returns the target that an encoded object is, nil when there is none.
+// TargetOf returns an encoded object as a target. body is nil if it does not exist.
 func (m *Mapping) TargetOf(uuid string, body []byte) Target {
 	return Target{UUID: uuid, Owner: ownerOf(m.TargetOwner, uuid, body)}
 }
@@ -80,7 +80,7 @@ func (m *Mapping) Owned(uuid string, body []byte, target Target) bool {
 }
 
 // Condition decides about an encoded object. It must be a function of the object alone: arrays
-// converge because whoever computes an entry, and whenever, gets the same for the same object.
+// converge because every process always computes the same entry for the same object.
 type Condition interface{ Holds(body []byte) bool }
 
 // Hides reports whether an object has no entry because the condition does not hold.
@@ -132,9 +132,13 @@ func WhyUnnamed(value []byte) (why string) {
 	return why
 }
 
-// Entry returns the copy of a source object for the array of a target, or nil when the object does not refer to that
-// target, has not its owner although the mapping asks for that, does not meet the condition, or the copy is larger than
-// MaxEntry. body is the encoded object, nil when there is none.
+// Entry returns the copy of a source object for the array of a target. body is the encoded object; nil if it does not
+// exist. Entry returns nil if one of these holds:
+//
+//   - The object does not exist, or refers to another target.
+//   - The mapping requires the owner of the target, and the object has another one.
+//   - The object does not meet the condition.
+//   - The copy is larger than MaxEntry.
 func (m *Mapping) Entry(uuid string, body []byte, target Target) []byte {
 	entry := m.copyOf(uuid, body, target)
 	if m.IsTooLarge(entry) {

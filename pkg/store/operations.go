@@ -10,9 +10,10 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Get returns an object, for a client without the fields it must not see.
-// NotFound when there is none; Unauthenticated or Denied by the policy. The get of
-// a client is announced; what belfry reads itself is nobody's get.
+// Get returns an object, for a client without the fields it must not see. Only the
+// get of a client is announced.
+//
+// Errors: NotFound for a missing object; Unauthenticated or Denied by the policy.
 func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	return s.reader.get(ctx, uuid, true)
 }
@@ -143,10 +144,11 @@ func (s *Store) CheckDelete(ctx context.Context, uuid string) error {
 
 // Mutate changes fields of an object that belfry itself maintains and that no
 // caller may set: records of binaries, the state of logins. It calls change with
-// the stored object, and again when another write came first. A client needs the
-// right to update, with Fields as the rule's input, internal fields excluded; the
-// schema holds as for Update, unless the fields are all belfry's own. Without Fields nothing is written. It
-// returns the object, to a client its uuid and revision alone.
+// the stored object, and again when another write came first. Without Fields it
+// writes nothing. It returns the object; a client gets only its uuid and revision.
+//
+// A client needs the right to update. The rule's input is Fields, without internal
+// ones. The schema applies as for Update, unless the fields are all belfry's own.
 //
 // Errors: those of Update, and those of change.
 func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) (Stored, error) {
@@ -156,10 +158,12 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 // List returns a page of the objects that match, for a client without those that
 // the policy denies and without the fields it must not see.
 //
-// Errors: Invalid for a filter, an order or a cursor that the indexes can't
-// answer, or that is about a field which the client may read of some objects only;
-// Unauthenticated or Denied when the rule, or that of such a field, does not depend on the object;
-// Canceled; Unavailable.
+// Errors: Canceled, Unavailable, and
+//
+//   - Invalid for a filter, an order or a cursor that the indexes can't answer, or
+//     with a field that the client may read in only some objects
+//   - Unauthenticated or Denied if the rule, or that of such a field, denies the
+//     list and does not depend on the object
 func (s *Store) List(ctx context.Context, o ListOptions) (List, error) { return s.lister.list(ctx, o) }
 
 // All iterates over all objects in the order of their uuids, reading pages of
@@ -192,10 +196,10 @@ func (s *Store) WithBinary(ctx context.Context, service, hash string, pageSize i
 	}))
 }
 
-// SearchRule identifies the terms of SearchTerms: with another rule objects have others. "": they have none.
+// SearchRule identifies the terms of SearchTerms: with another rule objects have others. "": they have no terms.
 func (s *Store) SearchRule() string { return s.lister.ruleKey() }
 
-// SearchTerms returns by what terms of an object a search knows whether a caller may list it.
+// SearchTerms returns the terms of an object that show a search whether a caller may list it.
 func (s *Store) SearchTerms(ctx context.Context, body []byte) ([]string, error) {
 	return s.lister.searchTerms(ctx, body)
 }

@@ -11,18 +11,18 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// A schema judges what callers are responsible for. What belfry maintains counts as present, and its value is not
-// judged: the schema sees the object without it.
+// A schema validates the fields that callers write. Fields that belfry maintains count as present, but the schema does
+// not validate their values: it sees the object without them.
 
-// PartValidator is a Validator that knows what of an object is left out.
+// PartValidator is a Validator that knows which fields of an object are left out.
 type PartValidator interface {
 	Validator
 
-	// ValidatePart is Validate of an object without some of its fields: those for which present holds count as being
-	// there. Of those that the object has all the same it judges the values, by what declares them, and nothing else.
+	// ValidatePart is Validate of an object without some of its fields: those for which present holds count as present.
+	// If the object still has one of these, only the declaration of that field applies to its value.
 	ValidatePart(ctx context.Context, doc []byte, present func(name string) bool) error
 
-	// Declares reports whether the schema declares a field by its name, and Knows whether it says anything of it, by a
+	// Declares reports whether the schema declares a field by its name, and Knows whether the schema mentions it, by a
 	// pattern for names, too.
 	Declares(name string) bool
 	Knows(name string) bool
@@ -154,7 +154,7 @@ func (c *checks) report(
 	}
 }
 
-// digest identifies what the schema requires; "" for no schema, and for one that has none.
+// digest identifies the requirements of the schema; "" without a schema, or for one without a digest.
 func (c *checks) digest() string {
 	if schema, ok := c.schema.(interface{ Digest() string }); ok {
 		return schema.Digest()

@@ -11,11 +11,11 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// Searcher finds the objects of stores by words in their text. What it finds may be late: an object may have changed
-// since, or be gone.
+// Searcher finds the objects of stores by words in their text. Its index lags: an object that it finds may have changed
+// since, or be deleted.
 type Searcher interface {
-	// Search returns up to Limit hits, the best first, and whether there may be more. Errors: Invalid for words that are
-	// none; Unavailable.
+	// Search returns up to Limit hits, the best first, and whether there may be more. Errors: Invalid for a text
+	// without words; Unavailable.
 	Search(ctx context.Context, store string, s TextSearch) (hits []TextHit, more bool, err error)
 }
 
@@ -38,7 +38,7 @@ type TextHit struct {
 	Position []byte `json:"position"`
 }
 
-// ruleKey identifies the terms of searchTerms: with another rule objects have others. "": they have none.
+// ruleKey identifies the terms of searchTerms: with another rule objects have others. "": they have no terms.
 func (l *lister) ruleKey() string {
 	if l.searchRule == nil {
 		return ""

@@ -33,7 +33,7 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	return s
 }
 
-// Store returns the store of a name, nil when there is none.
+// Store returns the store of a name, or nil.
 func (s *Set) Store(name string) *Store { return s.stores[name] }
 
 // Stores returns every store.

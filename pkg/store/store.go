@@ -14,8 +14,8 @@
 //     under the precondition that the record is as it was read;
 //  5. pass the event to the outbox, which publishes it.
 //
-// The write is acknowledged after step 4, which is durable. Whatever happens in
-// step 5, the event is in the record and a sweep finds it.
+// The write is acknowledged after step 4, which is durable. If step 5 fails, the
+// event is still in the record, and a sweep finds it.
 //
 // # Checks of a write
 //
@@ -34,9 +34,9 @@
 //	idempotency           yes             yes       no               no             by revision
 //	precondition          UUID free, If   If        read-modify      the revision   older or absent
 //
-// Mutate is how belfry's own services write what no caller may set, on behalf of
-// a caller who may update the object. CompareAndSet and CopyRecord check nothing:
-// they are methods of Worker, and only workers and migrations make one.
+// With Mutate, belfry's own services write fields that no caller may set, on behalf
+// of a caller who may update the object. CompareAndSet and CopyRecord check nothing:
+// they are methods of Worker, and only workers and migrations create one.
 package store
 
 import (
@@ -71,11 +71,11 @@ type Filler interface{ Fill(o object.Object) }
 // Outbox receives every event right after the write that holds it.
 type Outbox interface {
 	// Committed never blocks. The event stays in the record until it is
-	// published, whatever Committed does with it.
+	// published, even if Committed drops it.
 	Committed(store string, p driver.Pending)
 }
 
-// Announcer publishes what is about to happen to live subscribers, without a
+// Announcer notifies live subscribers of an operation before it happens, without a
 // guarantee.
 type Announcer interface {
 	HasInterest(name event.Name) bool
@@ -299,7 +299,7 @@ func constraintNames(unique [][]string) (names []string) {
 	return names
 }
 
-// sameIndexes reports whether indexes are the same, in whatever order.
+// sameIndexes reports whether indexes are the same, in any order.
 func sameIndexes(a, b []driver.Index) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(i driver.Index) bool { return !slices.Contains(b, i) })
 }

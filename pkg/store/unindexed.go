@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// What a list without an index reads at most, in development: see Options.Unindexed.
+// Limits of a list without an index, in development: see Options.Unindexed.
 const (
 	maxUnindexedBytes = 64 << 20
 	maxMissing        = 8 // indexes that one list lacks
@@ -111,8 +111,8 @@ func (l *lister) missingIndexes(ctx context.Context, r *listRequest, cause error
 	}
 }
 
-// mayDeclare reports whether an index can be declared. Who may filter by a field can find out its value; and elements
-// of mapped arrays are objects, which are not compared.
+// mayDeclare reports whether an index can be declared. A filter by a field reveals its value, so hidden fields can't be
+// in one. Elements of mapped arrays are objects, which indexes do not compare.
 func (l *lister) mayDeclare(index query.Index) bool {
 	for i, name := range index.TopFields() {
 		isOfArray := strings.HasSuffix(index.Fields[i], "[]") && l.rules.IsArray(name)

@@ -28,11 +28,11 @@ func constraintsOf(unique [][]string) []constraint {
 	return all
 }
 
-// ConstraintName identifies unique fields, whatever their order.
+// ConstraintName identifies unique fields in any order.
 func ConstraintName(fields []string) string { return constraintsOf([][]string{fields})[0].name }
 
-// id is the uuid of the claim for the values of an object: a hash, so that it has one length and the claim does not
-// reveal the values. "" for an object that is not constrained: it lacks one of the fields, or has null there.
+// id is the uuid of the claim for the values of an object. It is a hash, so that it has one length and does not reveal
+// the values. It is "" for an unconstrained object: one of the fields is missing or null.
 func (c *constraint) id(body []byte) string {
 	if body == nil {
 		return ""

@@ -30,7 +30,7 @@ type Status struct {
 	Waiting   bool // for processes with another configuration to end, if there are any
 	Others    bool // a process with another configuration is known to run
 
-	Began, Ended time.Time // of the walk; zero when there was none
+	Began, Ended time.Time // of the walk; zero without one
 	Total        int64     // objects when it began, approximately
 	Counts
 }

@@ -1,12 +1,12 @@
-// Package walk passes once over all objects of a store, in the background: at a limited rate, and from its stored place on after a
-// crash.
+// Package walk passes once over all objects of a store in the background, at a limited rate. After a crash it continues
+// at its stored place.
 //
 //	Page ──► Needs ──► Do, for so many objects at once ──► Save ──► the next Page
 //	                                                        └─ none: Complete
 //
-// The place is saved once the objects before it are done. So what is done for an object must be harmless if it is repeated, and each
-// object that was there when the walk began is done at least once. One that is written meanwhile may be done or not: whoever starts a
-// walk has something else handle it, such as the worker that receives its event.
+// A walk saves its place once the objects before it are done. So the work on an object must be idempotent, and each
+// object that existed when the walk began is done at least once. The walk may miss an object that is written meanwhile:
+// something else must handle it, such as the worker that receives its event.
 //
 // Arrays of mappings, computed properties, claims of unique values, search indexes and the repair of missed events are walks. They
 // share a Rate, and have one form of progress, which the console, the metrics and the log show.

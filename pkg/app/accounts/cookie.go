@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// The object that holds the names of the cookie of sessions, beside the keys for sealing: all processes have the same. As long as
-// the name was never changed there is none.
+// The object that holds the names of the session cookie, beside the keys for sealing. All processes share it. The first
+// change of the name creates it.
 const (
 	cookieUUID  = "cookie"
 	cookieField = "_cookie"

@@ -107,7 +107,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// nextBackup is when the next backup of a schedule is due: at once if there was none.
+// nextBackup is when the next backup of a schedule is due: the first one is due at once.
 func nextBackup(state *backup.State, of schedule.Schedule) time.Time {
 	if state.Due.IsZero() {
 		return state.Due
@@ -124,7 +124,7 @@ func (s *Schedule) failed() []string {
 }
 
 var (
-	backupTimeDesc     = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup in the configured place ended; 0: there is none.", nil, nil)
+	backupTimeDesc     = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup in the configured place ended; 0: no backup.", nil, nil)
 	backupFailedDesc   = prometheus.NewDesc("belfry_backup_failed", "1 while the latest attempt at a backup in the configured place has failed.", nil, nil)
 	backupDurationDesc = prometheus.NewDesc("belfry_backup_last_duration_seconds", "How long the latest backup took that succeeded.", nil, nil)
 	backupSizeDesc     = prometheus.NewDesc("belfry_backup_last_size_bytes", "The size of all parts of the latest backup that succeeded.", nil, nil)

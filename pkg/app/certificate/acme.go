@@ -99,7 +99,7 @@ func NewACME(o ACMEOptions) (*ACME, error) {
 	return a, nil
 }
 
-// CheckAuthorities reports errs.Invalid for a file without certificates; "" is none.
+// CheckAuthorities reports errs.Invalid for a file without certificates. It accepts "", for no file.
 func CheckAuthorities(file string) error {
 	_, err := rootsOf(file)
 	return err

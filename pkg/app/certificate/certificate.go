@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// expiresSoon is how long before its end a certificate is warned about. Whatever renews files does so earlier.
+// expiresSoon is how long before the end of a certificate belfry warns. Programs that renew files do so earlier.
 const expiresSoon = 7 * 24 * time.Hour
 
 // Limits of the files: a file of certificates has some KiB, and a chain some certificates.

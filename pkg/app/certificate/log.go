@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logCore passes the records of the library on to a handler of slog. What the library reports of each step is for
-// debugging.
+// logCore passes the records of the library to a handler of slog. It gives
+// records of the level info, which report single steps, the level debug.
 type logCore struct {
 	handler slog.Handler
 	attrs   []slog.Attr

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Trusted returns the authorities of the system and those in a PEM file; nil, which stands for those of the system, without a
-// file. It reports errs.Invalid for a file that has none, or one that can't be parsed.
+// Trusted returns the authorities of the system and those in a PEM file. Without a file it returns nil, which stands
+// for those of the system. It reports errs.Invalid for a file without authorities, or with one that can't be parsed.
 func Trusted(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -21,7 +21,7 @@ func Trusted(file string) (*x509.CertPool, error) {
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		roots = x509.NewCertPool() // this system has none that Go finds
+		roots = x509.NewCertPool() // Go finds no authorities of this system
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	n := 0

@@ -1,5 +1,6 @@
-// Package data is the parts of a process that open its data and keep it in order: the lock of the data folder, backends, stores with the
-// keys for sealing, storages of binaries, claims of unique values, the purge of tombstones.
+// Package data has the parts of a process that open its data and keep it in order. They are the lock of the data
+// folder, backends, stores with the keys for sealing, storages of binaries, claims of unique values, and the purge of
+// tombstones.
 package data
 
 import (

@@ -61,8 +61,8 @@ func (d *Folder) take(folder string) (err error) {
 	return err
 }
 
-// await waits for a command that holds the data folder: it ends, or gives way. Until then the log and the replies of HTTP say
-// for whom belfry waits. Another belfry that serves the folder is an error at once.
+// await waits until a command that holds the data folder ends or yields. Until then, the log and HTTP replies name the
+// command. If another belfry serves the folder, await returns an error at once.
 func (d *Folder) await(ctx context.Context, folder string) error {
 	if d.lock != nil {
 		return nil
@@ -70,7 +70,7 @@ func (d *Folder) await(ctx context.Context, folder string) error {
 	path := filepath.Join(folder, hold.WaitFile)
 	mark := flock.New(path, flock.SetPermissions(0o600))
 	defer func() {
-		if d.lock != nil { // nobody else can wait for a command any more
+		if d.lock != nil { // nobody else waits for a command
 			_ = os.Remove(path)
 		}
 		_ = mark.Unlock()
@@ -78,7 +78,8 @@ func (d *Folder) await(ctx context.Context, folder string) error {
 	var known hold.Holder
 	var said time.Time
 	for unknown := 0; ; {
-		// Several may wait. Where the file can't be made, as on a disk that is full, nobody gives way, and the command ends all the same.
+		// Several processes may wait. If the file can't be created, as on a full disk, the command does not yield, but
+		// still ends.
 		_, _ = mark.TryRLock()
 		err := d.take(folder)
 		var held *hold.Held

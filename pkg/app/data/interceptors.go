@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Interceptors returns the chain of a store's configured interceptors; nil if there are none.
+// Interceptors returns the chain of a store's configured interceptors, or nil.
 func Interceptors(g *serving.Generation, name string, log *slog.Logger) store.Interceptor {
 	rules := map[string][]intercept.Rule{}
 	for op, list := range g.Config.Stores[name].Intercept {

@@ -13,9 +13,9 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Required brings up to date what requests depend on. It has stores with unique fields trust their claims, makes those
-// of existing objects, and builds indexes. Every process does, whatever its role: requests are refused until somebody
-// has. It does not wait for the rate of other fills.
+// Required updates the derived data that requests depend on: it creates the claims of existing objects, has stores
+// trust these claims, and builds indexes. It runs in processes of every role, because requests are refused until a
+// process has done this work. It is exempt from the rate of other fills.
 type Required struct {
 	Log *slog.Logger
 
@@ -53,7 +53,7 @@ func (r *Required) reload(ctx context.Context, _, next *serving.Generation) (par
 // Walks returns how far the values of stores are collected, and their indexes built.
 func (r *Required) Walks() []walk.Status { return r.filler.Load().Status() }
 
-// incomplete lists what requests wait for, for whoever asks whether belfry is ready.
+// incomplete lists the works that requests wait for, for the readiness check.
 func (r *Required) incomplete() (all []string) {
 	for _, s := range r.Walks() {
 		switch {

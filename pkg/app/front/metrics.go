@@ -38,7 +38,7 @@ func (m *MetricsPort) start(ctx context.Context, first *serving.Generation) (err
 	return err
 }
 
-// listen opens the port of a configuration; nil where it has none.
+// listen opens the port of a configuration; nil without one.
 func (m *MetricsPort) listen(ctx context.Context, g *serving.Generation) (*port.Port, error) {
 	at := g.Config.Metrics.Listen
 	if at == "" {

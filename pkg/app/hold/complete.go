@@ -22,7 +22,7 @@ type Marker struct {
 	Folders []string  `json:"folders"` // that were empty
 }
 
-// ReadMarker returns the marker in a data folder, nil if there is none.
+// ReadMarker returns the marker in a data folder, or nil.
 func ReadMarker(data string) (*Marker, error) {
 	text, err := os.ReadFile(filepath.Join(data, RestoreMarker))
 	if errors.Is(err, fs.ErrNotExist) {

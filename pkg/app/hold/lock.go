@@ -18,10 +18,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// DoingServe is what the lock file of a belfry that serves says. Whoever does anything else is a command, which ends.
+// DoingServe marks a belfry that serves in its lock file. Other holders are commands, which end.
 const DoingServe = "serve"
 
-// MayEnd reports whether a folder is worth waiting for: whoever serves it does not end by itself.
+// MayEnd reports whether a folder is worth waiting for: a belfry that serves it does not end by itself.
 func (h Holder) MayEnd() bool { return h.PID != 0 && h.Doing != DoingServe }
 
 // LockFile is in the data folder. The operating system releases the lock on it when the process that
@@ -153,8 +153,8 @@ func overwrite(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Unlock releases the folder. The file stays: if it were removed, two processes could lock two files of
-// the same name. It names nobody any more, so that the next holder is not taken for this one until it has written its own.
+// Unlock releases the folder. The file stays: if it were removed, two processes could lock two files of the same name.
+// Unlock clears its content, so that it does not name this process until the next holder has written to it.
 func (l *DataLock) Unlock() {
 	if l.flock.Locked() {
 		_ = overwrite(l.path, []byte("{}\n"))

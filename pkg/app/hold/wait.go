@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// WaitFile is in the data folder while a belfry waits for a command that holds the folder, and is locked by it: whoever can't
-// lock the file knows that somebody waits, and the operating system releases the lock if that one ends.
+// WaitFile is in the data folder while a belfry waits for a command that holds the folder. The waiting belfry locks it:
+// if the command can't lock the file, a belfry waits. The operating system releases the lock if that belfry ends.
 const WaitFile = "belfry.waiting"
 
 // How often a lock is tried.
@@ -24,8 +24,8 @@ const (
 
 // Shorter in tests.
 var (
-	WaitLogInterval = 10 * time.Second // how often a belfry that waits says for whom
-	GiveWayAfter    = 30 * time.Second // how long a backup goes on while a belfry waits for it
+	WaitLogInterval = 10 * time.Second // how often a waiting belfry logs the command that it waits for
+	GiveWayAfter    = 30 * time.Second // how long a backup continues while a belfry waits for it
 )
 
 // Awaited reports whether somebody waits for a data folder.

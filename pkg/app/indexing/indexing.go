@@ -69,7 +69,8 @@ func (s *Indexing) open(g *serving.Generation) (*search.Service, error) {
 	})
 }
 
-// reload has the service index what another configuration says. Indexes of stores that are not searched any more stay in their folders.
+// reload applies another configuration to the service. Indexes of stores that are no longer searched stay in their
+// folders.
 func (s *Indexing) reload(_ context.Context, _, next *serving.Generation) (part.Change, error) {
 	next.Search = s.service
 	if s.service != nil {
@@ -99,7 +100,8 @@ func (s *Indexing) Walks() (all []walk.Status) {
 	return all
 }
 
-// unsearchable lists the stores whose text this process is still indexing, or whose index is late, for whoever asks whether belfry is ready.
+// unsearchable lists the stores whose text this process is still indexing, or whose index lags, for the readiness
+// check.
 func (s *Indexing) unsearchable() (all []string) {
 	for _, s := range s.Served.Now().SearchStatus() {
 		if !s.Ready {

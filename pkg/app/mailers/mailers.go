@@ -66,8 +66,8 @@ func (m *Mailers) Part() serving.Part {
 	}}
 }
 
-// use begins with a mailer, or continues with it. What was known of one with other settings is forgotten: that they are changed is what it may
-// have waited for.
+// use starts to use a mailer, or continues. It drops the state of a mailer with other settings, because their change
+// may have repaired it.
 func (m *Mailers) use(name string, c config.Mailer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

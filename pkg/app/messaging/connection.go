@@ -1,5 +1,5 @@
-// Package messaging is the parts of a process that are about the bus: the connection, the relay of events, the consumers that are
-// narrowed, the check of settings; and requests to the bus that end at once where there is no connection or no permission.
+// Package messaging has the parts of a process that use the bus: the connection, the relay of events, the narrowing of
+// consumers, and the check of settings. Its requests to the bus end at once without a connection or a permission.
 package messaging
 
 import (

@@ -106,8 +106,8 @@ func pause(ctx context.Context, created <-chan struct{}, until <-chan time.Time)
 	return false
 }
 
-// watchConsumers returns a channel that has a value once a consumer of the log was created. Whose user of the bus may not
-// receive that finds such consumers by reading them.
+// watchConsumers returns a channel that has a value once a consumer of the log was created. A process without the
+// permission for these messages finds such consumers by reading them.
 func (n *Narrowing) watchConsumers(ctx context.Context) (created <-chan struct{}, stop func()) {
 	woken := make(chan struct{}, 1)
 	allowed, ended := n.bus.UntilDenied(ctx, createdConsumers)

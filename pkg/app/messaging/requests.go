@@ -61,8 +61,8 @@ func Listeners(ctx context.Context, b *bus.Bus) (all []*replay.Listener, err err
 
 var lettersDesc = prometheus.NewDesc("belfry_dead_letters", "Events that a listener could not handle, and that nobody has dealt with yet.", []string{"listener"}, nil)
 
-// letters are the numbers of dead letters. A listener without any has none, nor is there one where the permissions
-// on the bus do not allow it.
+// letters are the numbers of dead letters. A listener without dead letters has no number. Nor has any listener if the
+// permissions on the bus do not allow the request.
 func letters(b *bus.Bus) prometheus.Collector {
 	return prom.Computed(func(ctx context.Context, values prom.Values) {
 		_ = Permitted(ctx, b, "count dead letters", "belfry dlq list", []string{DeadInfo}, func(ctx context.Context) error {

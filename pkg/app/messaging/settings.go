@@ -66,7 +66,7 @@ func (c *SettingsCheck) set(lacks []string) bool {
 }
 
 // check compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
-// paused. What can't be read is as before: the state of the bus says why.
+// paused. If a read fails, the previous result stays; the state of the bus gives the reason.
 func (c *SettingsCheck) check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, busCheckTimeout)
 	defer cancel()

@@ -60,7 +60,7 @@ func WithStoresOf(ctx context.Context, p *plan.Plan, doing string, direct func(*
 }
 
 // HasData returns an error if the folder of a backend is missing. A command that reads would otherwise
-// succeed without data. The error says why it is missing: a restore makes the folder, or has not got that far.
+// succeed without data. The error gives the reason, such as a restore that has not created the folder yet.
 func HasData(p *plan.Plan) error {
 	var folders []string
 	if !p.Shared() {
@@ -82,7 +82,7 @@ func HasData(p *plan.Plan) error {
 	return nil
 }
 
-// whyNoData returns who holds a data folder without data, or that a restore into it was interrupted; nil if neither is so.
+// whyNoData returns an error that names the holder of a data folder without data, or an interrupted restore; else nil.
 func whyNoData(p *plan.Plan) error {
 	switch holder, err := hold.HolderOf(p.Config.Data); {
 	case err != nil:
@@ -93,8 +93,8 @@ func whyNoData(p *plan.Plan) error {
 	return hold.CheckComplete(p.Config.Data)
 }
 
-// CheckStoresComplete returns an error if the stores have a part of a backup, as the store of positions says. Those in a
-// database say so to every process, whatever its data folder is.
+// CheckStoresComplete returns an error if the store of positions records that the stores have only a part of a backup.
+// In a database, every process with any data folder reads that record.
 func CheckStoresComplete(ctx context.Context, positions *store.Store) error {
 	state, err := backup.NewStates(positions, nil).Get(ctx)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 type Part[G any] struct {
 	Name string // for people
 
-	// Start starts the part. What it makes for clients goes into first.
+	// Start starts the part, and sets the parts of first that serve clients.
 	Start func(ctx context.Context, first G) error
 
-	// Reload prepares the part for another configuration, without a change to what is served: a part after it may fail. nil: the part
-	// is the same with every configuration, or asks for what is served each time.
+	// Reload prepares the part for another configuration. It does not change the current service, because a later part
+	// may fail. nil: the part is the same with every configuration, or reads the current generation each time.
 	Reload func(ctx context.Context, before, next G) (Change, error)
 
 	// Stop ends the part. It is called once, also if Start has failed.

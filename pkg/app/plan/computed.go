@@ -97,7 +97,7 @@ func dependsOn(m *store.Mapping) []string {
 	return fields
 }
 
-// cycleFrom returns the way from a property back to itself, nil when there is none.
+// cycleFrom returns the path from a property back to itself, or nil.
 func cycleFrom(start fieldOf, reads map[fieldOf][]fieldOf) []fieldOf {
 	seen := map[fieldOf]bool{}
 	var find func(at fieldOf) []fieldOf

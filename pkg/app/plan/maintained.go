@@ -63,8 +63,8 @@ func fileRecords() schema.Written {
 	return schema.Written{What: "the property, which holds files,", Type: "array", Items: &schema.Written{What: "the record of a file", Type: "object", Members: members}}
 }
 
-// checkMaintained refuses a schema by which nothing could be created, or that says of what belfry maintains what is not true.
-// It does not judge these values, and whoever wrote it believes that it does.
+// checkMaintained refuses a schema that rejects every object, or that contradicts the values that belfry maintains.
+// Schemas do not validate these values, but the author of such a schema expects them to.
 func (p *Plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *policy.Computed) (problems config.Problems) {
 	add := func(err error) {
 		if err != nil {

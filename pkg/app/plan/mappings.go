@@ -57,7 +57,7 @@ func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*p
 		case strings.HasPrefix(field, "_"):
 			problems = append(problems, p.Config.Problem(at, "%q is internal to belfry", field))
 		case s.Hides(field) && p.Config.Stores[target].Fields[m.Target].Read == "":
-			problems = append(problems, p.Config.Problem(at, "not everyone may read %q in %s, and an entry tells something of it; say who may read the entries: add a read rule for %s to stores.%s.fields",
+			problems = append(problems, p.Config.Problem(at, "not everyone may read %q in %s, and an entry reveals something about it; say who may read the entries: add a read rule for %s to stores.%s.fields",
 				field, s.Name, m.Target, target))
 		}
 	}

@@ -136,8 +136,8 @@ func (n *nameCheck) note(key, store, name, where string, ofFiles bool) {
 	}
 }
 
-// noteID warns of user.id where no schema says whether there is one: it would be whatever a client wrote into it, and never
-// who the user is.
+// noteID warns about user.id if no schema declares it: clients can write any value into it, so it does not identify the
+// user.
 func (n *nameCheck) noteID(key string, f policy.NamedField, users string) {
 	p := n.properties[users]
 	if f.Variable == "user" && f.Field == "id" && (p == nil || !p.Compared()) {

@@ -67,8 +67,8 @@ func pathsOf(c *config.Config) (all []pathOf) {
 	return all
 }
 
-// checkPaths refuses to serve what is not meant to be served, and to write two things into one folder, also where links lead
-// there. What a configuration names is in config.Config.Paths.
+// checkPaths refuses paths that would serve private files, or write two kinds of data into one folder. It follows
+// links. The paths are those of config.Config.Paths.
 func (p *Plan) checkPaths() (problems config.Problems) {
 	all := pathsOf(p.Config)
 	for i, a := range all {

@@ -1,5 +1,5 @@
-// Package plan compiles a configuration: its schemas, rules, mappings and computed properties, and what follows from them. What a plan
-// says can be opened and served; it opens nothing itself but the files that the configuration names.
+// Package plan compiles a configuration: its schemas, rules, mappings and computed properties, and the settings that
+// follow from them. Other packages open and serve a plan. It opens only the files that the configuration names.
 package plan
 
 import (
@@ -32,8 +32,8 @@ func readSeed(path string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// Plan is a configuration whose schemas, policies and mappings are compiled. What can still fail are
-// files, networks and servers.
+// Plan is a configuration whose schemas, policies and mappings are compiled. Only files, networks and servers
+// can still fail.
 type Plan struct {
 	Config   *config.Config
 	Stores   []store.Options // without those that only a running belfry has

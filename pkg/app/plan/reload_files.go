@@ -16,7 +16,7 @@ type contents map[string][sha256.Size]byte
 // maxContent is more than any of these files may have.
 const maxContent = 1 << 20
 
-// readFiles reads the files of a configuration. Those that can't be read are left out: whoever compiles them says why.
+// readFiles reads the files of a configuration. It omits unreadable files: the compilation reports their errors.
 func readFiles(c *config.Config) contents {
 	all := contents{}
 	add := func(key, file string) {

@@ -39,7 +39,7 @@ type Right struct {
 	Open      bool   // everyone, as no rule says who
 }
 
-// Who may do an operation.
+// The values of Right.Who.
 const (
 	Everyone      = "everyone"
 	AnyUser       = "any user"

@@ -15,17 +15,18 @@ type Current struct {
 	retired    <-chan struct{} // closed once the last of them is retired; nil: none was replaced
 }
 
-// NewCurrent returns the first generation as what is served.
+// NewCurrent makes the first generation the current one.
 func NewCurrent(first *Generation) *Current { return &Current{generation: first} }
 
-// Now returns what is served. Whoever needs what ends with it calls Use; everything else stays usable after a reload.
+// Now returns the current generation. Callers of parts that end with the generation call Use instead; all other parts
+// stay usable after a reload.
 func (c *Current) Now() *Generation {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.generation
 }
 
-// Use returns what is served, which stays complete until done is called.
+// Use returns the current generation, which stays complete until done is called.
 func (c *Current) Use() (g *Generation, done func()) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -33,7 +34,7 @@ func (c *Current) Use() (g *Generation, done func()) {
 	return c.generation, c.generation.inUse.Done
 }
 
-// Replace has another generation served. Nothing begins with the one before any more.
+// Replace makes another generation the current one. No new work begins with the previous one.
 func (c *Current) Replace(next *Generation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

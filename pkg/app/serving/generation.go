@@ -49,9 +49,10 @@ type Process struct {
 	Waiter  *applied.Waiter // nil without the role front
 }
 
-// Generation is what a process serves with one configuration: the stores with their rules, the services over them,
-// the workers and the routes. The parts of a process make the first at the start. A reload has them make another beside it, which then
-// takes its place. Whatever has begun with one ends with it: a request, an event, an operation over the bus.
+// Generation is the service of a process with one configuration: the stores with their rules, the services over them,
+// the workers and the routes. The parts of a process create the first one at the start. On a reload they create another
+// one, which replaces it. A request, an event, or an operation over the bus ends with the generation with which it
+// began.
 //
 // Each part sets the fields that it makes, and reads those of parts that start before it. A field is nil where the roles of the process
 // do not need it.

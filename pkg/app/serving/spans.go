@@ -19,7 +19,8 @@ func (g *Generation) Traced(next http.Handler) http.Handler {
 	return g.Tracer.Handler(next, append(system.ProbePaths(), "/metrics")...)
 }
 
-// TraceEvents makes a span of each attempt of a listener, if there is tracing. What the attempt causes is a part of it.
+// TraceEvents makes a span of each attempt of a listener, if tracing is enabled. The effects of the
+// attempt belong to its span.
 func (g *Generation) TraceEvents(s *listener.Spec) {
 	if g.Tracer != nil {
 		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(g.Tracer.Provider(), s.Name), caused}, s.Middleware...)

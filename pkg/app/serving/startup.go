@@ -9,12 +9,12 @@ import (
 // Startup is why a process does not serve yet. The zero value says that it starts.
 type Startup struct{ waits atomic.Pointer[errs.Error] }
 
-// Wait says what the start waits for.
+// Wait records the cause of a wait.
 func (s *Startup) Wait(what string) {
 	s.waits.Store(errs.New(errs.Unavailable, "belfry is starting and waits for %s", what))
 }
 
-// Resume says that the start waits for nothing any more.
+// Resume records the end of the wait.
 func (s *Startup) Resume() { s.waits.Store(nil) }
 
 // Err returns why the process does not serve yet.

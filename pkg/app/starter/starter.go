@@ -20,7 +20,7 @@ import (
 var templates embed.FS
 
 const (
-	// Default is the template of who names none.
+	// Default is the template if the user names none.
 	Default = "blog"
 
 	// ConfigFile is the configuration in the folder that Write is given.
@@ -36,11 +36,11 @@ func Templates() []string { return []string{"blog", "todo", "chat"} }
 // Result says what Write did. Names are relative to the folder, with slashes.
 type Result struct {
 	Written []string
-	Kept    []string // what was there and is not belfry's alone: a .gitignore
+	Kept    []string // existing files that not only belfry uses: a .gitignore
 }
 
-// Write writes a template into a folder, which is made if there is none. It writes all files or none, and replaces
-// nothing: a file that exists is an errs.Exists error that names it.
+// Write writes a template into a folder, and creates the folder if necessary. It writes all files or none, and replaces
+// no file: for an existing one it returns an errs.Exists error that names it.
 func Write(folder, template string) (Result, error) {
 	files, err := contents(template)
 	if err != nil {

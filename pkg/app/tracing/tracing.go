@@ -56,9 +56,9 @@ type Options struct {
 // waits for it.
 type Tracer struct{ provider *sdk.TracerProvider }
 
-// Start starts a tracer. Whether a trace is sent depends on its id alone, so that all processes decide alike; what the
-// client wants does not count. What the library reports by itself goes to the logger of the latest tracer: the library
-// knows one for the process.
+// Start starts a tracer. Only the id of a trace decides whether it is sent, so that all processes decide alike. The
+// client's sampling flag is ignored. The library's own reports go to the logger of the latest tracer, because the
+// library has one logger for the process.
 func Start(ctx context.Context, o Options) (*Tracer, error) {
 	otel.SetLogger(logr.FromSlogHandler(o.Logger.Handler()))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
@@ -88,8 +88,8 @@ func (t *Tracer) Provider() trace.TracerProvider { return t.provider }
 
 // Handler makes a span of each request, but for those to some paths. It is a part of the trace that the client names.
 //
-// The library makes attributes of whatever a request has: its path, the client's address and program, the host that it
-// names. These can be secret or personal, so it gets a request that has none of them.
+// The library copies the properties of a request to attributes: its path, the client's address and program, the host
+// that it names. These can be secret or personal, so the library gets a request without them.
 func (t *Tracer) Handler(next http.Handler, without ...string) http.Handler {
 	traced := otelhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, bare *http.Request) {
 		r := bare.Context().Value(requestKey{}).(*http.Request)

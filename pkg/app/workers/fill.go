@@ -86,8 +86,8 @@ func (f *Filling) Again(ctx context.Context, loss string) error {
 	return f.filler.Load().Again(ctx, loss)
 }
 
-// merged returns how far arrays and computed properties are, with one status for a mapping: it is filled once what whole numbers name is
-// filled too. What else makes up for a release before has none.
+// merged returns the status of arrays and computed properties, with one status for each mapping: it is filled once the
+// targets that whole numbers name are filled, too. Other upgrades from a previous release have no status.
 func merged(all []walk.Status) (out []walk.Status) {
 	for _, s := range all {
 		if s.Kind != walk.Mapping && s.Kind != walk.Computed {
@@ -104,13 +104,13 @@ func merged(all []walk.Status) (out []walk.Status) {
 	return out
 }
 
-// Walks returns how far everything is that this part fills.
+// Walks returns the status of all works of this part.
 func (f *Filling) Walks() []walk.Status { return f.filler.Load().Status() }
 
 // Removed returns the mappings that the configuration has no longer and whose copies objects keep.
 func (f *Filling) Removed() []string { return f.filler.Load().Removed() }
 
-// Status returns how far the arrays of mappings and computed fields are filled.
+// Status returns the status of the arrays of mappings and of computed fields.
 func (f *Filling) Status() []walk.Status { return merged(f.Walks()) }
 
 var (

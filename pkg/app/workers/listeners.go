@@ -52,8 +52,8 @@ func (l *Runner) run(g *serving.Generation, specs []listener.Spec) {
 	}
 }
 
-// change prepares the listeners whose events, or traces, another configuration changes. What these receive is added first, so that no
-// event of what is served next is missed.
+// change prepares the listeners whose events, or traces, another configuration changes. It first adds the new events of
+// these listeners, so that they miss no event of the next generation.
 func (l *Runner) change(ctx context.Context, before, next *serving.Generation, was, now []listener.Spec) (part.Change, error) {
 	var changed []listener.Spec
 	for i, spec := range now {

@@ -86,7 +86,8 @@ func (w *LogWatch) RepairAll(ctx context.Context, loss string) error {
 // MailPatience is how long the repair leaves mails to the listener; shorter in a test.
 var MailPatience = 15 * time.Second
 
-// sendUnsent sends the mails whose requests nobody has seen. Without mails in the configuration there are none to send.
+// sendUnsent sends the mails whose requests no listener has received. Without mails in the configuration it does
+// nothing.
 func (w *LogWatch) sendUnsent(ctx context.Context, _ string) error {
 	now, done := w.Served.Use()
 	defer done()

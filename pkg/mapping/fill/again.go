@@ -13,11 +13,11 @@ import (
 // againInterval is how often Again reads whether its works are done.
 const againInterval = time.Second
 
-// Again has everything done once more that events would have changed, after events were missed: arrays, computed fields, and
-// cascades. It returns once all is done, by this process or others. id identifies the loss: an id that is known already begins nothing, so
-// that after a crash the next process waits for the rest.
+// Again repeats the work of events after events were missed: arrays, computed fields, and cascades. It returns once
+// this process or others have completed all of it. id identifies the loss: a known id starts nothing, so that after a
+// crash the next process waits for the rest.
 //
-// What was filled before stays so meanwhile. Errors: Internal if some objects can't be filled; the next call begins again.
+// Filled works stay filled meanwhile. Errors: Internal if some objects can't be filled; the next call begins again.
 func (f *Filler) Again(ctx context.Context, id string) error {
 	var names []string
 	for name, w := range f.works {
@@ -28,7 +28,8 @@ func (f *Filler) Again(ctx context.Context, id string) error {
 	for waits := false; ; waits = true {
 		requested := false
 		err := f.change(ctx, func(s *state) bool {
-			// Whoever has recorded another loss meanwhile does the work for this one too. A process of the release before records none.
+			// A process that has recorded another loss meanwhile does the work for this one, too. A process of the
+			// previous release records no loss.
 			requested = (!waits || s.Again == "") && s.again(id, names)
 			return requested
 		})

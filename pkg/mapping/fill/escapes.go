@@ -9,12 +9,12 @@ import (
 	"belfry/pkg/walk"
 )
 
-// textRule identifies the form in which strings are copied. Whoever changes that changes this too.
+// textRule identifies the form in which strings are copied. Change it with that form.
 const textRule = "strings in one form"
 
-// escapes gives those objects their entries that a release before has left out as too large, for the escapes of a client
-// alone. They are written with an event, as if a client had sent them now: so nothing is left behind if the process
-// ends and they move meanwhile.
+// escapes adds entries that a previous release left out as too large because it counted the escapes of the client. It
+// writes their objects with an event, as if a client had sent them now. So no entry stays behind if the process ends
+// and the object moves meanwhile.
 func escapes(s *store.Store) *work {
 	maps := s.Maps()
 	return &work{

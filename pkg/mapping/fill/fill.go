@@ -1,12 +1,12 @@
-// Package fill brings what belfry derives from objects up to date for the objects that were there before the
-// configuration said so: the arrays of mappings, computed fields, the claims of unique values. An event or a write does
-// it for one object; what was written before has none.
+// Package fill updates derived data after a change of the configuration: the arrays of mappings, computed fields, and
+// the claims of unique values. Events and writes update the data of one object. A fill updates that of all objects that
+// were written before.
 //
-// A Filler remembers in a store by which definition each of its works has been done for all objects. One process of an
-// installation fills, holding a lease. It stores its place, so that after a crash the next process continues there.
+// For each work, a Filler stores the definition by which it was done for all objects. One process of an installation
+// fills, holding a lease. It stores its place, so that after a crash the next process continues there.
 //
-// Every process has a Filler, also one that fills nothing: a work counts as filled once a fill is complete during which
-// no process has had another definition. Until all processes have the same configuration, as in a rolling update, the
+// Every process has a Filler, also one that fills nothing. A work counts as filled once a fill is complete during which
+// no process had another definition. Until all processes have the same configuration, as in a rolling update, the
 // fill waits.
 package fill
 
@@ -55,8 +55,8 @@ type Options struct {
 	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
 	Prepare func(ctx context.Context) error
 
-	// Ready is closed once nothing in this process writes by another definition any more, as it may after a reload:
-	// until then the Filler does not fill. nil: that is so from the beginning.
+	// Ready is closed once nothing in this process writes by another definition, which can happen after a reload. Until
+	// then the Filler does not fill. nil: it may fill from the start.
 	Ready <-chan struct{}
 
 	Rate     *walk.Rate    // of objects that are read: targets, and objects whose entries are computed; nil: no limit
@@ -90,8 +90,8 @@ type Filler struct {
 	polls     atomic.Int64
 	wake      chan struct{} // something may be due
 
-	changing sync.Mutex                      // of the state: what is read later is also applied later
-	current  atomic.Pointer[state]           // as it was read last; it is not changed any more
+	changing sync.Mutex                      // of the state: states are applied in the order of their reads
+	current  atomic.Pointer[state]           // as it was read last; immutable
 	others   atomic.Pointer[map[string]bool] // the works of which another process that runs has another definition
 	failed   string                          // the last error, so that it is logged once; used by Start, and then by run alone
 }
@@ -145,8 +145,9 @@ func Load(ctx context.Context, o Options) error {
 	return err
 }
 
-// Complete fills everything, for a command that writes while nobody serves. What other processes fill, or have another
-// definition of for longer than one that has ended, is left to them; so are indexes, since it writes with all of them.
+// Complete fills everything, for a command that writes while nobody serves. It leaves a work to other processes if they
+// fill it, or still run with another definition of it. It leaves indexes to them, too, since it writes with all
+// indexes.
 func Complete(ctx context.Context, o Options) error {
 	f := newFiller(o)
 	f.leavesIndexes = true

@@ -78,8 +78,8 @@ func (f *Filler) reopenIndexes(ctx context.Context) error {
 	})
 }
 
-// settleIndexes counts the indexes of stores as built that are complete, all at once. What is left of others is
-// removed.
+// settleIndexes marks all complete indexes of stores as built in one change, and removes the data of indexes that their
+// stores no longer have.
 func (f *Filler) settleIndexes(ctx context.Context, due []string) error {
 	var complete []string
 	for _, name := range due {

@@ -9,15 +9,15 @@ import (
 	"belfry/pkg/walk"
 )
 
-// keyRule identifies what the values of keys name: see object.Named. Whoever changes that changes this too.
+// keyRule identifies the values of keys that name objects: see object.Named. Change it with that function.
 const keyRule = "strings and whole numbers"
 
-// Before a release read keys that are numbers, objects that had them were written without entries, and without keys in the
-// index, by which fills, new targets and cascades find objects. So such objects are indexed first, and then the arrays of
-// those targets are filled that a number can name.
+// Previous releases ignored keys that are numbers. Objects with such keys have no entries. They lack keys in the index
+// by which fills, new targets and cascades find objects. So these objects are indexed first. Then the arrays of the
+// targets that a number can name are filled.
 //
-// It can't be done an object at a time: if the process ends after it has written an entry, and the object moves, nothing
-// would lead back to the target that has the entry. A fill of the target reads the entries that it has.
+// Filling one object at a time does not work. If the process ends after it has written an entry, and the object moves,
+// nothing leads back to the target that has the entry. A fill of the target reads the entries that it has.
 
 // keys puts objects of a store into the index of keys. Objects whose keys have no number are only read past.
 func keys(s *store.Store) *work {

@@ -30,7 +30,7 @@ type record struct {
 	Filled string    `json:"filled,omitempty"` // the definition by which all objects have been filled
 	At     time.Time `json:"at,omitzero"`      // when
 
-	// Again is the loss of events after which the work is to be done once more; "": it is not. What it was filled by before stays.
+	// Again is the loss of events after which the work must be repeated; "": no loss. The work stays filled meanwhile.
 	Again string `json:"again,omitempty"`
 
 	Fill *progress `json:"fill,omitempty"` // in progress, or interrupted
@@ -64,10 +64,10 @@ type watcher struct {
 type beat struct {
 	number  uint64
 	at      time.Time
-	counted bool // up, since this process reads it: whoever does runs
+	counted bool // up while this process watched: its process runs
 }
 
-// runs reports whether whoever counts a number up may still run.
+// runs reports whether the process that increments a number may still run.
 func (w *watcher) runs(who string, number uint64) bool {
 	if w.alone {
 		return false
@@ -92,7 +92,7 @@ func (w *watcher) others() map[string]bool {
 	return all
 }
 
-// forget drops what is known about those that a state does not have any more: one that comes back counts from the beginning.
+// forget drops the beats that a state no longer has: one that returns counts from the beginning.
 func (w *watcher) forget(s *state) {
 	maps.DeleteFunc(w.seen, func(who string, _ beat) bool {
 		if who == leaseOf(s.Lease.Process) {
@@ -251,7 +251,7 @@ func (s *state) reopen(name, definition string) bool {
 	return true
 }
 
-// lease is that of who fills. Whether that process runs is seen by its beats: no two clocks are compared.
+// lease is the lease of the process that fills. Its beats show that it runs: no clocks are compared.
 func (s *state) lease(w *watcher) store.Lease {
 	return store.Lease{Holder: &s.Lease.Process, Beat: &s.Lease.Beat, Lasts: w.gone, Ended: func() bool {
 		return !w.runs(leaseOf(s.Lease.Process), s.Lease.Beat)

@@ -147,11 +147,11 @@ func computed(s *store.Store) *work {
 	}
 }
 
-// timeRule identifies how expressions compare the times of objects; see policy. Whoever changes that changes this too.
+// timeRule identifies how expressions compare the times of objects; see policy. Change it with that comparison.
 const timeRule = "times compare as times"
 
-// rulesOf returns what the result of expressions depends on besides their text: a release before has compared times as texts,
-// and what that has made is made again. The definitions of other expressions stay.
+// rulesOf returns the rules besides their text that determine the results of expressions. A previous release compared
+// times as texts, and its results are computed again. The definitions of other expressions stay.
 func rulesOf(expressions string) []any {
 	if strings.Contains(expressions, "created") || strings.Contains(expressions, "updated") {
 		return []any{timeRule}

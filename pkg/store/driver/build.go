@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// How many records BuildIndexes reads at once, and how many it reindexes: a backend may sync once for these.
+	// The numbers of records that BuildIndexes reads and reindexes at once: a backend may sync once for each batch.
 	buildPage   = 500
 	reindexPage = 4000
 
-	// maxBuilds is how often BuildIndexes builds indexes anew because others take their builds away.
+	// maxBuilds is how often BuildIndexes builds indexes, as writes of other processes may end its builds.
 	maxBuilds = 5
 )
 

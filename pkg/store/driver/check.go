@@ -22,7 +22,7 @@ func (s *Spec) Check() error {
 }
 
 // Check reports errs.Internal for a query that its index does not support. ix is
-// the index that the query names, or the zero Index when there is none.
+// the index that the query names, or the zero Index if it does not exist.
 func (q *Query) Check(ix Index) error {
 	ranged := q.From != nil || q.To != nil
 	switch {
@@ -36,8 +36,8 @@ func (q *Query) Check(ix Index) error {
 	return CheckLimit(q.Limit)
 }
 
-// Check reports errs.Internal for a condition whose keys don't end with those parts that follow Query.Equal. ix and of
-// are the indexes that the condition and the query name, or the zero Index when there is none.
+// Check reports errs.Internal for a condition whose keys don't end with the parts after Query.Equal. ix and of are the
+// indexes that the condition and the query name, or the zero Index for one that does not exist.
 func (c *KeyCondition) Check(ix Index, q Query, of Index) error {
 	if ix.Name == "" {
 		return errs.New(errs.Internal, "the store has no index %q", c.Index)

@@ -197,9 +197,9 @@ type Pending struct {
 // a write that is not durable yet; if that write is lost in a crash, so is
 // every write made after it. Scan, Pending and Purge may lag like an index.
 type Store interface {
-	// Get returns the record of a UUID, tombstones included, and false when
-	// there is none. The read is strongly consistent: it sees every Put that
-	// returned before it began.
+	// Get returns the record of a UUID, tombstones included, or false. The
+	// read is strongly consistent: it sees every Put that returned before it
+	// began.
 	Get(ctx context.Context, uuid string) (Record, bool, error)
 
 	// Put makes a write, which is durable when Put returns nil. It reports
@@ -250,31 +250,33 @@ type Store interface {
 	Indexes
 }
 
-// Indexes is the part of a Store that changes which indexes there are while the store is in use.
+// Indexes is the part of a Store that adds and removes indexes while the store is in use.
 //
-// An index is complete when each record has its keys there, or incomplete. Every Put writes the keys of all indexes of its handle.
+// An index is complete if it has the keys of each record, else incomplete. Every Put writes the keys of all indexes of
+// its handle.
 //
-//   - A new index is incomplete. So is one, for all handles, once a handle has made a write that does not list it: that write lacks
-//     its keys. A handle that lists it can still query it; keys are missing then.
-//   - An incomplete index that a handle lists is being built: Reindex writes the keys of all records, and then Complete makes it
-//     complete. The first Reindex must not begin before each handle that may write, in all processes, lists the index.
-//   - What an incomplete index has from before is either removed or replaced by Reindex; it is never trusted.
-//   - A crash leaves an index that is complete, or one that is not.
+//   - A new index is incomplete. An index also becomes incomplete for all handles once a handle that does not list it
+//     writes: that write lacks its keys. A handle that lists it can still query it; keys are missing then.
+//   - An incomplete index that a handle lists is being built: Reindex writes the keys of all records, and then Complete
+//     makes it complete. The first Reindex must not begin before every handle that may write, in all processes, lists
+//     the index.
+//   - The store never trusts the previous entries of an incomplete index: Reindex removes or replaces them.
+//   - After a crash, each index is either complete or incomplete.
 type Indexes interface {
 	// Building returns the indexes of the handle that are not complete, as of a moment during the call: in all
 	// processes, the handles that wrote until then listed the others.
 	Building(ctx context.Context) ([]Build, error)
 
-	// Reindex writes the keys of live records by Spec.Keys, and leaves their revisions and events as they are. It does nothing
-	// for a record that does not exist. Any calls of any process may be made meanwhile: no write is lost, and the
-	// record has the keys of the write that is last. The keys are durable when Reindex returns nil.
+	// Reindex writes the keys of live records by Spec.Keys, and leaves their revisions and events as they are. It
+	// ignores missing records. Any process may make any call meanwhile: no write is lost, and the record has the keys
+	// of the last write. The keys are durable when Reindex returns nil.
 	Reindex(ctx context.Context, uuids []string) error
 
 	// Complete makes indexes complete that Building has returned before the first Reindex. It reports errs.Mismatch
 	// when one of the builds is over without being complete: then Building returns another one.
 	Complete(ctx context.Context, builds []Build) error
 
-	// Release removes what the store still has of indexes that the handle does not list. No handle that lists them is in use.
+	// Release removes the data of indexes that the handle does not list. No handle that lists them may be in use.
 	Release(ctx context.Context) error
 }
 
@@ -287,26 +289,26 @@ type ManyGetter interface {
 
 // KeyCounter is implemented by a store that counts the records of a query without reading them.
 type KeyCounter interface {
-	// CountKeys returns how many records all pages of a query have, as of one moment; or, if all is false, that there
-	// are more than limit. Limit, After and Descending of the query do not matter. A query without an Index is about all
-	// live records.
+	// CountKeys returns the number of records in all pages of a query, as of one moment. If all is false, there are
+	// more than limit. It ignores Limit, After and Descending of the query. A query without an Index matches all live
+	// records.
 	CountKeys(ctx context.Context, q Query, limit int) (n int, all bool, err error)
 }
 
-// KeyCondition is met by a record that has one of a few keys besides the one by which a query finds it: a key of Index
-// that begins with one of Equal and ends with the parts that follow Query.Equal in the key that was found. So these
-// records have the same order in both indexes. Index may be one with Index.Multi, whatever parts are given.
+// KeyCondition requires that a record has a second key, besides the one by which a query finds it. The second key is in
+// Index, begins with one of Equal, and ends with the parts after Query.Equal in the first key. So these records have
+// the same order in both indexes. Index may have Index.Multi, with any parts.
 type KeyCondition struct {
 	Index string
 	Equal [][][]byte // leading parts, each as many as the others have
 }
 
-// Intersecter is implemented by a store that finds what several indexes have in common by their keys, without reading
-// other records, and for which moving to a key in an index costs not much more than reading the next one does.
+// Intersecter is implemented by a store that intersects several indexes by their keys, without reading other records.
+// In such a store, a seek to a key of an index costs little more than reading the next key.
 type Intersecter interface {
-	// Intersect is Query, for the records that meet all conditions. It reads few others, and compares at most about two
-	// keys for each that the smallest of the indexes has there. A page ends after about maxKeys keys were compared, and
-	// then may have no record: only Next says whether there may be more. Positions are those of Query.
+	// Intersect is Query for the records that meet all conditions. It reads few others, and compares at most about two
+	// keys for each key of the smallest index in the range. A page ends after about maxKeys comparisons, possibly
+	// without a record: only Next says whether there may be more. Positions are those of Query.
 	Intersect(ctx context.Context, q Query, conditions []KeyCondition, maxKeys int) (Page, error)
 
 	// CountCommon returns how many records all pages of Intersect have, as of one moment; or, if all is false, how many

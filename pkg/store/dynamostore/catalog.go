@@ -154,7 +154,7 @@ func (b *Backend) changeCatalog(ctx context.Context, table string, change func(*
 	return b.unavailable(nil, "other processes keep changing the indexes of the table %s", table)
 }
 
-// definition reads the catalog. Its version is 0 when there is none.
+// definition reads the catalog. The version of a missing one is 0.
 func (b *Backend) definition(ctx context.Context, table string) (definition, error) {
 	def := definition{Layout: layout, NextIndex: firstIndex}
 	out, err := b.client.GetItem(ctx, &dynamodb.GetItemInput{

@@ -25,7 +25,7 @@ type counter struct {
 	records int64
 	known   bool
 	next    time.Time     // time of the next count
-	running chan struct{} // closed when the count in progress ends; nil when there is none
+	running chan struct{} // closed when the count in progress ends; nil without one
 	err     error         // of the last count
 }
 

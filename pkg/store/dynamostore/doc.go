@@ -1,12 +1,12 @@
 // Package dynamostore implements driver.Backend in DynamoDB, with a table for each
 // store: for a belfry that runs on AWS, in one process or several. It uses no
-// transactions, streams or scripts: whatever must change atomically is one item.
+// transactions, streams or scripts: data that must change atomically is in one item.
 //
 // # Items
 //
 // The key of a table is k, a string, and s, bytes. A table has these items:
 //
-//	k                      s              what
+//	k                      s              content
 //	r.<uuid>               0              a record: object, revision, keys, pending events; or a tombstone
 //	i.<index>.<shard>      position, tag  an index entry
 //	c.<tag>.<blob>.<n>     0              a piece of data that does not fit in the item of a record (overflow)
@@ -14,58 +14,64 @@
 //	m                      0              the catalog: the indexes and their numbers
 //
 // The item of a record has its revision r, the mark d of a tombstone with the
-// owner o of the object, and in v the keys and the body, compressed with zstd. Each pending event is an attribute
-// named after its revision, so that one can be added or removed without changing
-// the others; the set q lists those revisions. While there are any, p has a number
-// from 0 to 7: DynamoDB's own index "pending" consists of the items that have a p.
-// It is the only index that lags.
+// owner o of the object, and in v the keys and the body, compressed with zstd.
+//
+// Each pending event is an attribute named after its revision, so that one can be
+// added or removed without changing the others; the set q lists those revisions.
+// While there are any, p has a number from 0 to 7: DynamoDB's own index "pending"
+// consists of the items that have a p. It is the only index that lags.
 //
 // # Tags
 //
 // Every attempt at a write has a unique tag: the time and random bytes. All items
 // of the attempt outside of the record's item have this tag, and the record's item
-// lists the tags that are valid for it. What a crash leaves is thus
-// recognized: readers ignore it, and it can be removed regardless of concurrent
-// writes. Only its age matters: a young item may belong to a write in progress.
+// lists the tags that are valid for it. So the items that a crash leaves are
+// recognized: readers ignore them, and they can be removed regardless of concurrent
+// writes. Only their age matters: a young item may belong to a write in progress.
 //
 // # Entries
 //
 // DynamoDB's indexes have one key per item, lag, and are limited to 20. So belfry
 // maintains its own: an entry is an item whose sort key is the position of the
-// record in the index (escaped parts, then the UUID) and the tag. Entries are
-// distributed over eight partitions by the first part, so that an index is not a
-// single hot partition: a query that gives the first part reads one partition,
-// another reads all concurrently and merges. Every store has two additional
-// indexes: the live records, for Scan, and the tombstones by revision, for Purge.
+// record in the index (escaped parts, then the UUID) and the tag. Every store has
+// two additional indexes: the live records, for Scan, and the tombstones by
+// revision, for Purge.
+//
+// Entries are distributed over eight partitions by the first part, so that an index
+// is not a single hot partition. A query that gives the first part reads one
+// partition; another reads all concurrently and merges.
 //
 // A write sends the record and its new entries concurrently, in one round trip,
-// and returns when both are stored. If the process crashes in between, the record
-// may lack entries, or there may be entries without a matching record. The latter
-// are ignored: a query reads each record that it finds, strongly, and checks it.
-// The former are repaired, because the event of the write is still pending:
-// Pending writes the entries of a write before it returns its event, and Put those
-// that it takes over from a write whose event is pending. An entry thus exists
-// when the write is acknowledged, and before its event is published. (A write
-// without an event sends its entries first.) Entries of keys that a record no
-// longer has are removed in the background; a query removes those that are a day
-// old.
+// and returns when both are stored. A crash in between has one of two results:
+//
+//   - Entries exist without a matching record. Queries ignore them: a query reads
+//     each record that it finds, strongly, and checks it.
+//   - The record lacks entries. They are repaired, because the event of the write is
+//     still pending. Pending writes the entries of a write before it returns its
+//     event. Put writes those that it takes over from a write with a pending event.
+//
+// So an entry exists when the write is acknowledged, and before its event is
+// published. A write without an event sends its entries first.
+//
+// Entries of keys that a record no longer has are removed in the background; a query
+// removes those that are a day old.
 //
 // # Creates
 //
-// Most creates find nothing, so a create first puts the item on the condition that there is
-// none. This can't replace a tombstone, whose pending events would be lost: DynamoDB
-// returns the item that is there, and over a tombstone an update follows, which leaves its
-// events. Where a tombstone is known, the update is sent at once.
+// Most creates find nothing, so a create first puts the item on the condition that it does
+// not exist. The put can't replace a tombstone, whose pending events would be lost: DynamoDB
+// returns the existing item. An update of a tombstone follows, which leaves its events. If a
+// tombstone is known, the update is sent at once.
 //
 // # Overflow
 //
-// An item is limited to 400 KB. A value of more than 96 KiB, compressed, and
-// events when the pending ones have more than 64 KiB, are stored in pieces outside
-// of the item, which are written before the record and removed when it no longer
-// refers to them. A note is written before them and removed last; Purge reads
-// notes that are a day old and removes the pieces that their records don't refer
-// to. If the item is too large nevertheless, the write is repeated with
-// everything in the overflow.
+// An item is limited to 400 KB. Pieces outside of the item store a value of more
+// than 96 KiB, compressed, and events if the pending ones exceed 64 KiB. They are
+// written before the record, and removed when it no longer refers to them. If the
+// item is still too large, the write is repeated with everything in the overflow.
+//
+// A note is written before the pieces and removed last. Purge reads notes that are a
+// day old, and removes the pieces that their records don't refer to.
 //
 // # Lost replies
 //

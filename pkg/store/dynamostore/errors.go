@@ -93,7 +93,7 @@ func (b *Backend) wrapError(ctx context.Context, err error, table string) error 
 		return errs.Wrap(err, errs.Internal, "%s refuses dynamodb:%s on the table %s (%s): give belfry's credentials that right",
 			b.where, operation(err), table, code)
 	case code == "ResourceNotFoundException":
-		return errs.Wrap(err, errs.Internal, "%s has no table %s any more: restart belfry to create it", b.where, table)
+		return errs.Wrap(err, errs.Internal, "%s no longer has a table %s: restart belfry to create it", b.where, table)
 	case code == "ItemCollectionSizeLimitExceededException":
 		return errs.Wrap(err, errs.Internal, "%s can't store more in a partition of the table %s: drop its local secondary indexes, "+
 			"which limit a partition to 10 GB", b.where, table)

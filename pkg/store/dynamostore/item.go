@@ -171,8 +171,7 @@ func (r *record) eventBytes() (n int) {
 // reading its item and its overflow.
 const maxRetries = 10
 
-// read returns a record with its value, nil when there is none. The read is
-// strongly consistent.
+// read returns a record with its value, or nil. The read is strongly consistent.
 func (s *store) read(ctx context.Context, uuid string) (*record, error) {
 	for range maxRetries {
 		r, err := s.readItem(ctx, uuid)

@@ -76,7 +76,7 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 }
 
 // afterPrefix returns the smallest string greater than all that begin with prefix,
-// nil when there is none.
+// or nil if no string is greater.
 func afterPrefix(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

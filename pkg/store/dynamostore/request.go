@@ -59,7 +59,7 @@ func (p *plan) eventAttrs() (names []string, waiting *types.AttributeValueMember
 	return names, waiting
 }
 
-// insertInput is the request that creates the item of a record where there is none.
+// insertInput is the request that creates the item of a record, unless one exists.
 func (p *plan) insertInput(table string) *dynamodb.PutItemInput {
 	it := recordItem(p.w.UUID)
 	maps.Copy(it, p.attributes())
@@ -127,9 +127,9 @@ func (p *plan) updateInput(table string) *dynamodb.UpdateItemInput {
 // in it.
 const writeBuffer = 16 << 10
 
-// singleWriteClient is an HTTP client that sends a request that fits in the buffer of its connection
-// by one write. net/http sends the header of a request by itself unless it recognizes that
-// the body is in memory, and the SDK wraps its bodies.
+// singleWriteClient is an HTTP client that sends a request with one write, if the request fits in the
+// buffer of its connection. net/http sends the header separately unless it recognizes that the body is
+// in memory. It does not recognize that, because the SDK wraps its bodies.
 type singleWriteClient struct{ dynamodb.HTTPClient }
 
 func (c singleWriteClient) Do(r *http.Request) (*http.Response, error) {

@@ -181,7 +181,7 @@ func (b *Backend) save(ctx context.Context, r *records, def definition, released
 	return nil
 }
 
-// read returns a copy of a value, nil when there is none.
+// read returns a copy of a value, or nil.
 func (b *Backend) read(key []byte) ([]byte, error) {
 	value, closer, err := b.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

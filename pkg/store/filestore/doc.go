@@ -32,20 +32,21 @@
 //
 // Values begin with a byte for their format. The value of a record has its
 // revision, its index entries, and the body. The entries are stored rather than
-// recomputed from the old body on update: an update need not decode a body that
-// may have grown to a megabyte, and removes the entries that exist even if the
-// program that wrote them computed keys differently.
+// recomputed from the old body on update, for two reasons. An update need not
+// decode a body that may have grown to a megabyte. And it removes the entries that
+// exist even if the program that wrote them computed keys differently.
 //
 // # Writes
 //
-// A write is a single batch: record, index entries, events and counters. The
-// lock of its UUID is held while the record is read, compared and the batch
-// applied, but not during the fsync, so that writers share it. What is applied is
-// visible before it is synced, and a power failure would undo it: every read waits
-// until what it read is synced, and so does a refused condition. A get waits for the
-// writes of its own record, a page for all writes. Otherwise a copy of the
-// record in another backend, or an event that was acknowledged because of it, could
-// outlive it.
+// A write is a single batch: record, index entries, events and counters. It holds
+// the lock of its UUID while it reads and compares the record and applies the batch,
+// but not during the fsync, so that writers share the fsync.
+//
+// An applied write is visible before it is synced, and a power failure would undo
+// it. So every read waits until its data is synced, and so does a refused condition.
+// A get waits for the writes of its own record, a page for all writes. Otherwise a
+// copy of the record in another backend, or an event that was acknowledged because
+// of it, could outlive it.
 //
 // Clear is not synced: after a crash its events are pending again.
 //

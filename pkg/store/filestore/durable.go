@@ -7,9 +7,9 @@ import (
 )
 
 // durability records which writes are synced. The groups of writes are numbered from 1 in
-// the order of the log. A write is visible before it is synced: whoever reads it waits
-// until it is, because a power failure could undo it, and with it nothing that was done
-// because of it in another backend, on the bus or by a client.
+// the order of the log. A write is visible before it is synced, so readers wait for the
+// sync. A power failure could undo the write, but not its effects in another backend, on
+// the bus or in a client.
 type durability struct {
 	applied atomic.Uint64 // the last group that may be visible
 	synced  atomic.Uint64 // this group and all before it survive a power failure

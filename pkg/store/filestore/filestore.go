@@ -119,8 +119,8 @@ func (b *Backend) openDB(folder string, o *pebble.Options) (*pebble.DB, error) {
 	return db, err
 }
 
-// openPebble opens the folder, and writes a manifest unless Pebble has. It does so by a flush of the logs, which there
-// are none of where a process was killed while it opened the folder. The manifest of a checkpoint would be empty until
+// openPebble opens the folder, and writes a manifest unless Pebble has. Pebble writes one when it flushes its logs, but
+// a process that was killed while it opened the folder left no logs. The manifest of a checkpoint would be empty until
 // the first flush.
 func (b *Backend) openPebble(folder string, o *pebble.Options) (*pebble.DB, error) {
 	db, err := pebble.Open(folder, o)

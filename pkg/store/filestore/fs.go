@@ -6,16 +6,17 @@ import (
 
 // disk is the file system that Pebble sees: one on which writes never fail.
 //
-// Pebble ends the process after a failed write of its log or manifest, in
-// places by a fault that can't be recovered; while it is opened, it tries to write a
-// table for ever, or fails and stops parts of itself that other parts still use. So
-// the goroutine that got the error blocks here forever, after all waiting callers have
-// received it; the log stays as it is, for recovery at the next start. On a full disk
+// Pebble ends the process after a failed write of its log or manifest, in places by a
+// fault that can't be recovered. While it is opened, it retries the write of a table
+// forever, or fails and stops parts of itself that other parts still use.
+//
+// So all waiting callers receive the error, and then the goroutine that got it blocks
+// here forever. The log stays as it is, for recovery at the next start. On a full disk,
 // an open waits for space instead.
 type disk struct {
 	vfs.FS
 	h          *health
-	checkpoint string // the folder of a checkpoint, whose files can be lost; "": there is none
+	checkpoint string // the folder of a checkpoint, whose files can be lost; "": no checkpoint
 }
 
 // Unwrap implements vfs.FS.

@@ -69,15 +69,17 @@ func (s *store) intersect(ctx context.Context, q driver.Query, conditions []driv
 	return read(x)
 }
 
-// start returns what the entries of an index begin with whose keys begin with some parts.
+// start returns the prefix of the entries of an index whose keys begin with some parts.
 func (s *store) start(ix index, parts [][]byte) []byte {
 	return appendParts(appendIndex(appendPrefix(nil, s.id, kindIndex), ix.ID), parts)
 }
 
-// intersection is the entries of a query, those of the lead, whose records also have entries in others: ones that end
-// alike. While at least two of three records do, records are read, which tell all of their entries. Else the lead and
-// the others move in turn to the first entry at or after the one where the other is, until they are at the same one (a
-// leapfrog join), so that at most about two entries are compared for each entry of the smallest of them.
+// intersection is the entries of the lead, for a query, whose records also have an entry with the same end in each of
+// the others.
+//
+// While at least two of three records match, it reads the records, which contain all of their entries. Else it makes a
+// leapfrog join: the lead and the others move in turn to the first entry at or after that of the other, until they are
+// at the same entry. So it compares at most about two entries for each entry of the smallest of them.
 type intersection struct {
 	store      *store
 	ix         index
@@ -163,8 +165,8 @@ func (x *intersection) find(ctx context.Context, uncompared bool) (found bool, e
 	return false, nil
 }
 
-// align moves the others to a tail or to the first one after it, and returns the first at which all of them may be; nil
-// if there is none.
+// align moves the others to a tail or to the first one after it, and returns the first tail that all of them may have,
+// or nil.
 func (x *intersection) align(ctx context.Context, tail []byte) (at []byte, err error) {
 	for _, either := range x.others {
 		if at, err = x.seek(ctx, either, tail); err != nil || !bytes.Equal(at, tail) {
@@ -174,7 +176,7 @@ func (x *intersection) align(ctx context.Context, tail []byte) (at []byte, err e
 	return tail, nil
 }
 
-// seek moves spans to a tail, and returns the first at which one of them is; nil if there is none.
+// seek moves spans to a tail, and returns the first tail that one of them has from there on, or nil.
 func (x *intersection) seek(ctx context.Context, either anyOf, tail []byte) (first []byte, err error) {
 	for _, s := range either {
 		if s.it == nil {

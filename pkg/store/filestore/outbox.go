@@ -62,7 +62,7 @@ func (s *store) pendingIter(ctx context.Context, from []byte, search bool) (it *
 }
 
 // firstRevision moves to the first event and returns its revision, or
-// math.MaxUint64 when there is none.
+// math.MaxUint64 without an event.
 func firstRevision(it *pebble.Iterator) (uint64, error) {
 	if !it.First() {
 		return math.MaxUint64, wrapReadError(it.Error())

@@ -136,7 +136,7 @@ func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (dri
 	return s.scan(ctx, o, limit, (*pebble.Iterator).Last, (*pebble.Iterator).Prev)
 }
 
-// scan reads a page of records from the first to the next, in whichever direction.
+// scan reads a page of records from the first to the next, in either direction.
 func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int, first, next func(*pebble.Iterator) bool) (_ driver.Page, err error) {
 	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {

@@ -37,7 +37,8 @@ var (
 
 	// unavailableCodes: the server is starting, stopping, changing its role, out of
 	// resources, or timed out. The lines are the categories of MongoDB's
-	// error_codes.yml, as far as commands of belfry can cause them, and what has none.
+	// error_codes.yml, as far as commands of belfry can cause them. The last ones
+	// have no category.
 	unavailableCodes = []int{
 		6, 7, 89, 9001, 317, 384, 230, 231, // NetworkError, DNS
 		24, 50, 237, 262, 279, 281, 282, 290, 355, 453, 11600, 11601, 11602, 46841, 91331, 10045600, // Interruption
@@ -58,10 +59,10 @@ var (
 		371, // writes are blocked by an administrator
 	}
 
-	// failedCodes: the server failed and does not classify how. It is not known to
-	// refuse the command, so that another attempt may succeed. FerretDB and DocumentDB
-	// report so whatever PostgreSQL below them reports: that it is starting or
-	// stopping, a deadlock, a lost connection.
+	// failedCodes: the server failed for an unclassified reason. It may not have
+	// refused the command, so another attempt may succeed. FerretDB and DocumentDB
+	// use these codes for any error of their PostgreSQL server: that it is starting
+	// or stopping, a deadlock, a lost connection.
 	failedCodes = []int{
 		0, // none
 		1, // InternalError
@@ -160,8 +161,8 @@ func isUnavailableState(state string) bool {
 }
 
 // rolledBack reports whether the server certainly changed nothing, because of a
-// concurrent command: the same command may be sent again at once. An error that has its
-// kind already is none of these, see insert.
+// concurrent command: the same command may be sent again at once. It returns false for
+// an error that already has a kind, see insert.
 func rolledBack(err error) bool {
 	var server mongo.ServerError
 	if err == nil || errors.As(err, new(*errs.Error)) || !errors.As(err, &server) {

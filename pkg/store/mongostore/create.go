@@ -22,8 +22,8 @@ const (
 	insertDocuments = 100
 )
 
-// create creates a record if there is none, or only a tombstone with a lower revision.
-// Usually there is none and an insertion is sufficient.
+// create creates a record unless one exists; it replaces a tombstone with a lower
+// revision. Usually neither exists, and an insertion is sufficient.
 func (s *store) create(ctx context.Context, w *driver.Write) error {
 	fields, err := s.document(w)
 	if err != nil {

@@ -40,7 +40,7 @@ func revisionText(revision uint64) string { return fmt.Sprintf("%020d", revision
 
 func eventPath(revision uint64) string { return eventsField + "." + revisionText(revision) }
 
-// binary returns bytes as a value, also when there are none.
+// binary returns bytes as a value; nil becomes an empty one.
 func binary(data []byte) bson.Binary {
 	if data == nil {
 		data = []byte{}

@@ -123,8 +123,8 @@ func (s *store) unlisted(builds map[string]string, present map[string]bson.Raw) 
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// Building implements driver.Indexes. It reads the builds first: an index that has none then, and that the database has later, was
-// complete in between.
+// Building implements driver.Indexes. It reads the builds first: an index without a build, which the database has when
+// Building reads it afterwards, was complete in between.
 func (s *store) Building(ctx context.Context) ([]driver.Build, error) {
 	for {
 		builds, err := s.builds(ctx)
@@ -155,8 +155,8 @@ func (s *store) Building(ctx context.Context) ([]driver.Build, error) {
 	}
 }
 
-// Complete implements driver.Indexes. A crash between its two steps leaves an index that is being built: the database's index follows
-// the keys of the documents, whatever they are.
+// Complete implements driver.Indexes. A crash between its two steps leaves an index that is being built. The database's
+// index follows the keys of the documents, even if these are incomplete.
 func (s *store) Complete(ctx context.Context, builds []driver.Build) error {
 	list, ids, err := s.stillBuilt(ctx, builds)
 	if err != nil || len(list) == 0 {

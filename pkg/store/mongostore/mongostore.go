@@ -41,7 +41,7 @@ const (
 
 	// selectTimeout bounds the search for a server, unless the URL has
 	// serverSelectionTimeoutMS or connectTimeoutMS: long enough for the election of
-	// a primary, short enough to report soon that there is none.
+	// a primary, short enough to report a missing one soon.
 	selectTimeout = 5 * time.Second
 
 	closeTimeout = 5 * time.Second

@@ -37,7 +37,7 @@ type userPart struct {
 }
 
 // errCost is the message of CEL for an evaluation that costs too much.
-const errCost = "operation cancelled: actual cost limit exceeded"
+const errCost = "operation cancelled: actual cost limit exceeded" // CEL's text
 
 // partOf returns the value of a part of a rule. If the part can't be evaluated, the error occurs where the rest of the
 // rule uses it, as if it were there.

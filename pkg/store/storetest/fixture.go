@@ -236,7 +236,7 @@ func uuids(records []driver.Record) string {
 	return strings.Join(names, " ")
 }
 
-// limits checks that pages have no more items than their limit.
+// limits checks that no page has more items than its limit.
 type limits struct{ driver.Store }
 
 func (l limits) Query(ctx context.Context, q driver.Query) (driver.Page, error) {

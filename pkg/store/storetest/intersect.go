@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// OneIndex is a backend whose stores are KeyCounters and no Intersecters, whatever those of Backend are: with it a test
-// compares lists that are intersections with what one index finds.
+// OneIndex is a backend whose stores are KeyCounters but not Intersecters, even if those of Backend are. With it, a
+// test compares lists that use intersections with lists that use one index.
 type OneIndex struct{ driver.Backend }
 
 // Open implements driver.Backend.

@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// What every backend must accept. A client writes at most 256 KiB, but mapped
-// arrays make a record larger.
+// The sizes that every backend must accept. A client writes at most 256 KiB, but
+// mapped arrays make a record larger.
 const (
 	largestBody    = 1536 << 10
 	largestPayload = 256 << 10

@@ -11,7 +11,7 @@ func tombstoneTests() []test {
 		{"a UUID may have many incarnations", recreatedRepeatedly},
 		{"deleted records are neither scanned nor found", deletedAreNotFound},
 		{"a tombstone may be written without a record", tombstoneWithoutRecord},
-		{"a tombstone keeps the owner, and a record has none", tombstoneKeepsOwner},
+		{"a tombstone keeps the owner, which a record lacks", tombstoneKeepsOwner},
 	}
 }
 

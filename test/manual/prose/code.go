@@ -5,13 +5,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// CheckCode reads the comments and the texts of a file of Go. A text of several lines is a template or code, one of few
-// words is a name, and neither is prose.
+// CheckCode reads the comments and the texts of a Go file. It skips a text of several lines, which is a template or code,
+// a text of few words, which is a name, and a text on a line with the comment "CEL's text".
 func CheckCode(source []byte) (*Page, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
@@ -19,16 +20,21 @@ func CheckCode(source []byte) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{}
+	quoted := map[int]bool{}
 	for _, group := range file.Comments {
-		p.comment(files.Position(group.Pos()).Line, group.Text())
+		line := files.Position(group.Pos()).Line
+		p.comment(line, group.Text())
+		quoted[line] = strings.TrimSpace(group.Text()) == quotedText
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		literal, ok := n.(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING {
 			return true
 		}
-		if s, err := strconv.Unquote(literal.Value); err == nil && strings.Count(s, " ") >= fewWords && !strings.Contains(s, "\n") {
-			p.phrases(files.Position(literal.Pos()).Line, s)
+		line := files.Position(literal.Pos()).Line
+		s, err := strconv.Unquote(literal.Value)
+		if err == nil && !quoted[line] && strings.Count(s, " ") >= fewWords && !strings.Contains(s, "\n") {
+			p.phrases(line, s)
 		}
 		return true
 	})
@@ -36,15 +42,33 @@ func CheckCode(source []byte) (*Page, error) {
 	return p, nil
 }
 
-// fewWords is how many spaces a text has at least that is a message.
+// quotedText is the comment on a line whose texts quote another project.
+const quotedText = "CEL's text"
+
+// fewWords is the least number of spaces in a message.
 const fewWords = 3
 
-// comment adds the paragraphs of a comment, without its examples of code.
+// item is the start of an item of a doc comment's list.
+var item = regexp.MustCompile(`(?m)^ {1,3}(?:[-*+•]|\d+[.)]) +`)
+
+// comment adds the paragraphs of a comment and the items of its lists, without its examples of code.
 func (p *Page) comment(line int, text string) {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		if strings.TrimSpace(paragraph) != "" && !strings.HasPrefix(paragraph, "\t") {
-			p.paragraph(line, paragraph)
+			from := 0
+			for _, m := range item.FindAllStringIndex(paragraph, -1) {
+				p.commentPart(line, paragraph, from, m[0])
+				from = m[1]
+			}
+			p.commentPart(line, paragraph, from, len(paragraph))
 		}
 		line += strings.Count(paragraph, "\n") + 2
+	}
+}
+
+// commentPart adds a part of a comment's paragraph that begins at a line.
+func (p *Page) commentPart(line int, paragraph string, from, to int) {
+	if part := paragraph[from:to]; strings.TrimSpace(part) != "" {
+		p.paragraph(line+strings.Count(paragraph[:from], "\n"), part)
 	}
 }

@@ -63,19 +63,39 @@ func TestLinesAreThoseOfTheSentence(t *testing.T) {
 }
 
 func TestCommentsAndMessagesOfCode(t *testing.T) {
-	const source = "package p\n\n// F is whatever there is.\n//\n// It has\n// none.\n//\n//\tis none\nfunc F() {\n\tg(`x\n is none of them`, \"is none\", \"a key that is none at all\") // and anew\n}\n"
-	page, err := prose.CheckCode([]byte(source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, f := range page.Findings {
-		found = append(found, fmt.Sprintf("%d %s", f.Line, f.Message[:strings.Index(f.Message, ":")]))
-	}
-	if want := []string{`3 "whatever"`, `5 "has none"`, `11 "anew"`, `11 "is none"`}; !slices.Equal(found, want) {
-		t.Errorf("found %q, want %q", found, want)
+	half := strings.TrimSpace(strings.Repeat("word ", 25))
+	for name, row := range map[string]struct {
+		source string
+		want   []string
+	}{
+		"comments and messages": {
+			"// F is whatever there is.\n//\n// It has\n// none.\n//\n//\tis none\nfunc F() {\n\tg(`x\n is none of them`, \"is none\", \"a key that is none at all\") // and anew\n}\n",
+			[]string{`3 "whatever"`, `5 "has none"`, `11 "anew"`, `11 "is none"`},
+		},
+		"quoted texts": {
+			"const a = \"a key that is none at all\" // CEL's text\nconst b = \"a key that is none at all\" // a text\n",
+			[]string{`4 "is none"`},
+		},
+		"items of a list": {
+			"// F has steps:\n//   - " + half + "\n//   - " + half + "\n//   - What is\n//     anew\n//\n//  1. " + half + "\n//  2. " + half + "\n//\n// Its sentence: " + half + "\n// and " + half + "\nfunc F() {}\n",
+			[]string{`6 "anew"`, `6 "What"`, `12 a sentence of 53 words, at most 40 are allowed`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page, err := prose.CheckCode([]byte("package p\n\n" + row.source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, f := range page.Findings {
+				found = append(found, fmt.Sprintf("%d %s", f.Line, f.Message[:strings.Index(f.Message, ":")]))
+			}
+			if !slices.Equal(found, row.want) {
+				t.Errorf("found %q, want %q", found, row.want)
+			}
+		})
 	}
 	if _, err := prose.CheckCode([]byte("package")); err == nil {
-		t.Error("what is no Go is read")
+		t.Error("a file that is not Go is read")
 	}
 }
