@@ -156,7 +156,7 @@ var models = [][2]string{
 	{"  Children:\n", "  Children:\n    computed: {loud: 'object.title.upperAscii()'}\n    search: {fields: [title]}\n"},
 	{"  Parents:\n", "  Parents:\n    computed: {size: 'size(object.title) + size(children)'}\n    indexes: [size]\n"},
 	{"  Registers:\n", "  Registers:\n    indexes: [title, 'value, title']\n"},
-	{"  Toys:\n", "  Toys:\n    unique: [title]\n    search: {fields: [title, note]}\n"},
+	{"  Toys:\n", "  Toys:\n    search: {fields: [title, note]}\n"},
 }
 
 // variant changes a configuration in the same way each time.
